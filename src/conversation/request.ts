@@ -1,0 +1,36 @@
+/** What a protocol hands to the Conversation for one turn. */
+import type { ConversationModelConfig } from '../models/language-model'
+import type { SearchParameters } from '../search/types'
+
+/** A search to run for the question. `params.q` is filled in by the turn. */
+export interface PlannedSearch {
+  /** as the caller named it */
+  collection: string
+  /** id of the Collection object; absent when the name is unknown, which is that search's error */
+  objectId?: string
+  params: SearchParameters
+  /** an error known before the search runs: it becomes the search's reply */
+  error?: { status: number; message: string }
+}
+
+export interface AskRequest {
+  conversationId: string
+  /** true when the caller gave the id: an id without history is then an error */
+  continues: boolean
+  question: string
+  /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
+  model: ConversationModelConfig
+  /** id of the Collection object of the model's history collection */
+  historyId: string
+  searches: PlannedSearch[]
+  /**
+   * How errors and budgets are worded and reckoned (contract 1.6 against 1.7): `single` fails with its
+   * search's own error and drops documents from the end; `multi` goes on while one search succeeds and drops
+   * from the longest list.
+   */
+  shape: 'single' | 'multi'
+  /** false for a caller who reads the answer whole: the provider is then asked without streaming */
+  stream: boolean
+  /** whether `done` carries the conversation's history */
+  withHistory: boolean
+}

@@ -1,0 +1,78 @@
+/**
+ * D1: the registry (small, read often) and the record of history (large, swept by the cron trigger).
+ *
+ * Documents are not here: they live in their collection's Durable Object (src/search), because a search
+ * then is one hop and an import one transaction.
+ */
+import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+/** The name of a collection and the Durable Object that holds it. A new collection of an old name is a new object. */
+export const collections = sqliteTable('collections', {
+  name: text('name').primaryKey(),
+  objectId: text('object_id').notNull().unique(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const aliases = sqliteTable('aliases', {
+  name: text('name').primaryKey(),
+  collectionName: text('collection_name').notNull(),
+})
+
+/**
+ * Conversation models. `config` is the stored object as JSON without its `api_key`; the key is sealed
+ * beside it with its masked form, so that listing models never opens a secret. A deleted model keeps its
+ * row (`deletedAt`) until its last message has expired: its ttl must go on.
+ */
+export const conversationModels = sqliteTable('conversation_models', {
+  id: text('id').primaryKey(),
+  config: text('config').notNull(),
+  sealedApiKey: text('sealed_api_key'),
+  maskedApiKey: text('masked_api_key'),
+  ttl: integer('ttl').notNull(),
+  deletedAt: integer('deleted_at'),
+})
+
+/**
+ * API keys. The value itself is not stored: `hash` finds a key that is presented. `sealedValue` is kept
+ * only for keys whose sole action is documents:search, since a scoped key is an HMAC under its parent's value.
+ */
+export const apiKeys = sqliteTable(
+  'api_keys',
+  {
+    id: integer('id').primaryKey(),
+    prefix: text('prefix').notNull(),
+    hash: text('hash').notNull().unique(),
+    sealedValue: text('sealed_value'),
+    description: text('description').notNull(),
+    actions: text('actions').notNull(),
+    collections: text('collections').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+    autodelete: integer('autodelete', { mode: 'boolean' }).notNull().default(false),
+  },
+  (table) => [index('api_keys_prefix').on(table.prefix)],
+)
+
+/**
+ * History: a row a message, for every history collection. The collection's own object is the view that
+ * the documents API reads and writes; each change there arrives here through that object's outbox.
+ */
+export const messages = sqliteTable(
+  'messages',
+  {
+    /** `collections.objectId` of the history collection */
+    historyId: text('history_id').notNull(),
+    /** the document's id in the history collection */
+    documentId: text('document_id').notNull(),
+    conversationId: text('conversation_id').notNull(),
+    modelId: text('model_id').notNull(),
+    role: text('role').notNull(),
+    message: text('message').notNull(),
+    /** unix seconds */
+    timestamp: integer('timestamp').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.historyId, table.documentId] }),
+    index('messages_conversation').on(table.conversationId, table.timestamp),
+    index('messages_expiry').on(table.modelId, table.timestamp),
+  ],
+)

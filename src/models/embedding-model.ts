@@ -1,0 +1,16 @@
+/** The port to embedding models: texts in, vectors out. */
+
+export interface EmbeddingModel {
+  /** as the schema named it: `ts/e5-small`, `openai/text-embedding-3-small`, `local/hash-384` */
+  readonly name: string
+  /** true when `embed` leaves this machine: such a call is batched and never made for a prefix alone */
+  readonly remote: boolean
+  /** the most texts that one call takes */
+  readonly batchSize: number
+  /**
+   * One vector a text, in order, each of the model's dimensions, not necessarily normalised.
+   * @param kind documents and queries are told apart where the model does
+   * @throws ApiError with the provider's message
+   */
+  embed(texts: string[], kind: 'document' | 'query'): Promise<Float32Array[]>
+}

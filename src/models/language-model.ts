@@ -1,0 +1,90 @@
+/**
+ * The port to language models: one small interface, one file a provider.
+ *
+ * An adapter turns a request into the provider's call and the provider's stream into deltas. It keeps
+ * nothing, retries nothing after the first delta, and throws an ApiError with the contract's own text
+ * ("OpenAI API error: ...") for whatever the provider did wrong.
+ */
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant'
+  content: string
+}
+
+/** A document in the prompt, as models that answer without a prompt (local/extractive) need it. */
+export interface Source {
+  /** name of the collection it was found in */
+  collection: string
+  /** the document as it stands in the prompt: no vectors, include_fields and exclude_fields applied */
+  document: Record<string, unknown>
+}
+
+export interface GenerationRequest {
+  /** why the model is called */
+  purpose: 'answer' | 'standalone'
+  /** the prompt, complete; all that a remote provider is sent */
+  messages: ChatMessage[]
+  /** the question that the prompt asks: the standalone one when answering a follow-up */
+  question: string
+  /** the documents in the prompt, best first; empty for `standalone` */
+  sources: Source[]
+  /** the conversation so far, oldest first; empty for `answer` */
+  history: ChatMessage[]
+  /** false asks the provider for its reply in one piece, where it knows the difference */
+  stream: boolean
+}
+
+export type FinishReason = 'stop' | 'length' | 'content_filter' | 'other'
+
+/** A piece of what a model says. Reasoning never becomes part of an answer. */
+export type Delta =
+  | { type: 'text'; text: string }
+  | { type: 'reasoning'; text: string }
+  | { type: 'usage'; inputTokens: number; outputTokens: number }
+  | { type: 'finish'; reason: FinishReason }
+
+export interface LanguageModel {
+  /** as the caller named it, with its namespace: `openai/gpt-4o-mini` */
+  readonly name: string
+  /**
+   * Calls the model. The iterable ends after a `finish` delta; a provider's stream that ends without its
+   * end marker throws instead, since a cut answer is not an answer.
+   * @throws ApiError 400 or 408 with the provider's message in the contract's words
+   */
+  generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<Delta>
+}
+
+/** The stored conversation model (contract 1.2) with its key in clear; unknown extras ride along. */
+export interface ConversationModelConfig {
+  id: string
+  model_name: string
+  history_collection: string
+  max_bytes: number
+  ttl: number
+  system_prompt?: string
+  api_key?: string
+  account_id?: string
+  url?: string
+  openai_url?: string
+  openai_path?: string
+  vllm_url?: string
+  [extra: string]: unknown
+}
+
+/** What a namespace (`openai/`, `vllm/`, ...) brings to the registry in models/providers.ts. */
+export interface LanguageModelProvider {
+  /** the text before the first slash of `model_name` */
+  namespace: string
+  /**
+   * Checks the provider's own properties (contract 1.2, second table).
+   * @throws ApiError 400 with the contract's message
+   */
+  validate(config: Record<string, unknown>): void
+  /**
+   * The live check made when a model is created or updated; a provider without one resolves at once.
+   * @throws ApiError 400 or 408 with the provider's message
+   */
+  probe(config: ConversationModelConfig, env: Cloudflare.Env): Promise<void>
+  /** A model ready to generate. Makes no call. */
+  create(config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel
+}

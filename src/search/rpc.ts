@@ -1,0 +1,110 @@
+/**
+ * What a Collection object offers over RPC. Callers hold this type rather than the class, so that they see
+ * plain promises of plain data.
+ *
+ * Errors that a caller caused come back as an Outcome; a thrown error is a fault of ours. Each call is
+ * bounded: long work (import, alter, delete by filter, export) is cut into steps that the Worker drives,
+ * so that no call nears the object's CPU limit and searches go on between the steps.
+ */
+import type { Outcome } from '../errors'
+import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+
+export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
+
+export type DirtyValues = 'coerce_or_reject' | 'coerce_or_drop' | 'drop' | 'reject'
+
+export interface WriteOptions {
+  action: WriteAction
+  /** undefined: by the schema (reject, or coerce_or_reject where it has auto or wildcard fields) */
+  dirtyValues?: DirtyValues
+}
+
+export interface ImportOptions extends WriteOptions {
+  returnDocument: boolean
+  returnId: boolean
+}
+
+/** GET /collections/:name, every field in the order that Typesense writes them. Keys of embedders are masked. */
+export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
+
+export interface Step {
+  /** documents done in this step */
+  count: number
+  /** false: call again */
+  done: boolean
+  /** return_doc, return_id of a delete by filter */
+  documents?: Document[]
+  ids?: string[]
+}
+
+/** A message of a history collection. */
+export interface StoredMessage {
+  documentId: string
+  role: string
+  message: string
+  /** unix seconds */
+  timestamp: number
+  modelId: string
+}
+
+export interface CollectionRpc {
+  /** Makes the collection. @param body the request's JSON, already parsed; `name` has been checked for uniqueness */
+  create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>>
+  summary(): Promise<Outcome<CollectionSummary>>
+  /** The schema with embedder keys in clear, for clones and for checks of history collections. */
+  schema(): Promise<Outcome<CollectionSchema>>
+  /**
+   * PATCH: checks and applies, then answers the echo of the request. Documents that already hold values for
+   * new fields are indexed by `reindex` steps, which the caller drives until done; an alarm finishes them if
+   * the caller is gone.
+   */
+  alter(body: unknown): Promise<Outcome<Record<string, unknown>>>
+  reindex(): Promise<Step>
+  /** Deletes everything this object holds. */
+  destroy(): Promise<void>
+
+  /** @param json the raw body: its parser's message is part of the wire */
+  write(json: string, options: WriteOptions): Promise<Outcome<Document>>
+  /** PATCH /documents/:id */
+  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>>
+  /** @param include and @param exclude comma-separated field lists, may be '' */
+  get(id: string, include: string, exclude: string): Promise<Outcome<Document>>
+  /** With ignoreNotFound an unknown id answers `{id}`. */
+  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>>
+  /** One step of PATCH /documents?filter_by=. `after` is the last step's `cursor`, 0 at first. */
+  updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>>
+  /** One step of DELETE /documents?filter_by= */
+  removeWhere(
+    filterBy: string,
+    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+  ): Promise<Outcome<Step>>
+  /** One step of DELETE /documents?truncate=true */
+  truncate(): Promise<Step>
+  /**
+   * One bounded batch of an import, as one transaction.
+   * @param lines non-blank JSONL lines, at most about 500 and 512 KB
+   * @returns a result line each, joined by LF, and whether searches came in since the last batch, so that the
+   *   caller can choose smaller batches while somebody is waiting
+   */
+  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
+  /** One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end. */
+  exportPage(
+    options: { filterBy: string; include: string; exclude: string },
+    after: number,
+  ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
+
+  search(params: SearchParameters): Promise<Outcome<SearchResult>>
+
+  /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
+  keepHistory(): Promise<void>
+  /** A conversation's messages, oldest first. */
+  messages(conversationId: string): Promise<StoredMessage[]>
+  /**
+   * Adds a turn's two documents, once: a second call with the same `origin` changes nothing. Both are there or
+   * neither is.
+   * @param origin names the turn for ever, `<conversation id>/<turn>`
+   */
+  appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>>
+  /** Removes expired messages that the sweep has found in D1; it deletes its rows itself, afterwards. */
+  expireMessages(documentIds: string[]): Promise<void>
+}

@@ -1,0 +1,118 @@
+/** The shapes that the search room shares with its callers. Names are Typesense's: they are its wire. */
+
+export type FieldType =
+  | 'string'
+  | 'string[]'
+  | 'int32'
+  | 'int32[]'
+  | 'int64'
+  | 'int64[]'
+  | 'float'
+  | 'float[]'
+  | 'bool'
+  | 'bool[]'
+  | 'geopoint'
+  | 'geopoint[]'
+  | 'object'
+  | 'object[]'
+  | 'auto'
+  | 'string*'
+  | 'image'
+
+/** How an auto-embedding field makes its vectors. `model_config` goes to models/embedding-model.ts as it is. */
+export interface EmbedConfig {
+  from: string[]
+  model_config: EmbeddingModelConfig
+}
+
+export interface EmbeddingModelConfig {
+  model_name: string
+  api_key?: string
+  url?: string
+  path?: string
+  indexing_prefix?: string
+  query_prefix?: string
+  [extra: string]: unknown
+}
+
+/** A field of a collection, with every default filled in. */
+export interface Field {
+  name: string
+  type: FieldType
+  facet: boolean
+  optional: boolean
+  index: boolean
+  sort: boolean
+  infix: boolean
+  locale: string
+  stem: boolean
+  store: boolean
+  stem_dictionary: string
+  /** vectors only */
+  num_dim?: number
+  vec_dist?: 'cosine' | 'ip'
+  hnsw_params?: Record<string, unknown>
+  embed?: EmbedConfig
+  /** nested object fields: their parent chain makes values arrays */
+  nested?: boolean
+  [extra: string]: unknown
+}
+
+export interface CollectionSchema {
+  name: string
+  fields: Field[]
+  default_sorting_field: string
+  enable_nested_fields: boolean
+  token_separators: string[]
+  symbols_to_index: string[]
+  metadata?: Record<string, unknown>
+}
+
+/** A document as its owner sees it: plain JSON with a string `id`. */
+export type Document = { id: string } & Record<string, unknown>
+
+/** Search parameters by their Typesense names, every value still the string that was sent. */
+export type SearchParameters = Record<string, string>
+
+export interface Highlight {
+  field: string
+  snippet?: string
+  value?: string
+  matched_tokens: string[] | string[][]
+  indices?: number[]
+  snippets?: string[]
+  values?: string[]
+}
+
+export interface Hit {
+  document: Document
+  highlight: Record<string, unknown>
+  highlights: Highlight[]
+  text_match?: number
+  text_match_info?: Record<string, unknown>
+  vector_distance?: number
+  hybrid_search_info?: { rank_fusion_score: number }
+  geo_distance_meters?: Record<string, number>
+}
+
+export interface FacetCounts {
+  field_name: string
+  sampled: boolean
+  counts: { value: string; highlighted: string; count: number }[]
+  stats: { total_values: number; min?: number; max?: number; sum?: number; avg?: number }
+}
+
+/** One search's reply, ready to be written as JSON. */
+export interface SearchResult {
+  facet_counts: FacetCounts[]
+  found: number
+  found_docs?: number
+  hits?: Hit[]
+  grouped_hits?: { group_key: unknown[]; hits: Hit[]; found: number }[]
+  out_of?: number
+  page?: number
+  offset?: number
+  request_params: { collection_name: string; first_q: string; per_page: number; q: string }
+  search_cutoff: boolean
+  search_time_ms?: number
+}
