@@ -39,7 +39,8 @@ export const isString = (field: Field): boolean =>
 
 export const isArray = (field: Field): boolean => field.type.endsWith('[]') && !isVector(field)
 
-export const isNumber = (field: Field): boolean => /^(int32|int64|float)(\[\])?$/.test(field.type) && !isVector(field)
+export const isNumber = (field: Field): boolean =>
+  /^(int32|int64|float)(\[\])?$/.test(field.type) && !isVector(field)
 
 export const isBool = (field: Field): boolean => field.type === 'bool' || field.type === 'bool[]'
 

@@ -1,0 +1,40 @@
+import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
+import { defineConfig } from 'vitest/config'
+
+// Three kinds of test, each where its subject really runs:
+//   unit     pure functions, in Node
+//   worker   Durable Objects, D1 and routes, inside workerd
+//   clients  the real clients over real sockets against `npm start`, and a real browser
+export default defineConfig(async () => ({
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['test/**/*.unit.test.ts'], environment: 'node' } },
+      {
+        plugins: [
+          cloudflareTest({
+            remoteBindings: false,
+            wrangler: { configPath: './wrangler.toml' },
+            miniflare: {
+              bindings: {
+                TEST_MIGRATIONS: await readD1Migrations('./migrations'),
+                AI_BACKEND: 'local',
+                ADMIN_API_KEY: 'xyz',
+                ENCRYPTION_KEY: 'a key for tests only',
+              },
+            },
+          }),
+        ],
+        test: { name: 'worker', include: ['test/**/*.worker.test.ts'], setupFiles: ['./test/setup.ts'] },
+      },
+      {
+        test: {
+          name: 'clients',
+          include: ['test/clients/**/*.test.ts', 'test/browser/**/*.test.ts'],
+          environment: 'node',
+          testTimeout: 30_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+}))
