@@ -32,17 +32,17 @@ const SYMBOL_BASE = 0xe000
 const symbolLetter = (symbol: string): string =>
   String.fromCharCode(SYMBOL_BASE + (symbol.charCodeAt(0) & 0xff))
 
-const escape = (symbols: string[]): string =>
+const escapeClass = (symbols: string[]): string =>
   symbols.map((symbol) => symbol.replace(/[\\\]^-]/g, '\\$&')).join('')
 
 /** Text as it is given to text_index, in columns and in queries alike. */
 export function prepare(text: string, rules: TokenRules): string {
   let prepared = text
   if (rules.token_separators.length > 0) {
-    prepared = prepared.replace(new RegExp(`[${escape(rules.token_separators)}]`, 'g'), ' ')
+    prepared = prepared.replace(new RegExp(`[${escapeClass(rules.token_separators)}]`, 'g'), ' ')
   }
   if (rules.symbols_to_index.length > 0) {
-    prepared = prepared.replace(new RegExp(`[${escape(rules.symbols_to_index)}]`, 'g'), symbolLetter)
+    prepared = prepared.replace(new RegExp(`[${escapeClass(rules.symbols_to_index)}]`, 'g'), symbolLetter)
   }
   return UNSPACED.test(prepared) ? prepared.replace(UNSPACED_ALL, ' $& ') : prepared
 }
@@ -58,7 +58,9 @@ export const fold = (word: string): string =>
 export function tokenize(text: string, rules: TokenRules): Token[] {
   const symbols = rules.symbols_to_index.filter((symbol) => !rules.token_separators.includes(symbol))
   const word =
-    symbols.length > 0 ? new RegExp(`[\\p{L}\\p{N}\\p{M}${escape(symbols)}]+`, 'gu') : /[\p{L}\p{N}\p{M}]+/gu
+    symbols.length > 0
+      ? new RegExp(`[\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu')
+      : /[\p{L}\p{N}\p{M}]+/gu
   const tokens: Token[] = []
   for (const match of text.matchAll(word)) {
     const start = match.index
