@@ -1,0 +1,29 @@
+/** `npm run bench [import|search|busy|stream]`: all of them without a name. Prints ratios and a table. */
+import { benchImport } from './import.mjs'
+import { table } from './report.mjs'
+import { benchSearch, benchSearchDuringImport } from './search.mjs'
+import { startServer } from './server.mjs'
+import { benchStream } from './stream.mjs'
+
+const benches = {
+  import: benchImport,
+  search: benchSearch,
+  busy: benchSearchDuringImport,
+  stream: benchStream,
+}
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.find((name) => !(name in benches))
+if (unknown) {
+  console.error(`There is no benchmark ${unknown}; there are ${Object.keys(benches).join(', ')}.`)
+  process.exit(2)
+}
+for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
+  const server = await startServer()
+  try {
+    await benches[name](server)
+  } finally {
+    await server.close()
+  }
+}
+console.log(`\n${table()}`)

@@ -1,0 +1,98 @@
+/**
+ * The bench Worker in one workerd process, without `wrangler dev`'s proxy in front: what is measured is the
+ * Worker. CPU time is the process's own account of user and system time.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Miniflare } from 'miniflare'
+
+const root = join(import.meta.dirname, '..')
+const TICKS_PER_SECOND = 100
+
+function bundle(outdir) {
+  const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js')
+  const args = [
+    wrangler,
+    'deploy',
+    '--dry-run',
+    '--minify',
+    '--outdir',
+    outdir,
+    '--config',
+    join(root, 'bench/wrangler.toml'),
+  ]
+  const run = spawnSync(process.execPath, args, {
+    encoding: 'utf8',
+    env: { ...process.env, WRANGLER_SEND_METRICS: 'false' },
+  })
+  if (run.status !== 0)
+    throw new Error(`wrangler could not bundle the bench Worker:\n${run.stdout}${run.stderr}`)
+}
+
+/** Seconds of CPU that the workerd children of this process have used so far. */
+function workerdCpu() {
+  let ticks = 0
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      const [, name, rest] = /\((.*)\) (.*)/s.exec(stat)
+      const fields = rest.split(' ')
+      if (name === 'workerd' && Number(fields[1]) === process.pid)
+        ticks += Number(fields[11]) + Number(fields[12])
+    } catch {
+      // the process ended while it was being read
+    }
+  }
+  return ticks / TICKS_PER_SECOND
+}
+
+/** Starts it on a free port with empty storage and migrated D1. `close()` removes everything again. */
+export async function startServer() {
+  const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
+  bundle(join(scratch, 'bundle'))
+  const miniflare = new Miniflare({
+    modules: true,
+    modulesRoot: join(scratch, 'bundle'),
+    scriptPath: join(scratch, 'bundle/worker.js'),
+    compatibilityDate: '2026-08-15',
+    bindings: { AI_BACKEND: 'local', ADMIN_API_KEY: 'xyz', ENCRYPTION_KEY: 'a key for benchmarks only' },
+    d1Databases: { DB: 'parley' },
+    d1Persist: join(scratch, 'd1'),
+    durableObjects: {
+      CONVERSATION: { className: 'Conversation', useSQLite: true },
+      COLLECTION: { className: 'Collection', useSQLite: true },
+      RAW: { className: 'Raw', useSQLite: true },
+    },
+    durableObjectsPersist: join(scratch, 'objects'),
+  })
+  const url = (await miniflare.ready).origin
+  const db = await miniflare.getD1Database('DB')
+  const migrations = readdirSync(join(root, 'migrations'))
+    .filter((file) => file.endsWith('.sql'))
+    .sort()
+  for (const file of migrations) {
+    const statements = readFileSync(join(root, 'migrations', file), 'utf8').split('--> statement-breakpoint')
+    for (const statement of statements) await db.prepare(statement.trim()).run()
+  }
+  return {
+    url,
+    cpu: workerdCpu,
+    close: async () => {
+      await miniflare.dispose()
+      rmSync(scratch, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A call with the admin key; throws with the body when it fails. */
+export async function call(server, path, init = {}) {
+  const response = await fetch(server.url + path, {
+    ...init,
+    headers: { 'x-typesense-api-key': 'xyz', ...init.headers },
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${init.method ?? 'GET'} ${path}: ${response.status} ${text}`)
+  return text
+}

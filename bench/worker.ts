@@ -1,0 +1,144 @@
+/**
+ * Parley as it is, with the baselines in the same Worker: raw inserts and raw FTS5 queries in a Durable
+ * Object, and a relay that only copies bytes.
+ */
+import { DurableObject } from 'cloudflare:workers'
+import parley from '../src/index'
+import { Collection as ParleyCollection } from '../src/search/collection'
+import { TOKENIZER } from '../src/search/text'
+import { makeDocument } from './documents.mjs'
+
+export { Conversation } from '../src/conversation/conversation'
+
+/** Parley's Collection with one door more: the bare FTS5 query over the very index that searches use. */
+export class Collection extends ParleyCollection {
+  rawQuery(match: string): number {
+    return this.ctx.storage.sql
+      .exec('SELECT rowid FROM text_index WHERE text_index MATCH ? ORDER BY rank LIMIT 10', match)
+      .toArray().length
+  }
+
+  /** Runs each query once inside the object, so that the clock outside sees queries and no hops. */
+  rawQueries(matches: string[]): number {
+    let rows = 0
+    for (const match of matches) rows += this.rawQuery(match)
+    return rows
+  }
+
+  async searches(queries: string[]): Promise<number> {
+    let hits = 0
+    for (const q of queries) {
+      const outcome = await this.search({ q, query_by: 'title,text', prefix: 'false' })
+      if (!outcome.ok) throw new Error(outcome.error.message)
+      hits += outcome.value.hits?.length ?? 0
+    }
+    return hits
+  }
+}
+
+interface Doc {
+  id: string
+  title: string
+  text: string
+}
+
+/** The least that stores documents and makes them searchable: one row and one index entry each. */
+export class Raw extends DurableObject {
+  #documents: Doc[] = []
+
+  prepare(from: number, count: number): void {
+    this.ctx.storage.sql.exec(`
+      CREATE TABLE IF NOT EXISTS documents (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
+      CREATE VIRTUAL TABLE IF NOT EXISTS text_index
+        USING fts5(t0, t1, content='', contentless_delete=1, tokenize='${TOKENIZER}');
+    `)
+    this.#documents = Array.from({ length: count }, (_, i) => makeDocument(from + i))
+  }
+
+  /** One transaction a call, as an import batch is. */
+  insert(start: number, count: number): void {
+    const { sql } = this.ctx.storage
+    this.ctx.storage.transactionSync(() => {
+      for (const document of this.#documents.slice(start, start + count)) {
+        const { seq } = sql
+          .exec<{ seq: number }>(
+            'INSERT INTO documents (id, body) VALUES (?, ?) RETURNING seq',
+            document.id,
+            JSON.stringify(document),
+          )
+          .one()
+        sql.exec(
+          'INSERT INTO text_index (rowid, t0, t1) VALUES (?, ?, ?)',
+          seq,
+          document.title,
+          document.text,
+        )
+      }
+    })
+  }
+}
+
+interface BenchEnv extends Cloudflare.Env {
+  RAW: DurableObjectNamespace<Raw>
+}
+
+const collection = async (env: Cloudflare.Env, name: string): Promise<Collection> => {
+  const row = await env.DB.prepare('SELECT object_id FROM collections WHERE name = ?')
+    .bind(name)
+    .first<{ object_id: string }>()
+  if (!row) throw new Error(`no collection ${name}`)
+  const namespace = env.COLLECTION as DurableObjectNamespace
+  return namespace.get(namespace.idFromName(row.object_id)) as unknown as Collection
+}
+
+/** Copies the upstream's bytes through JavaScript, one write a read: what the least relay costs. */
+async function relay(url: string): Promise<Response> {
+  const upstream = await fetch(url, { method: 'POST', body: '{"stream":true}' })
+  const { readable, writable } = new TransformStream<Uint8Array>()
+  const writer = writable.getWriter()
+  const pump = async () => {
+    for await (const bytes of upstream.body!) await writer.write(bytes)
+    await writer.close()
+  }
+  void pump()
+  return new Response(readable, { headers: { 'content-type': 'text/event-stream' } })
+}
+
+export default {
+  ...parley,
+  async fetch(request: Request, env: BenchEnv, ctx: ExecutionContext): Promise<Response> {
+    const url = new URL(request.url)
+    if (!url.pathname.startsWith('/__bench/')) {
+      return parley.fetch!(request as Parameters<NonNullable<typeof parley.fetch>>[0], env, ctx)
+    }
+    const number = (name: string) => Number(url.searchParams.get(name))
+    switch (url.pathname) {
+      case '/__bench/raw/prepare':
+        await env.RAW.getByName('raw').prepare(number('from'), number('count'))
+        return new Response('ok')
+      case '/__bench/raw/insert': {
+        // Driven from here in batches, so that both sides pay an RPC and a commit a batch.
+        const raw = env.RAW.getByName('raw')
+        const batch = number('batch')
+        for (let start = 0; start < number('count'); start += batch) await raw.insert(start, batch)
+        return new Response('ok')
+      }
+      case '/__bench/raw/query': {
+        const target = await collection(env, url.searchParams.get('collection')!)
+        return Response.json(await target.rawQuery(url.searchParams.get('match')!))
+      }
+      case '/__bench/raw/queries': {
+        const target = await collection(env, url.searchParams.get('collection')!)
+        return Response.json(await target.rawQueries(await request.json<string[]>()))
+      }
+      case '/__bench/searches': {
+        const target = await collection(env, url.searchParams.get('collection')!)
+        return Response.json(await target.searches(await request.json<string[]>()))
+      }
+      case '/__bench/relay':
+        return relay(url.searchParams.get('url')!)
+      default:
+        return new Response('no such benchmark', { status: 404 })
+    }
+  },
+} satisfies ExportedHandler<BenchEnv>
