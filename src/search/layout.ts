@@ -4,7 +4,8 @@
  *     meta(key, value)                          schema, slots, counters: a few rows of JSON
  *     documents(seq, id, body)                  the document as JSON, without its vectors
  *     text_index(t0, t1, ... )                  contentless FTS5, a column for each indexed string field
- *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read
+ *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
+ *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
  *
@@ -13,7 +14,9 @@
  * Each field takes a *slot*, a number that is never used twice, so that dropping a field and adding another
  * of its name cannot mix old values with new. Text columns are made in advance (FTS5 cannot add any), scalar
  * columns when a field comes. Long strings have no scalar column: filters on them ask text_index and then
- * compare the document itself. Strings that are facets have two, the value and its normal form.
+ * compare the document itself. Strings that are facets have two, the value and its normal form. Geopoints
+ * have two as well: `s` is the latitude, `n` the longitude; in a values table `value` and `norm`. Booleans are
+ * 0 and 1. A document that lacks an optional field has NULL in its column.
  */
 import type { CollectionSchema, Field } from './types'
 
@@ -61,9 +64,18 @@ export const hasValues = (field: Field): boolean =>
   field.index &&
   (isNumber(field) || isBool(field) || isGeopoint(field) || (isString(field) && (field.facet || field.sort)))
 
+// A slot has at most two columns, so a table of 45 slots stays under SQLite's 100 columns.
+const SLOTS_PER_TABLE = 45
+
+/** The table that holds `s<slot>` and `n<slot>`. It exists, with a row for every document, once a field needs it. */
+export const columnsTable = (slot: FieldSlot): string => {
+  const table = Math.floor(slot.slot / SLOTS_PER_TABLE)
+  return table === 0 ? 'columns' : `columns_${table}`
+}
+
 export const scalarColumn = (slot: FieldSlot): string => `s${slot.slot}`
 
-/** The normal form (text.ts, `normalForm`) of a string's value, for filters: strings only. */
+/** The normal form (text.ts, `normalForm`) of a string's value, for filters; a geopoint's longitude. */
 export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
 
 export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`
