@@ -1,0 +1,78 @@
+/**
+ * `npm run check`: everything that can be said about the project without running it. Each step is one
+ * command; a failing one shows its output, and the rest still run.
+ */
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { root } from './wrangler.mjs'
+
+const scratch = mkdtempSync(join(tmpdir(), 'parley-check-'))
+
+/** @typedef {{ ok: boolean, output: string }} Outcome */
+
+/**
+ * Runs a program of node_modules/.bin.
+ * @param {string} program
+ * @param {string[]} args
+ * @returns {Promise<Outcome>}
+ */
+const run = (program, ...args) =>
+  new Promise((resolve) => {
+    const env = {
+      ...process.env,
+      PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}`,
+      WRANGLER_SEND_METRICS: 'false',
+      WRANGLER_HIDE_BANNER: 'true',
+      CI: 'true',
+      NO_COLOR: '1',
+      FORCE_COLOR: '0',
+    }
+    execFile(program, args, { cwd: root, env, maxBuffer: 64 << 20 }, (error, stdout, stderr) =>
+      resolve({ ok: error === null, output: stdout + stderr }),
+    )
+  })
+
+/**
+ * Whether the schema says what the migrations say: a generation on top of them, made on a copy, adds none.
+ * @returns {Promise<Outcome>}
+ */
+async function migrations() {
+  const copy = join(scratch, 'migrations')
+  cpSync(join(root, 'migrations'), copy, { recursive: true })
+  const before = readdirSync(copy).length
+  const out = relative(root, copy) // drizzle-kit takes any path for one within the project
+  const schema = ['--dialect', 'sqlite', '--schema', './src/db/schema.ts', '--out', out]
+  const generated = await run('drizzle-kit', 'generate', ...schema)
+  if (!generated.ok) return generated
+  const added = readdirSync(copy).length - before
+  if (added > 0) return { ok: false, output: 'src/db/schema.ts has changed: run npm run db:generate.' }
+  return run('drizzle-kit', 'check', '--dialect', 'sqlite', '--out', out)
+}
+
+/** @type {[string, () => Promise<Outcome>][]} */
+const steps = [
+  ['format, lint and layering', () => run('biome', 'ci', '--error-on-warnings', '--colors=off', '.')],
+  ['types of src', () => run('tsc', '--noEmit')],
+  ['types of test', () => run('tsc', '--noEmit', '-p', 'test')],
+  ['types of scripts and ui', () => run('tsc', '--noEmit', '-p', 'scripts')],
+  [
+    'types of the bindings',
+    () => run('wrangler', 'types', '--include-runtime=false', '--strict-vars=false', '--check'),
+  ],
+  ['migrations match the schema', migrations],
+  ['the bundle builds', () => run('wrangler', 'deploy', '--dry-run', '--outdir', join(scratch, 'dist'))],
+]
+
+let failures = 0
+for (const [name, step] of steps) {
+  const { ok, output } = await step()
+  console.log(`${ok ? 'ok  ' : 'FAIL'}  ${name}`)
+  if (!ok) {
+    failures += 1
+    console.log(output.trim().replace(/^/gm, '      '))
+  }
+}
+rmSync(scratch, { recursive: true, force: true })
+process.exitCode = failures === 0 ? 0 : 1

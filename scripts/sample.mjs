@@ -1,0 +1,157 @@
+/**
+ * The sample: Parley's own documentation, cut into passages by heading, with a model to ask about it. A newcomer
+ * can ask Parley how Parley works, and sees on the way what a collection for questions looks like.
+ */
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+
+const folder = new URL('../docs/', import.meta.url)
+
+/** What the page on / offers to a visitor who does not know what to ask. */
+const QUESTIONS = [
+  'How do I create a conversation model?',
+  'What happens when a document is too long?',
+  'How does Parley store history?',
+  'Which language models can answer?',
+]
+
+const schema = {
+  name: 'docs',
+  fields: [
+    { name: 'title', type: 'string' },
+    { name: 'heading', type: 'string' },
+    { name: 'text', type: 'string' },
+    { name: 'url', type: 'string', index: false, optional: true },
+    { name: 'section', type: 'string', facet: true },
+    {
+      name: 'embedding',
+      type: 'float[]',
+      embed: {
+        from: ['title', 'heading', 'text'],
+        model_config: { model_name: 'ts/all-MiniLM-L12-v2' },
+      },
+    },
+  ],
+}
+
+const historySchema = {
+  name: 'docs_history',
+  fields: [
+    { name: 'conversation_id', type: 'string' },
+    { name: 'model_id', type: 'string' },
+    { name: 'timestamp', type: 'int32' },
+    { name: 'role', type: 'string', index: false },
+    { name: 'message', type: 'string', index: false },
+  ],
+}
+
+const model = {
+  id: 'docs',
+  model_name: 'local/extractive',
+  history_collection: 'docs_history',
+  max_bytes: 16_384,
+  ttl: 86_400,
+}
+
+/** A heading as the anchor that Markdown viewers make of it. @param {string} heading */
+const anchor = (heading) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} -]/gu, '')
+    .replaceAll(' ', '-')
+
+/**
+ * Cuts a Markdown page at its headings of the first three levels; headings inside code blocks are code.
+ * @param {string} name of the file, without its ending
+ * @param {string} markdown
+ * @returns {{ id: string, title: string, heading: string, text: string, url: string, section: string }[]}
+ */
+export function cut(name, markdown) {
+  /** @type {{ heading: string, lines: string[] }[]} */
+  const parts = []
+  let inCode = false
+  for (const line of markdown.split('\n')) {
+    if (line.startsWith('```')) inCode = !inCode
+    const heading = inCode ? null : /^#{1,3} (.+)$/.exec(line)
+    if (heading?.[1] !== undefined) parts.push({ heading: heading[1].replaceAll('`', ''), lines: [] })
+    else parts.at(-1)?.lines.push(line)
+  }
+  const title = parts[0]?.heading ?? name
+  return parts
+    .map(({ heading, lines }) => ({
+      id: `${name}#${anchor(heading)}`,
+      title,
+      heading,
+      text: lines.join('\n').trim(),
+      url: `docs/${name}.md#${anchor(heading)}`,
+      section: name,
+    }))
+    .filter((passage) => passage.text !== '')
+}
+
+/** All passages of docs/. */
+export const passages = () =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith('.md'))
+    .sort()
+    .flatMap((file) => cut(file.slice(0, -'.md'.length), readFileSync(new URL(file, folder), 'utf8')))
+
+/**
+ * Loads the sample, unless it is there. A sample of other documentation than today's is replaced; a
+ * collection `docs` that is not the sample is left alone.
+ * @param {string} url
+ * @param {string} apiKey
+ * @returns {Promise<string>} what was done, in a sentence
+ * @throws Error when the server refuses
+ */
+export async function loadSample(url, apiKey) {
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {unknown} [body]
+   */
+  const call = (method, path, body) =>
+    fetch(url + path, {
+      method,
+      headers: { 'x-typesense-api-key': apiKey },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+
+  /** @type {(path: string, body: unknown) => Promise<string>} */
+  const post = async (path, body) => {
+    const response = await call('POST', path, body)
+    const text = await response.text()
+    if (!response.ok && response.status !== 409) throw new Error(`The sample was refused: ${text}`)
+    return text
+  }
+
+  const documents = passages()
+  const version = createHash('sha256')
+    .update(JSON.stringify([schema, documents]))
+    .digest('hex')
+    .slice(0, 16)
+
+  const present = await call('GET', '/collections/docs')
+  if (present.ok) {
+    const { metadata } = await present.json()
+    if (metadata?.sample === version) return 'The sample is there: collection docs, model docs.'
+    if (metadata?.sample === undefined) return 'A collection docs is there already: the sample is left out.'
+    await call('DELETE', '/collections/docs')
+  }
+
+  // The version comes last: a load that was interrupted is then not taken for a whole one.
+  await post('/collections', { ...schema, metadata: { sample: 'loading' } })
+  const lines = await post(
+    '/collections/docs/documents/import?action=upsert',
+    documents.map((document) => JSON.stringify(document)).join('\n'),
+  )
+  const failed = lines.split('\n').filter((line) => !JSON.parse(line).success)
+  if (failed.length > 0) throw new Error(`The sample was refused: ${failed[0]}`)
+  await post('/collections', historySchema)
+  await post('/conversations/models', model)
+  const done = await call('PATCH', '/collections/docs', {
+    metadata: { sample: version, questions: QUESTIONS },
+  })
+  if (!done.ok) throw new Error(`The sample was refused: ${await done.text()}`)
+  return `Loaded the sample: ${documents.length} passages of documentation in collection docs, model docs.`
+}

@@ -1,0 +1,52 @@
+/**
+ * Wrangler as the scripts call it: the project's own copy, on a Node that it accepts, asking nothing and
+ * reporting nothing.
+ */
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+
+// wrangler wants Node 22. npm scripts find the project's Node 24 first; this is for `node scripts/...` by hand.
+const ownNode = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url))
+const node = Number(process.versions.node.split('.')[0]) >= 22 ? process.execPath : ownNode
+
+const cli = fileURLToPath(new URL('../node_modules/wrangler/bin/wrangler.js', import.meta.url))
+
+/**
+ * Starts wrangler in the project's folder.
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnOptions} [options]
+ */
+export const wrangler = (args, options = {}) =>
+  spawn(node, [cli, ...args], {
+    cwd: root,
+    ...options,
+    env: {
+      ...process.env,
+      WRANGLER_SEND_METRICS: 'false',
+      WRANGLER_HIDE_BANNER: 'true',
+      CI: 'true', // wrangler then asks no questions
+      NO_UPDATE_NOTIFIER: '1',
+      ...options.env,
+    },
+  })
+
+/**
+ * Runs wrangler to its end.
+ * @param {string[]} args
+ * @returns {Promise<string>} what it printed
+ * @throws Error with its output when it fails
+ */
+export async function runWrangler(args) {
+  const child = wrangler(args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (data) => {
+      output += data
+    })
+  }
+  const code = await new Promise((resolve, reject) => child.on('error', reject).on('close', resolve))
+  if (code !== 0) throw new Error(`wrangler ${args.slice(0, 3).join(' ')} failed:\n${output}`)
+  return output
+}
