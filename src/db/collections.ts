@@ -1,0 +1,47 @@
+/** Rows of the collections registry: which object holds which collection. */
+import { and, asc, desc, eq } from 'drizzle-orm'
+import type { Database } from './client'
+import { aliases, collections } from './schema'
+
+export type CollectionRow = typeof collections.$inferSelect
+
+/** @returns false when the name is taken */
+export async function insertCollection(db: Database, row: CollectionRow): Promise<boolean> {
+  const inserted = await db.insert(collections).values(row).onConflictDoNothing().returning()
+  return inserted.length === 1
+}
+
+/** The collection of a name, or the one that an alias of that name stands for. A collection's own name wins. */
+export async function findCollectionRow(db: Database, name: string): Promise<CollectionRow | undefined> {
+  const own = db.select().from(collections).where(eq(collections.name, name))
+  const aliased = db
+    .select({ name: collections.name, objectId: collections.objectId, createdAt: collections.createdAt })
+    .from(aliases)
+    .innerJoin(collections, eq(collections.name, aliases.collectionName))
+    .where(eq(aliases.name, name))
+  const [[row], [target]] = await db.batch([own, aliased])
+  return row ?? target
+}
+
+export async function findCollectionByObject(
+  db: Database,
+  objectId: string,
+): Promise<CollectionRow | undefined> {
+  const [row] = await db.select().from(collections).where(eq(collections.objectId, objectId))
+  return row
+}
+
+/** Removes a name, unless it stands for another object by now. */
+export async function deleteCollection(db: Database, name: string, objectId: string): Promise<void> {
+  await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))
+}
+
+/** Newest first. @param limit 0: all of them */
+export function listCollectionRows(db: Database, limit: number, offset: number): Promise<CollectionRow[]> {
+  return db
+    .select()
+    .from(collections)
+    .orderBy(desc(collections.createdAt), asc(collections.name))
+    .limit(limit > 0 ? limit : -1)
+    .offset(offset)
+}
