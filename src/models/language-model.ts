@@ -21,14 +21,14 @@ export interface Source {
 
 export interface GenerationRequest {
   /** why the model is called */
-  purpose: 'answer' | 'standalone'
+  purpose: 'answer' | 'standalone' | 'guardrail'
   /** the prompt, complete; all that a remote provider is sent */
   messages: ChatMessage[]
   /** the question that the prompt asks: the standalone one when answering a follow-up */
   question: string
-  /** the documents in the prompt, best first; empty for `standalone` */
+  /** the documents in the prompt, best first; only for `answer` */
   sources: Source[]
-  /** the conversation so far, oldest first; empty for `answer` */
+  /** the conversation so far, oldest first; only for `standalone` */
   history: ChatMessage[]
   /** false asks the provider for its reply in one piece, where it knows the difference */
   stream: boolean
@@ -79,7 +79,7 @@ export interface LanguageModelProvider {
    * Checks the provider's own properties (contract 1.2, second table).
    * @throws ApiError 400 with the contract's message
    */
-  validate(config: Record<string, unknown>): void
+  validate(config: Record<string, unknown>, env: Cloudflare.Env): void
   /**
    * The live check made when a model is created or updated; a provider without one resolves at once.
    * @throws ApiError 400 or 408 with the provider's message

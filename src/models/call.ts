@@ -1,0 +1,169 @@
+/**
+ * One call to a provider: its timeout, its errors in the contract's words, and its key kept out of them.
+ *
+ * Nothing is retried. A retry can double the bill, and the caller is better placed to decide.
+ */
+import { ApiError } from '../errors'
+import { maskSecret } from '../mask'
+import { SilenceWatch } from './silence'
+import { readEvents } from './sse'
+
+/** How a provider's failures are worded (contract 1.2 and 1.9). */
+export interface Wording {
+  /** @param detail what the provider said */
+  failure(detail: string): string
+  /** for a failure that did not come as the provider's own error object */
+  unreadable(detail: string): string
+  timeout: string
+  malformed: string
+}
+
+export const wording = (label: string): Wording => ({
+  failure: (detail) => `${label} API error: ${detail}`,
+  unreadable: (detail) => `${label} API error: ${detail}`,
+  timeout: `${label} API timeout.`,
+  malformed: `Got malformed response from ${label} API.`,
+})
+
+export interface CallOptions {
+  wording: Wording
+  /** seconds of silence until the call is given up */
+  silence: number
+  /** 408 for the live check of a model, 400 at query time: clients retry nothing below 500 */
+  timeoutStatus: number
+  /** a credential that no error may carry */
+  secret?: string
+}
+
+export const DEFAULT_SILENCE = 60
+
+/** The `timeout` property of a model, in seconds of silence. */
+export const silenceOf = (config: { [property: string]: unknown }): number =>
+  typeof config.timeout === 'number' && config.timeout > 0 ? Math.min(config.timeout, 3600) : DEFAULT_SILENCE
+
+const LONGEST_DETAIL = 4000
+
+/**
+ * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
+ * (Cloudflare), or the raw body.
+ */
+function errorDetail(body: string): { detail: string; readable: boolean } {
+  const parsed = parseObject(body)
+  const found =
+    textOf(parsed?.error, 'message') ??
+    text(parsed?.error) ??
+    textOf(Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined, 'message') ??
+    text(parsed?.message)
+  return { detail: (found ?? body).slice(0, LONGEST_DETAIL), readable: found !== undefined }
+}
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined
+
+const textOf = (value: unknown, key: string): string | undefined =>
+  value !== null && typeof value === 'object' ? text((value as Record<string, unknown>)[key]) : undefined
+
+/** JSON that should be an object; undefined when it is anything else. */
+export function parseObject(json: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    if (value !== null && typeof value === 'object') return value as Record<string, unknown>
+  } catch {}
+  return undefined
+}
+
+/** A provider's reply, still being read. */
+export class ProviderCall {
+  readonly #options: CallOptions
+  readonly #watch: SilenceWatch
+  readonly #signal: AbortSignal | undefined
+
+  constructor(options: CallOptions, signal?: AbortSignal) {
+    this.#options = options
+    this.#watch = new SilenceWatch(options.silence)
+    this.#signal = signal
+  }
+
+  /** Aborts when the caller stops the call or when the provider has been silent for too long. */
+  get signal(): AbortSignal {
+    return this.#signal ? AbortSignal.any([this.#signal, this.#watch.signal]) : this.#watch.signal
+  }
+
+  /**
+   * Sends a request and answers its 200 response.
+   * @throws ApiError for any other status, with the provider's message
+   */
+  async fetch(url: string, init: RequestInit): Promise<Response> {
+    try {
+      // A redirect could carry the key to another host, so it counts as a failure.
+      const response = await fetch(url, { ...init, redirect: 'manual', signal: this.signal })
+      this.#watch.touch()
+      if (response.status === 200) return response
+      throw this.reported((await response.text()) || `HTTP status ${response.status}`)
+    } catch (error) {
+      this.#watch.stop()
+      throw this.explain(error, 'the provider could not be reached')
+    }
+  }
+
+  /** The whole of a body. */
+  async text(response: Response): Promise<string> {
+    try {
+      return await response.text()
+    } catch (error) {
+      throw this.explain(error, CUT)
+    } finally {
+      this.#watch.stop()
+    }
+  }
+
+  /** The data of each server-sent event. */
+  async *events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+    try {
+      if (body) yield* readEvents(body, this.#watch.touch)
+    } catch (error) {
+      throw this.explain(error, CUT)
+    } finally {
+      this.#watch.stop()
+    }
+  }
+
+  /** Ends the watch over a call whose body is not read. */
+  close(): void {
+    this.#watch.stop()
+  }
+
+  /** The error for what the provider reported: an error body, or an error object in a stream. */
+  reported(body: string): ApiError {
+    const { wording, secret } = this.#options
+    const { detail, readable } = errorDetail(body)
+    // Servers like to quote the key that they refuse.
+    const said = secret ? detail.replaceAll(secret, maskSecret(secret)) : detail
+    return new ApiError(400, readable ? wording.failure(said) : wording.unreadable(said))
+  }
+
+  /** The error for a provider that answers too late. */
+  timedOut(): ApiError {
+    return new ApiError(this.#options.timeoutStatus, this.#options.wording.timeout)
+  }
+
+  /** The error for a stream that broke off. */
+  cut(): ApiError {
+    return new ApiError(400, this.#options.wording.failure(CUT))
+  }
+
+  /** The error for a reply that is not what the provider promises, or that holds no text. */
+  malformed(): ApiError {
+    return new ApiError(400, this.#options.wording.malformed)
+  }
+
+  /** What to throw for an exception of the network; an abort by the caller stays what it was. */
+  explain(error: unknown, otherwise: string): unknown {
+    if (error instanceof ApiError) return error
+    if (this.#watch.expired) return this.timedOut()
+    if (this.#signal?.aborted) return this.#signal.reason
+    return new ApiError(400, this.#options.wording.unreadable(otherwise))
+  }
+}
+
+const CUT = 'the stream ended before the answer was complete'

@@ -1,0 +1,162 @@
+/**
+ * An answer put together from the documents' own sentences.
+ *
+ * A sentence is worth the rarity (IDF over the candidates) of the question's words that it holds; words of
+ * its title and headings count for less. Words next to each other as they were asked, the look of the answer
+ * that the question wants, and the document's rank decide among equals. Below a share of the question's
+ * weight there is no answer, and that is said.
+ */
+import type { Source } from '../language-model'
+import { STOPWORDS, type Word, wordsOf } from '../words'
+import { looksLike, type Question, readQuestion } from './question'
+import { type Sentence, sentencesOf } from './sentences'
+
+export const NOT_FOUND = 'The documents do not answer this question.'
+export const NOTHING_FOUND = 'No documents were found for this question.'
+
+const MOST_SENTENCES = 3
+/** share of the question's weight that a sentence with its title and headings must hold */
+const EVIDENCE = 0.45
+const LONGEST_ANSWER = 1200
+
+interface Candidate {
+  sentence: Sentence
+  /** rank of its document, 0 is best */
+  rank: number
+  words: Word[]
+  stems: Set<string>
+  context: Set<string>
+  score: number
+  /** share of the question's weight that it covers */
+  evidence: number
+}
+
+/** The answer to a question, in Markdown, or a sentence saying that there is none. */
+export function answerFrom(questionText: string, sources: Source[]): string {
+  if (sources.length === 0) return NOTHING_FOUND
+  const question = readQuestion(questionText)
+  const candidates = sources.flatMap((source, rank) => candidatesOf(source, rank))
+  score(candidates, question)
+  const chosen = choose(candidates, question)
+  return chosen.length === 0 ? NOT_FOUND : compose(chosen, candidates, question)
+}
+
+const candidatesOf = (source: Source, rank: number): Candidate[] =>
+  sentencesOf(source.document).map((sentence) => {
+    const words = wordsOf(sentence.text)
+    return {
+      sentence,
+      rank,
+      words,
+      stems: new Set(words.map((word) => word.stem)),
+      context: new Set(wordsOf(sentence.context.join(' ')).map((word) => word.stem)),
+      score: 0,
+      evidence: 0,
+    }
+  })
+
+/** Robertson and Spärck Jones's IDF, as BM25 has it, over the candidate sentences. */
+function weights(candidates: Candidate[], question: Question): Map<string, number> {
+  const total = candidates.length
+  return new Map(
+    question.terms.map(({ stem }) => {
+      const holding = candidates.filter(({ stems, context }) => stems.has(stem) || context.has(stem)).length
+      return [stem, Math.log(1 + (total - holding + 0.5) / (holding + 0.5))]
+    }),
+  )
+}
+
+function score(candidates: Candidate[], question: Question): void {
+  const weight = weights(candidates, question)
+  const whole = [...weight.values()].reduce((sum, value) => sum + value, 0) || 1
+  for (const candidate of candidates) {
+    const { stems, context, words, sentence, rank } = candidate
+    let inside = 0
+    let above = 0
+    for (const [stem, value] of weight) {
+      if (stems.has(stem)) inside += value
+      else if (context.has(stem)) above += value
+    }
+    candidate.evidence = (inside + above) / whole
+    // A sentence that shares nothing with the question but its title's words says nothing about it.
+    if (inside === 0) continue
+    const match = (inside + 0.55 * above) / whole
+    const look = looksLike(question.kind, sentence.text, question.terms)
+    candidate.score =
+      (match + 0.15 * proximity(words, question.terms) + 0.18 * look) *
+      lengthFactor(words.length) *
+      (1 / (1 + 0.08 * rank))
+  }
+}
+
+/** Share of the question's neighbouring words that stand next to each other here too, three words apart at most. */
+function proximity(words: Word[], terms: Word[]): number {
+  if (terms.length < 2) return 0
+  let near = 0
+  for (let index = 1; index < terms.length; index++) {
+    const first = words.findIndex((word) => word.stem === terms[index - 1]!.stem)
+    if (first < 0) continue
+    if (words.slice(Math.max(0, first - 3), first + 4).some((word) => word.stem === terms[index]!.stem))
+      near += 1
+  }
+  return near / (terms.length - 1)
+}
+
+// A fragment answers little and a page-long sentence says too much at once.
+const lengthFactor = (words: number): number =>
+  words < 4 ? 0.5 : words < 7 ? 0.85 : words <= 45 ? 1 : Math.max(0.5, 45 / words)
+
+/** The best sentences that add something to each other. */
+function choose(candidates: Candidate[], question: Question): Candidate[] {
+  const ranked = candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+  const best = ranked[0]
+  if (!best || best.evidence < EVIDENCE) return []
+  const chosen: Candidate[] = []
+  const threshold = best.score * (question.plural ? 0.7 : 0.78)
+  let length = 0
+  for (const candidate of ranked) {
+    if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
+    if (candidate.evidence < EVIDENCE || chosen.some((other) => repeats(candidate, other))) continue
+    length += candidate.sentence.text.length
+    if (chosen.length > 0 && length > LONGEST_ANSWER) break
+    chosen.push(candidate)
+  }
+  return chosen.sort((a, b) => a.rank - b.rank || a.sentence.position - b.sentence.position)
+}
+
+/** Says again what another sentence said: most of the shorter one's words are in the longer. */
+function repeats(a: Candidate, b: Candidate): boolean {
+  const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
+  const telling = [...small].filter((stem) => !STOPWORDS.has(stem))
+  if (telling.length === 0) return true
+  return telling.filter((stem) => large.has(stem)).length / telling.length > 0.7
+}
+
+const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
+
+/** Puts the sentences in reading order: neighbours in one paragraph, others apart, code where it is asked for. */
+function compose(chosen: Candidate[], candidates: Candidate[], question: Question): string {
+  const paragraphs: string[] = []
+  let last: Candidate | undefined
+  for (const candidate of chosen) {
+    const { sentence, rank } = candidate
+    const before = candidates.find(
+      (other) =>
+        other.rank === rank &&
+        other.sentence.position === sentence.position - 1 &&
+        other.sentence.paragraph === sentence.paragraph,
+    )
+    // "It was founded in 1998." needs the sentence that says what.
+    const opening =
+      before && !chosen.includes(before) && DANGLING.test(sentence.text) && before.sentence.text.length < 300
+        ? `${before.sentence.text} `
+        : ''
+    const text = opening + sentence.text
+    const code = question.kind === 'how' && sentence.code ? `\n\n${sentence.code}` : ''
+    const joined = last && last.rank === rank && last.sentence.paragraph === sentence.paragraph
+    if (joined && paragraphs.length > 0) paragraphs[paragraphs.length - 1] += ` ${text}${code}`
+    else paragraphs.push(text + code)
+    last = candidate
+  }
+  return paragraphs.join('\n\n')
+}

@@ -1,0 +1,94 @@
+/** What a question asks for, and how an answer to it looks. */
+import { isContent, isTopical, type Word, wordsOf } from '../words'
+
+export interface Question {
+  /** the words to look for, each once, in the order they were asked */
+  terms: Word[]
+  kind: Kind
+  /** asks for several: "which films", "list", "what are the" */
+  plural: boolean
+}
+
+export type Kind = 'who' | 'when' | 'count' | 'where' | 'why' | 'how' | 'definition' | 'other'
+
+const KINDS: [Kind, RegExp][] = [
+  ['who', /\b(who|whom|whose)\b/i],
+  ['when', /\bwhen\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i],
+  [
+    'count',
+    /\bhow (many|much|long|old|far|tall|big|large|high|often|fast|deep|wide)\b|\bwhat (percentage|number|amount|age)\b/i,
+  ],
+  ['where', /\bwhere\b|\b(what|which) (city|country|place|town|state|location)\b/i],
+  ['why', /\bwhy\b|\bwhat (causes?|caused|is the (reason|purpose))\b|\bhow come\b/i],
+  ['how', /\bhow (do|does|did|can|to|should|would|is|are)\b/i],
+  [
+    'definition',
+    /^\s*(?:so,? )?(what|who)(?:'s| is| are| was| were| does) (?:an? |the )?[^,?]{1,60}(?: mean)?\s*\??\s*$|^\s*(define|describe|explain)\b/i,
+  ],
+]
+
+const PLURAL =
+  /\b(which|what) (\w+ ){0,2}\w+s\b (?!is\b|was\b|does\b)|\b(list|all|examples?|some)\b|\bwhat are\b/i
+
+export function readQuestion(text: string): Question {
+  const words = wordsOf(text)
+  // "What does it mean?" has nothing topical; then the weaker words have to do.
+  const topical = words.filter(isTopical)
+  const chosen = topical.length > 0 ? topical : words.filter(isContent)
+  const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
+  const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
+  return { terms, kind, plural: PLURAL.test(text) }
+}
+
+const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
+
+/** Whether a sentence has the look of an answer of this kind: 0 no, 1 yes. */
+export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
+  switch (kind) {
+    case 'who':
+      // A name inside the sentence: two capitalised words in a row.
+      return /\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+/u.test(sentence.slice(1)) ||
+        /\bby \p{Lu}/u.test(sentence)
+        ? 1
+        : 0
+    case 'when':
+      return /\b1\d{3}\b|\b20\d{2}\b|\b\d{1,2}(st|nd|rd|th) century\b/.test(sentence)
+        ? 1
+        : MONTH.test(sentence) ||
+            /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
+          ? 0.6
+          : 0
+    case 'count':
+      return /\d|\b(two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent)\b/i.test(
+        sentence,
+      )
+        ? 1
+        : 0
+    case 'where':
+      return /\b(in|at|near|from|to|on) (the )?\p{Lu}/u.test(sentence) ? 1 : 0
+    case 'why':
+      return /\b(because|due to|since|so that|in order to|as a result|caused?|causes|reason|therefore|leads? to)\b/i.test(
+        sentence,
+      )
+        ? 1
+        : 0
+    case 'how':
+      return /\b(you can|by \w+ing|use|using|to \w+,|call|set|add|create|run|first|then|must|should|follow|contact|submit)\b/i.test(
+        sentence,
+      )
+        ? 0.7
+        : 0
+    case 'definition':
+      return defines(sentence, terms) ? 1 : 0
+    default:
+      return 0
+  }
+}
+
+/** "X is a ...", where X is what was asked for, near the beginning. */
+function defines(sentence: string, terms: Word[]): boolean {
+  const verb = /\b(is|are|was|were|refers? to|means?|stands for|describes?|provides?)\b/i.exec(sentence)
+  if (!verb || verb.index > 90) return false
+  const subject = new Set(wordsOf(sentence.slice(0, verb.index)).map((word) => word.stem))
+  return terms.some((term) => subject.has(term.stem))
+}

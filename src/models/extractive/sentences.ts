@@ -1,0 +1,180 @@
+/** From a document of any shape to the sentences that could answer a question. */
+
+export interface Sentence {
+  text: string
+  /** what the sentence stands under: the document's title, then the headings above it */
+  context: string[]
+  /** place among the sentences of its document */
+  position: number
+  /** number of its paragraph: neighbours of the same paragraph belong together */
+  paragraph: number
+  /** a fenced block of code that follows directly, with its fences */
+  code?: string
+}
+
+const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
+const LONGEST_CODE = 1500
+
+/** The document's own name for itself, '' without one. */
+export function titleOf(document: Record<string, unknown>): string {
+  for (const key of Object.keys(document)) {
+    const value = document[key]
+    if (typeof value === 'string' && TITLES.some((title) => key.toLowerCase() === title)) return value
+  }
+  const near = Object.entries(document).find(
+    ([key, value]) => typeof value === 'string' && /(title|name)$/i.test(key) && key !== 'id',
+  )
+  return near ? String(near[1]) : ''
+}
+
+/** Every sentence of a document: those of its texts, and one that reads out its short fields. */
+export function sentencesOf(document: Record<string, unknown>): Sentence[] {
+  const title = titleOf(document)
+  const sentences: Sentence[] = []
+  const facts: string[] = []
+  let paragraph = 0
+  for (const [path, value] of leaves(document)) {
+    if (path === 'id' || value === title) continue
+    if (isProse(value)) {
+      for (const block of blocksOf(value)) {
+        paragraph += 1
+        const context = [title, ...block.headings].filter((part) => part !== '')
+        const split = block.item ? [block.text] : splitSentences(block.text)
+        split.forEach((text, index) => {
+          const code = index === split.length - 1 ? block.code : undefined
+          sentences.push({ text, context, position: sentences.length, paragraph, ...(code && { code }) })
+        })
+      }
+    } else if (value !== '' && !/^https?:/.test(value)) {
+      facts.push(`${path.replaceAll('_', ' ')}: ${value}`)
+    }
+  }
+  if (facts.length > 0) {
+    const text = `${title === '' ? '' : `${title} — `}${facts.slice(0, 12).join('; ')}.`
+    sentences.push({
+      text,
+      context: title === '' ? [] : [title],
+      position: sentences.length,
+      paragraph: paragraph + 1,
+    })
+  }
+  return sentences
+}
+
+/** Strings of a document with their paths; lists of scalars are read out as one. */
+function* leaves(value: unknown, path = ''): Generator<[string, string]> {
+  if (typeof value === 'string') yield [path, value]
+  else if (typeof value === 'number' || typeof value === 'boolean') yield [path, String(value)]
+  else if (Array.isArray(value)) {
+    if (value.every((item) => typeof item !== 'object')) {
+      if (value.some((item) => typeof item === 'string' && isProse(item))) {
+        for (const item of value) yield [path, String(item)]
+      } else yield [path, value.join(', ')]
+    } else for (const item of value) yield* leaves(item, path)
+  } else if (value !== null && typeof value === 'object') {
+    for (const [key, item] of Object.entries(value)) yield* leaves(item, path === '' ? key : `${path} ${key}`)
+  }
+}
+
+/** Running text, as against the value of a field. */
+const isProse = (value: string): boolean =>
+  value.length > 60 ? /\s/.test(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
+
+interface Block {
+  text: string
+  headings: string[]
+  /** a list item or a table row: one sentence, whatever its punctuation */
+  item: boolean
+  code?: string
+}
+
+const FENCE = /^\s*(```|~~~)/
+const HEADING = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/
+const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/
+const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
+
+/** Paragraphs, list items and table rows of Markdown or plain text, each under its headings. */
+export function blocksOf(text: string): Block[] {
+  const blocks: Block[] = []
+  const headings: { level: number; text: string }[] = []
+  let lines: string[] = []
+  let item = false
+  const close = () => {
+    const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
+    if (joined !== '') blocks.push({ text: joined, headings: headings.map((heading) => heading.text), item })
+    lines = []
+    item = false
+  }
+  const source = text.split(/\r?\n/)
+  for (let index = 0; index < source.length; index++) {
+    const line = source[index]!
+    if (FENCE.test(line)) {
+      close()
+      const end = source.findIndex((other, at) => at > index && FENCE.test(other))
+      const last = end < 0 ? source.length - 1 : end
+      const code = source.slice(index, last + 1).join('\n')
+      const before = blocks.at(-1)
+      if (before && !before.code && end > 0 && code.length <= LONGEST_CODE) before.code = code
+      index = last
+      continue
+    }
+    const heading = HEADING.exec(line)
+    const listed = ITEM.exec(line)
+    if (heading) {
+      close()
+      const level = heading[1]!.length
+      while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
+      headings.push({ level, text: inline(heading[2]!) })
+    } else if (line.trim() === '') close()
+    else if (listed) {
+      close()
+      lines.push(listed[1]!)
+      item = true
+    } else if (/^\s*\|.*\|\s*$/.test(line)) {
+      close()
+      if (TABLE_RULE.test(line)) continue
+      lines.push(
+        line
+          .trim()
+          .slice(1, -1)
+          .split('|')
+          .map((cell) => cell.trim())
+          .join(' — '),
+      )
+      item = true
+      close()
+    } else lines.push(line.replace(/^\s*>\s?/, ''))
+  }
+  close()
+  return blocks
+}
+
+/** Markdown's inline marks taken off, except for code, which stays readable as it is. */
+const inline = (text: string): string =>
+  text
+    .replace(/<!--.*?-->/g, '')
+    .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/\[([^\]]+)\]\((?:[^()]|\([^()]*\))*\)/g, '$1')
+    .replace(/(\*\*|__)(.+?)\1/g, '$2')
+    .replace(/(^|\s)\*(\S.*?)\*(?=\s|[.,;:!?]|$)/g, '$1$2')
+    .trim()
+
+const ABBREVIATION =
+  /(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$/iu
+const BOUNDARY = /[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{N}])|[。！？]+["”’」』]*/gu
+
+/** Sentences of a paragraph. Initials, common abbreviations and decimal numbers do not end one. */
+export function splitSentences(paragraph: string): string[] {
+  const sentences: string[] = []
+  let start = 0
+  for (const match of paragraph.matchAll(BOUNDARY)) {
+    const end = match.index + match[0].length
+    const piece = paragraph.slice(start, end)
+    if (match[0] === '.' && ABBREVIATION.test(piece)) continue
+    sentences.push(piece.trim())
+    start = end
+  }
+  const rest = paragraph.slice(start).trim()
+  if (rest !== '') sentences.push(rest)
+  return sentences
+}

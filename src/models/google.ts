@@ -1,0 +1,143 @@
+/** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
+import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import type {
+  ChatMessage,
+  ConversationModelConfig,
+  Delta,
+  FinishReason,
+  GenerationRequest,
+  LanguageModelProvider,
+} from './language-model'
+import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+
+const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
+
+const options = (config: ConversationModelConfig): Omit<CallOptions, 'timeoutStatus'> => ({
+  wording: wording('Gemini'),
+  silence: silenceOf(config),
+  secret: config.api_key,
+})
+
+const url = (config: ConversationModelConfig, method: string): string => {
+  const base = typeof config.google_url === 'string' ? withoutTrailingSlash(config.google_url) : GOOGLE_URL
+  return `${base}/v1beta/models/${encodeURIComponent(modelId(config.model_name))}:${method}`
+}
+
+const post = (config: ConversationModelConfig, body: unknown): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', 'x-goog-api-key': config.api_key ?? '' },
+  body: JSON.stringify(body),
+})
+
+/** Chat messages in Gemini's form: the system prompt apart, the assistant called `model`. */
+export function contents(messages: ChatMessage[]): Record<string, unknown> {
+  const system = messages.filter((message) => message.role === 'system').map((message) => message.content)
+  return {
+    ...(system.length > 0 && { system_instruction: { parts: [{ text: system.join('\n\n') }] } }),
+    contents: messages
+      .filter((message) => message.role !== 'system')
+      .map(({ role, content }) => ({ role: role === 'user' ? 'user' : 'model', parts: [{ text: content }] })),
+  }
+}
+
+function generationConfig(config: ConversationModelConfig): Record<string, unknown> {
+  const set = Object.entries({
+    temperature: config.temperature,
+    topP: config.top_p,
+    maxOutputTokens: config.max_tokens,
+    stopSequences: typeof config.stop === 'string' ? [config.stop] : config.stop,
+  }).filter(([, value]) => value !== undefined)
+  return set.length > 0 ? { generationConfig: Object.fromEntries(set) } : {}
+}
+
+async function* generate(
+  config: ConversationModelConfig,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): AsyncGenerator<Delta> {
+  const call = new ProviderCall({ ...options(config), timeoutStatus: 400 }, signal)
+  const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+  const response = await call.fetch(
+    url(config, method),
+    post(config, { ...contents(request.messages), ...generationConfig(config) }),
+  )
+  yield* readReplies(call, request.stream ? call.events(response.body) : [await call.text(response)])
+}
+
+interface Reply {
+  candidates?: ({
+    content?: { parts?: { text?: unknown; thought?: unknown }[] | null } | null
+    finishReason?: unknown
+  } | null)[]
+  usageMetadata?: { promptTokenCount?: unknown; candidatesTokenCount?: unknown }
+  promptFeedback?: { blockReason?: unknown }
+  error?: unknown
+}
+
+/** Gemini streams the same object that it answers whole; there is no end marker but the finishReason. */
+async function* readReplies(
+  call: ProviderCall,
+  replies: AsyncIterable<string> | string[],
+): AsyncGenerator<Delta> {
+  let finish: FinishReason | undefined
+  let usage: Delta | undefined
+  let answered = false
+  let any = false
+  for await (const json of replies) {
+    any = true
+    const reply = parseObject(json) as Reply | undefined
+    if (!reply) throw call.malformed()
+    if (reply.error) throw call.reported(json)
+    const blocked = reply.promptFeedback?.blockReason
+    if (blocked) throw call.reported(`the prompt was blocked (${String(blocked)})`)
+    usage = usageOf(reply.usageMetadata) ?? usage
+    const candidate = reply.candidates?.[0]
+    for (const part of candidate?.content?.parts ?? []) {
+      if (typeof part.text !== 'string' || part.text === '') continue
+      answered ||= part.thought !== true
+      yield { type: part.thought === true ? 'reasoning' : 'text', text: part.text }
+    }
+    if (candidate?.finishReason) finish = finishReason(candidate.finishReason)
+  }
+  if (!any || (finish && !answered)) throw call.malformed()
+  if (!finish) throw answered ? call.cut() : call.malformed()
+  if (usage) yield usage
+  yield { type: 'finish', reason: finish }
+}
+
+function usageOf(usage: Reply['usageMetadata']): Delta | undefined {
+  if (typeof usage?.promptTokenCount !== 'number' || typeof usage.candidatesTokenCount !== 'number') {
+    return undefined
+  }
+  return { type: 'usage', inputTokens: usage.promptTokenCount, outputTokens: usage.candidatesTokenCount }
+}
+
+const FINISH_REASONS: Record<string, FinishReason> = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+  BLOCKLIST: 'content_filter',
+  PROHIBITED_CONTENT: 'content_filter',
+}
+
+const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
+
+export const google: LanguageModelProvider = {
+  namespace: 'google',
+  validate(config) {
+    requireString(config, 'api_key', 'Gemini API key is not provided', 'Gemini API key is not a string')
+    allowString(config, 'google_url', 'Property `google_url` is not a string.')
+  },
+  async probe(config) {
+    const call = new ProviderCall({ ...options(config), timeoutStatus: 408 })
+    const hello = contents([{ role: 'user', content: 'hello' }])
+    const response = await call.fetch(url(config, 'generateContent'), post(config, hello))
+    const reply = parseObject(await call.text(response)) as Reply | undefined
+    if (!Array.isArray(reply?.candidates)) throw call.malformed()
+  },
+  create: (config) => ({
+    name: config.model_name,
+    generate: (request, signal) => generate(config, request, signal),
+  }),
+}

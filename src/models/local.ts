@@ -1,0 +1,41 @@
+/**
+ * `local/extractive`: answers without a language model, by picking the sentences that answer. Deterministic,
+ * free, offline, and named as what it is in every answer's usage.
+ */
+import { ApiError } from '../errors'
+import { answerFrom } from './extractive/answer'
+import { standalone } from './extractive/followup'
+import type { Delta, GenerationRequest, LanguageModel, LanguageModelProvider } from './language-model'
+
+const NAME = 'local/extractive'
+
+async function* generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Delta> {
+  signal.throwIfAborted()
+  if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
+  const text =
+    request.purpose === 'standalone'
+      ? standalone(request.question, request.history)
+      : answerFrom(request.question, request.sources)
+  const pieces = request.stream ? (text.match(/\s*\S+/g) ?? []) : [text]
+  for (const piece of pieces) yield { type: 'text', text: piece }
+  yield { type: 'finish', reason: 'stop' }
+}
+
+const extractive: LanguageModel = { name: NAME, generate }
+
+export const local: LanguageModelProvider = {
+  namespace: 'local',
+  validate(config) {
+    if (config.model_name !== NAME) {
+      throw new ApiError(
+        400,
+        `Property \`model_name\` is not a valid local model: the only one is \`${NAME}\`.`,
+      )
+    }
+    if (typeof config.input_guardrail_prompt === 'string') {
+      throw new ApiError(400, `${NAME} cannot apply an \`input_guardrail_prompt\`.`)
+    }
+  },
+  probe: async () => {},
+  create: () => extractive,
+}

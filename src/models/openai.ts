@@ -1,0 +1,35 @@
+/** `openai/`: OpenAI, and through `openai_url` any server that speaks its chat completions. */
+import { silenceOf, wording } from './call'
+import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
+import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
+import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingSlash } from './properties'
+
+export const OPENAI_URL = 'https://api.openai.com'
+
+const endpoint = (config: ConversationModelConfig): ChatEndpoint => ({
+  url:
+    withoutTrailingSlash(config.openai_url ?? OPENAI_URL) +
+    withLeadingSlash(config.openai_path ?? '/v1/chat/completions'),
+  headers: { authorization: `Bearer ${config.api_key}` },
+  body: {
+    model: modelId(config.model_name),
+    // Token counts in a stream are an option that OpenAI itself is known to take; a server of somebody
+    // else's is sent nothing that the model does not ask for.
+    ...(config.openai_url === undefined && { stream_options: { include_usage: true } }),
+    ...samplingOf(config),
+  },
+  wording: wording('OpenAI'),
+  silence: silenceOf(config),
+  secret: config.api_key,
+})
+
+export const openai: LanguageModelProvider = {
+  namespace: 'openai',
+  validate(config) {
+    requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
+    allowString(config, 'openai_url', 'Property `openai_url` is not a string.')
+    allowString(config, 'openai_path', 'Property `openai_path` is not a string.')
+  },
+  probe: (config) => probeChat(endpoint(config)),
+  create: (config) => chatModel(config.model_name, endpoint(config)),
+}

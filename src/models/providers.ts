@@ -1,0 +1,28 @@
+/** The registry of language models: which namespace of a `model_name` goes to which provider. */
+import { ApiError } from '../errors'
+import { azure } from './azure'
+import { cloudflare } from './cloudflare'
+import { google } from './google'
+import type { ConversationModelConfig, LanguageModel, LanguageModelProvider } from './language-model'
+import { local } from './local'
+import { openai } from './openai'
+import { vllm } from './vllm'
+
+const PROVIDERS = new Map(
+  [openai, cloudflare, vllm, google, azure, local].map((provider) => [provider.namespace, provider]),
+)
+
+/** The text before the first slash of a model's name; empty without a slash. */
+export const namespaceOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('/')))
+
+/** @throws ApiError 400 when the namespace is none of ours (contract 1.2, rule 9) */
+export function providerOf(config: { model_name: string }): LanguageModelProvider {
+  const namespace = namespaceOf(config.model_name)
+  const provider = PROVIDERS.get(namespace)
+  if (!provider) throw new ApiError(400, `Model namespace \`${namespace}\` is not supported.`)
+  return provider
+}
+
+/** A model ready to generate. Makes no call. @throws ApiError 400 for an unknown namespace */
+export const createLanguageModel = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
+  providerOf(config).create(config, env)

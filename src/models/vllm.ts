@@ -1,0 +1,46 @@
+/** `vllm/`: a vLLM server. A model is accepted only when the server lists it. */
+import { ApiError } from '../errors'
+import { ProviderCall, parseObject, silenceOf, wording } from './call'
+import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
+import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
+import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+
+// Typesense words a malformed reply of vLLM as OpenAI's, and clients may compare it.
+const WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
+
+const base = (config: ConversationModelConfig): string => withoutTrailingSlash(config.vllm_url ?? '')
+
+const endpoint = (config: ConversationModelConfig): ChatEndpoint => ({
+  url: `${base(config)}/v1/chat/completions`,
+  headers: authorization(config),
+  body: { model: modelId(config.model_name), ...samplingOf(config) },
+  wording: WORDING,
+  silence: silenceOf(config),
+  secret: config.api_key,
+})
+
+const authorization = (config: ConversationModelConfig): Record<string, string> =>
+  config.api_key ? { authorization: `Bearer ${config.api_key}` } : {}
+
+async function isListed(config: ConversationModelConfig): Promise<boolean> {
+  const call = new ProviderCall({ ...endpoint(config), timeoutStatus: 408 })
+  const response = await call.fetch(`${base(config)}/v1/models`, { headers: authorization(config) })
+  const models = parseObject(await call.text(response))?.data
+  if (!Array.isArray(models)) throw call.malformed()
+  return models.some((model) => model?.id === modelId(config.model_name))
+}
+
+export const vllm: LanguageModelProvider = {
+  namespace: 'vllm',
+  validate(config) {
+    requireString(config, 'vllm_url', 'vLLM URL is not provided', 'vLLM URL is not a string')
+    allowString(config, 'api_key', 'API key is not a string')
+  },
+  async probe(config) {
+    if (!(await isListed(config))) {
+      throw new ApiError(400, 'Property `model_name` is not a valid vLLM model.')
+    }
+    await probeChat(endpoint(config))
+  },
+  create: (config) => chatModel(config.model_name, endpoint(config)),
+}
