@@ -65,6 +65,9 @@ export interface CollectionSchema {
   enable_nested_fields: boolean
   token_separators: string[]
   symbols_to_index: string[]
+  /** names of synonym and curation sets, kept and echoed */
+  synonym_sets?: string[]
+  curation_sets?: string[]
   metadata?: Record<string, unknown>
 }
 
