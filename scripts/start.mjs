@@ -133,7 +133,7 @@ try {
 
   const args = ['dev', '--local', '--port', String(port), '--persist-to', folder, '--inspector-port', '0']
   args.push('--env-file', writeSecrets(folder, apiKey), '--var', 'AI_BACKEND:local')
-  args.push('--show-interactive-dev-session', 'false', '--log-level', 'warn')
+  args.push('--show-interactive-dev-session', 'false', '--log-level', 'error')
   server = wrangler(args, { stdio: ['ignore', 'inherit', 'inherit'], detached: true })
   server.once('exit', (code) => {
     if (stopping) return
@@ -165,7 +165,8 @@ Look around:
 
 console.log(`
 Parley answers at ${url}
-  key   ${apiKey}
-  data  ${relative(process.cwd(), folder) || '.'}
+  key      ${apiKey}
+  data     ${relative(process.cwd(), folder) || '.'}
+  engines  built in: no account, no network
 ${question}
 Ctrl-C stops it.`)

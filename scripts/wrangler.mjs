@@ -28,6 +28,7 @@ export const wrangler = (args, options = {}) =>
       WRANGLER_HIDE_BANNER: 'true',
       CI: 'true', // wrangler then asks no questions
       NO_UPDATE_NOTIFIER: '1',
+      CLOUDFLARE_CF_FETCH_ENABLED: 'false', // where in the world the caller is: a look-up that needs the network
       ...options.env,
     },
   })
