@@ -95,11 +95,8 @@ export function citedAnswer(answer, citations, sources, onCite) {
     // Two sources for the same words: a second button, no second mark.
     if (start >= from) {
       nodes.push(...inline(answer.slice(from, start)))
-      nodes
-        .push(element('span', { class: 'cited', 'data-source': String(source.number) }))(
-          /** @type {HTMLElement} */ nodes.at(-1),
-        )
-        .append(...inline(answer.slice(start, end)))
+      const words = inline(answer.slice(start, end))
+      nodes.push(element('span', { class: 'cited', 'data-source': String(source.number) }, ...words))
       from = end
     } else if (end > from) {
       nodes.push(...inline(answer.slice(from, end)))
