@@ -1,0 +1,49 @@
+/** A piece of SQL with the values bound in it, so that queries can be put together from parts. */
+export interface SqlFragment {
+  sql: string
+  bindings: SqlStorageValue[]
+}
+
+export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragment => ({ sql, bindings })
+
+/** The fragments side by side, their bindings in the same order. */
+export const join = (fragments: SqlFragment[], separator: string): SqlFragment => ({
+  sql: fragments.map((part) => part.sql).join(separator),
+  bindings: fragments.flatMap((part) => part.bindings),
+})
+
+/**
+ * Operands joined pairwise rather than in a row: SQLite allows expressions 100 deep, and `a AND b AND c` is
+ * two deep.
+ */
+export function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFragment {
+  if (operands.length === 1) return operands[0]!
+  const middle = operands.length >> 1
+  const left = balanced(operands.slice(0, middle), operator)
+  const right = balanced(operands.slice(middle), operator)
+  return {
+    sql: `(${left.sql} ${operator} ${right.sql})`,
+    bindings: [...left.bindings, ...right.bindings],
+  }
+}
+
+/** Split at `separator` where no bracket and no backtick is open; parts are trimmed, empty ones kept. */
+export function splitOutside(text: string, separator: string): string[] {
+  const parts: string[] = []
+  let depth = 0
+  let quoted = false
+  let part = ''
+  for (const character of text) {
+    if (character === '`') quoted = !quoted
+    else if (!quoted && '([{'.includes(character)) depth++
+    else if (!quoted && ')]}'.includes(character)) depth--
+    if (character === separator && depth === 0 && !quoted) {
+      parts.push(part.trim())
+      part = ''
+    } else {
+      part += character
+    }
+  }
+  parts.push(part.trim())
+  return parts
+}
