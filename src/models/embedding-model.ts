@@ -14,3 +14,12 @@ export interface EmbeddingModel {
    */
   embed(texts: string[], kind: 'document' | 'query'): Promise<Float32Array[]>
 }
+
+/** `embed.model_config` of a field, as its schema holds it with the key in clear. */
+export interface EmbeddingModelConfig {
+  model_name: string
+  api_key?: string
+  url?: string
+  path?: string
+  [extra: string]: unknown
+}

@@ -1,0 +1,123 @@
+/** Embedding models behind HTTP: OpenAI and what speaks like it, Azure, Google. */
+import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import { OPENAI_URL } from './openai'
+import { modelId, withLeadingSlash, withoutTrailingSlash } from './properties'
+
+interface EmbeddingCall {
+  url: string
+  headers: Record<string, string>
+  body: unknown
+  options: CallOptions
+  /** the vectors in the order of the texts; undefined when the reply is not what the provider promises */
+  read(reply: Record<string, unknown>): number[][] | undefined
+}
+
+async function send(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
+  const call = new ProviderCall(request.options)
+  const response = await call.fetch(request.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...request.headers },
+    body: JSON.stringify(request.body),
+  })
+  const reply = parseObject(await call.text(response))
+  const vectors = reply && request.read(reply)
+  if (vectors?.length !== count || !vectors.every((vector) => Array.isArray(vector) && vector.length > 0)) {
+    throw call.malformed()
+  }
+  return vectors.map((vector) => Float32Array.from(vector))
+}
+
+const optionsOf = (config: EmbeddingModelConfig, label: string): CallOptions => ({
+  wording: wording(label),
+  silence: silenceOf(config),
+  timeoutStatus: 408,
+  secret: config.api_key,
+})
+
+/** OpenAI's list says of each vector which text it belongs to. */
+function readList(reply: Record<string, unknown>): number[][] | undefined {
+  if (!Array.isArray(reply.data)) return undefined
+  const items = reply.data as { index?: number; embedding: number[] }[]
+  return items
+    .map((item, position) => ({ position: item.index ?? position, embedding: item.embedding }))
+    .sort((a, b) => a.position - b.position)
+    .map((item) => item.embedding)
+}
+
+/** @param dimensions asked of the model where the schema gives `num_dim` */
+export function openaiEmbedder(config: EmbeddingModelConfig, dimensions?: number): EmbeddingModel {
+  const base = withoutTrailingSlash(config.url ?? OPENAI_URL)
+  return {
+    name: config.model_name,
+    remote: true,
+    batchSize: 200,
+    embed: (texts) =>
+      send(
+        {
+          url: base + withLeadingSlash(config.path ?? '/v1/embeddings'),
+          headers: config.api_key ? { authorization: `Bearer ${config.api_key}` } : {},
+          body: {
+            model: modelId(config.model_name),
+            input: texts,
+            ...(dimensions !== undefined && { dimensions }),
+          },
+          options: optionsOf(config, 'OpenAI'),
+          read: readList,
+        },
+        texts.length,
+      ),
+  }
+}
+
+/** `url` is the deployment's full embeddings URL, api-version and all. */
+export function azureEmbedder(config: EmbeddingModelConfig, dimensions?: number): EmbeddingModel {
+  return {
+    name: config.model_name,
+    remote: true,
+    batchSize: 200,
+    embed: (texts) =>
+      send(
+        {
+          url: config.url ?? '',
+          headers: { 'api-key': config.api_key ?? '' },
+          body: { input: texts, ...(dimensions !== undefined && { dimensions }) },
+          options: optionsOf(config, 'Azure'),
+          read: readList,
+        },
+        texts.length,
+      ),
+  }
+}
+
+const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
+
+export function googleEmbedder(config: EmbeddingModelConfig, dimensions?: number): EmbeddingModel {
+  const model = `models/${modelId(config.model_name)}`
+  return {
+    name: config.model_name,
+    remote: true,
+    batchSize: 100,
+    embed: (texts, kind) =>
+      send(
+        {
+          url: `${withoutTrailingSlash(config.url ?? GOOGLE_URL)}/v1beta/${model}:batchEmbedContents`,
+          headers: { 'x-goog-api-key': config.api_key ?? '' },
+          body: {
+            requests: texts.map((text) => ({
+              model,
+              content: { parts: [{ text }] },
+              taskType: kind === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT',
+              ...(dimensions !== undefined && { outputDimensionality: dimensions }),
+            })),
+          },
+          options: optionsOf(config, 'Gemini'),
+          read: (reply) =>
+            Array.isArray(reply.embeddings)
+              ? (reply.embeddings as { values: number[] }[]).map((embedding) => embedding.values)
+              : undefined,
+        },
+        texts.length,
+      ),
+  }
+}
