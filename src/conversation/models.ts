@@ -1,0 +1,165 @@
+/**
+ * Conversation models: what a caller registers to converse with (contract 1.2). The checks run in the
+ * contract's order and speak its sentences, because scripts compare both.
+ */
+
+import { database } from '../db/client'
+import {
+  type ConversationModelRow,
+  findModel as findRow,
+  insertModel,
+  listModelRows,
+  markDeleted,
+  readModel,
+  replaceModel,
+} from '../db/conversation-models'
+import { open, seal } from '../db/sealing'
+import { ApiError, unwrap } from '../errors'
+import { maskSecret } from '../mask'
+import type { ConversationModelConfig } from '../models/language-model'
+import { providerOf } from '../models/providers'
+import { collectionObject, findCollection } from '../search/catalog'
+import { checkHistorySchema } from './history-schema'
+
+const DEFAULT_TTL = 86_400
+
+/** A model as it is shown: its `api_key` masked. */
+export type ShownModel = Record<string, unknown> & { id: string }
+
+/**
+ * Checks and stores a new model.
+ * @param body the request's JSON, parsed
+ * @throws ApiError 400 for a failed check, 408 when the provider does not answer, 409 when the id is taken
+ */
+export async function createModel(env: Cloudflare.Env, body: unknown): Promise<ShownModel> {
+  const given = asObject(body)
+  const db = database(env)
+  const named = typeof given.id === 'string' && given.id !== ''
+  if (named && (await readModel(db, given.id as string))) throw taken()
+  const id = named ? (given.id as string) : crypto.randomUUID()
+  const config = await check(env, { ttl: DEFAULT_TTL, ...given, id })
+  const row = await toRow(env, config)
+  if (!(await insertModel(db, row))) throw taken()
+  return shown(row)
+}
+
+/**
+ * Merges properties into a model and checks the whole anew. Another `id` renames it. A key equal to our own
+ * masking of the stored one means "unchanged": it is what GET gave and PUT brings back.
+ * @throws ApiError as createModel does, and 404 when there is no such model
+ */
+export async function updateModel(env: Cloudflare.Env, id: string, body: unknown): Promise<ShownModel> {
+  const given = asObject(body)
+  const db = database(env)
+  const row = (await readModel(db, id)) ?? missing()
+  const newId = typeof given.id === 'string' && given.id !== '' ? given.id : id
+  if (newId !== id && (await readModel(db, newId))) throw taken()
+  const keepsKey = given.api_key === undefined || given.api_key === row.maskedApiKey
+  const merged: Record<string, unknown> = { ...JSON.parse(row.config), ...given, id: newId }
+  if (keepsKey) merged.api_key = row.sealedApiKey === null ? undefined : await open(row.sealedApiKey, env)
+  const updated = await toRow(env, await check(env, merged))
+  const outcome = await replaceModel(db, id, updated, unixNow())
+  if (outcome === 'taken') throw taken()
+  if (outcome === 'missing') missing()
+  return shown(updated)
+}
+
+export const listModels = async (env: Cloudflare.Env): Promise<ShownModel[]> =>
+  (await listModelRows(database(env))).map(shown)
+
+/** @throws ApiError 404 */
+export async function getModel(env: Cloudflare.Env, id: string): Promise<ShownModel> {
+  return shown((await readModel(database(env), id)) ?? missing())
+}
+
+/** Its messages stay, and go on expiring by its ttl. @throws ApiError 404 */
+export async function deleteModel(env: Cloudflare.Env, id: string): Promise<ShownModel> {
+  const db = database(env)
+  const row = (await readModel(db, id)) ?? missing()
+  if (!(await markDeleted(db, id, unixNow()))) missing()
+  return shown(row)
+}
+
+/**
+ * A model ready to be asked, with its key in clear; undefined for an unknown id. Cached for a few seconds.
+ * @throws ApiError 400 when its key cannot be opened
+ */
+export async function findModel(
+  env: Cloudflare.Env,
+  id: string,
+): Promise<ConversationModelConfig | undefined> {
+  const row = await findRow(env, id)
+  if (!row) return undefined
+  const config = JSON.parse(row.config) as ConversationModelConfig
+  return row.sealedApiKey === null ? config : { ...config, api_key: await open(row.sealedApiKey, env) }
+}
+
+function asObject(body: unknown): Record<string, unknown> {
+  if (body === null || typeof body !== 'object' || Array.isArray(body)) throw new ApiError(400, 'Bad JSON.')
+  return body as Record<string, unknown>
+}
+
+/** Checks 2 to 10, and the live call. Answers the config as it is to be stored. */
+async function check(env: Cloudflare.Env, config: Record<string, unknown>): Promise<ConversationModelConfig> {
+  if (typeof config.model_name !== 'string') {
+    throw new ApiError(400, 'Property `model_name` is not provided or not a string.')
+  }
+  for (const property of ['system_prompt', 'input_guardrail_prompt']) {
+    if (config[property] !== undefined && typeof config[property] !== 'string') {
+      throw new ApiError(400, `Property \`${property}\` is not a string.`)
+    }
+  }
+  if (typeof config.history_collection !== 'string') {
+    throw new ApiError(400, 'Property `history_collection` is missing or is not a string.')
+  }
+  if (!isUnsigned(config.max_bytes) || config.max_bytes === 0) {
+    throw new ApiError(400, 'Property `max_bytes` is not provided or not a positive integer.')
+  }
+  const history = await historyOf(env, config.history_collection)
+  checkHistorySchema(unwrap(await history.schema()))
+  if (!isUnsigned(config.ttl)) throw new ApiError(400, 'Property `ttl` is not a positive integer.')
+  const checked = config as ConversationModelConfig
+  const provider = providerOf(checked)
+  provider.validate(checked, env)
+  await provider.probe(checked, env)
+  await history.keepHistory()
+  return checked
+}
+
+const isUnsigned = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+
+async function historyOf(env: Cloudflare.Env, name: string) {
+  try {
+    const { objectId } = await findCollection(env, name)
+    return collectionObject(env, objectId)
+  } catch (error) {
+    // Here a missing collection is a wrong property, not a wrong address.
+    if (error instanceof ApiError && error.status === 404) throw new ApiError(400, 'Collection not found')
+    throw error
+  }
+}
+
+async function toRow(env: Cloudflare.Env, config: ConversationModelConfig): Promise<ConversationModelRow> {
+  const { api_key, ...rest } = config
+  return {
+    id: config.id,
+    config: JSON.stringify(rest),
+    sealedApiKey: api_key === undefined ? null : await seal(api_key, env),
+    maskedApiKey: api_key === undefined ? null : maskSecret(api_key),
+    ttl: config.ttl,
+    deletedAt: null,
+  }
+}
+
+const shown = (row: ConversationModelRow): ShownModel => ({
+  ...JSON.parse(row.config),
+  ...(row.maskedApiKey !== null && { api_key: row.maskedApiKey }),
+})
+
+const unixNow = (): number => Math.floor(Date.now() / 1000)
+
+const taken = (): ApiError => new ApiError(409, 'Model already exists')
+
+function missing(): never {
+  throw new ApiError(404, 'Model not found')
+}

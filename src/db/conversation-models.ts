@@ -1,0 +1,126 @@
+/**
+ * Rows of conversation models, read through a cache in the isolate.
+ *
+ * The cache holds what was found for a few seconds, so that a turn waits for no query. An unknown id is never
+ * cached, and a write here forgets its row at once; another isolate sees it when its copy is old.
+ */
+import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
+import { type Database, database } from './client'
+import { conversationModels } from './schema'
+
+export type ConversationModelRow = typeof conversationModels.$inferSelect
+
+/** how long another isolate may go on with a model that was changed or deleted, in milliseconds */
+export const MODEL_CACHE_MS = 5_000
+const MOST_CACHED = 1_000
+
+const cache = new Map<string, { row: ConversationModelRow; until: number }>()
+
+/** A model that is not deleted. */
+export async function findModel(
+  env: Pick<Cloudflare.Env, 'DB'>,
+  id: string,
+): Promise<ConversationModelRow | undefined> {
+  const cached = cache.get(id)
+  if (cached && cached.until > Date.now()) return cached.row
+  cache.delete(id)
+  const row = await readModel(database(env), id)
+  if (row) {
+    if (cache.size >= MOST_CACHED) cache.clear()
+    cache.set(id, { row, until: Date.now() + MODEL_CACHE_MS })
+  }
+  return row
+}
+
+/** A model that is not deleted, past the cache: for whoever is about to change it. */
+export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(conversationModels)
+    .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
+  return row
+}
+
+export const listModelRows = (db: Database): Promise<ConversationModelRow[]> =>
+  db
+    .select()
+    .from(conversationModels)
+    .where(isNull(conversationModels.deletedAt))
+    .orderBy(conversationModels.id)
+
+/**
+ * Stores a new model. A deleted model of the id, still there for its messages' ttl, gives way.
+ * @returns false when the id is taken
+ */
+export async function insertModel(db: Database, row: ConversationModelRow): Promise<boolean> {
+  const written = await db
+    .insert(conversationModels)
+    .values(row)
+    .onConflictDoUpdate({
+      target: conversationModels.id,
+      set: { ...row, id: sql`excluded.id` },
+      setWhere: isNotNull(conversationModels.deletedAt),
+    })
+    .returning({ id: conversationModels.id })
+  cache.delete(row.id)
+  return written.length === 1
+}
+
+/**
+ * Replaces a model, under another id when `row.id` says so. The old id then stays as a deleted model, so that
+ * the messages that carry it go on expiring. One transaction.
+ * @returns 'taken' when the new id belongs to another model, 'missing' when the old one is gone
+ */
+export async function replaceModel(
+  db: Database,
+  id: string,
+  row: ConversationModelRow,
+  now: number,
+): Promise<'done' | 'taken' | 'missing'> {
+  cache.delete(id)
+  cache.delete(row.id)
+  if (row.id === id) {
+    const updated = await db
+      .update(conversationModels)
+      .set(row)
+      .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
+      .returning({ id: conversationModels.id })
+    return updated.length === 1 ? 'done' : 'missing'
+  }
+  // Both statements ask for the state before: the batch either moves the model or leaves all as it was.
+  const [moved] = await db.batch([
+    db.all<{ id: string }>(sql`
+      INSERT INTO ${conversationModels} (id, config, sealed_api_key, masked_api_key, ttl, deleted_at)
+      SELECT ${row.id}, ${row.config}, ${row.sealedApiKey}, ${row.maskedApiKey}, ${row.ttl}, NULL
+      FROM ${conversationModels} WHERE id = ${id} AND deleted_at IS NULL
+      ON CONFLICT (id) DO UPDATE SET config = excluded.config, sealed_api_key = excluded.sealed_api_key,
+        masked_api_key = excluded.masked_api_key, ttl = excluded.ttl, deleted_at = NULL
+        WHERE ${conversationModels.deletedAt} IS NOT NULL
+      RETURNING id`),
+    db.run(sql`
+      UPDATE ${conversationModels} SET deleted_at = ${now}
+      WHERE id = ${id} AND deleted_at IS NULL AND changes() = 1`),
+  ])
+  if (moved.length === 1) return 'done'
+  return (await readModel(db, id)) ? 'taken' : 'missing'
+}
+
+/** Marks a model as deleted. @returns false when there is none */
+export async function markDeleted(db: Database, id: string, now: number): Promise<boolean> {
+  const deleted = await db
+    .update(conversationModels)
+    .set({ deletedAt: now, sealedApiKey: null })
+    .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
+    .returning({ id: conversationModels.id })
+  cache.delete(id)
+  return deleted.length === 1
+}
+
+/** The ttl, in seconds, of each of these models that is known, deleted or not. */
+export async function ttlsOf(db: Database, ids: string[]): Promise<Map<string, number>> {
+  const rows = await db
+    .select({ id: conversationModels.id, ttl: conversationModels.ttl })
+    .from(conversationModels)
+    .where(sql`${conversationModels.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
+  return new Map(rows.map((row) => [row.id, row.ttl]))
+}

@@ -1,0 +1,50 @@
+/** What the sweep of expired history asks of D1. Every query is bounded and goes by an index. */
+import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
+import type { Database } from './client'
+import { conversationModels, messages } from './schema'
+
+export interface ExpiryRule {
+  id: string
+  /** seconds */
+  ttl: number
+}
+
+export interface ExpiredMessage {
+  historyId: string
+  documentId: string
+}
+
+/** A page of models, deleted ones too, in the order of their ids. */
+export const expiryRules = (db: Database, after: string, limit: number): Promise<ExpiryRule[]> =>
+  db
+    .select({ id: conversationModels.id, ttl: conversationModels.ttl })
+    .from(conversationModels)
+    .where(gt(conversationModels.id, after))
+    .orderBy(asc(conversationModels.id))
+    .limit(limit)
+
+/** A model's messages said before a moment (unix seconds), the oldest first. */
+export const expiredMessages = (
+  db: Database,
+  modelId: string,
+  before: number,
+  limit: number,
+): Promise<ExpiredMessage[]> =>
+  db
+    .select({ historyId: messages.historyId, documentId: messages.documentId })
+    .from(messages)
+    .where(and(eq(messages.modelId, modelId), lt(messages.timestamp, before)))
+    .orderBy(asc(messages.timestamp))
+    .limit(limit)
+
+/** Deletes the rows of deleted models whose last message is gone. */
+export async function forgetDeletedModels(db: Database): Promise<void> {
+  await db
+    .delete(conversationModels)
+    .where(
+      and(
+        isNotNull(conversationModels.deletedAt),
+        sql`NOT EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.modelId} = ${conversationModels.id})`,
+      ),
+    )
+}

@@ -1,0 +1,76 @@
+/**
+ * Secrets at rest: AES-256-GCM under a key derived (HKDF-SHA-256) from the Worker's ENCRYPTION_KEY.
+ *
+ * A sealed string is `v1.` + base64(12 bytes of nonce + ciphertext with its tag). A row that was tampered
+ * with, or sealed under another key, does not open.
+ */
+import { ApiError } from '../errors'
+
+const VERSION = 'v1.'
+const NONCE_BYTES = 12
+
+// Deriving takes longer than sealing. Keyed by the secret, so that a rotated one is not missed.
+let derived: { secret: string; key: Promise<CryptoKey> } | undefined
+
+function masterKey(env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<CryptoKey> {
+  const secret = env.ENCRYPTION_KEY
+  if (!secret || secret.length < 16) {
+    throw new ApiError(
+      400,
+      'Provider credentials cannot be stored: set the Worker secret ENCRYPTION_KEY to a random string of 16 characters or more.',
+    )
+  }
+  if (derived?.secret !== secret) derived = { secret, key: derive(secret) }
+  return derived.key
+}
+
+async function derive(secret: string): Promise<CryptoKey> {
+  const bytes = new TextEncoder().encode(secret)
+  const material = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey'])
+  const info = new TextEncoder().encode('parley provider credentials')
+  return crypto.subtle.deriveKey(
+    { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(32), info },
+    material,
+    { name: 'AES-GCM', length: 256 },
+    false,
+    ['encrypt', 'decrypt'],
+  )
+}
+
+/** @throws ApiError 400 when the deployment has no ENCRYPTION_KEY */
+export async function seal(plain: string, env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<string> {
+  const key = await masterKey(env)
+  const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
+  const sealed = await crypto.subtle.encrypt(
+    { name: 'AES-GCM', iv: nonce },
+    key,
+    new TextEncoder().encode(plain),
+  )
+  const bytes = new Uint8Array(NONCE_BYTES + sealed.byteLength)
+  bytes.set(nonce)
+  bytes.set(new Uint8Array(sealed), NONCE_BYTES)
+  return VERSION + toBase64(bytes)
+}
+
+/** @throws ApiError 400 when there is no ENCRYPTION_KEY, or another one than the secret was sealed under */
+export async function open(sealed: string, env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<string> {
+  const key = await masterKey(env)
+  try {
+    if (!sealed.startsWith(VERSION)) throw new Error('unknown version')
+    const bytes = Uint8Array.from(atob(sealed.slice(VERSION.length)), (letter) => letter.charCodeAt(0))
+    const iv = bytes.subarray(0, NONCE_BYTES)
+    const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES))
+    return new TextDecoder().decode(plain)
+  } catch {
+    throw new ApiError(
+      400,
+      'A stored credential cannot be opened: ENCRYPTION_KEY is not the one it was sealed under. Set the old one again, or store the credential anew.',
+    )
+  }
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = ''
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
