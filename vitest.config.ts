@@ -31,6 +31,7 @@ export default defineConfig(async () => ({
           name: 'clients',
           include: ['test/clients/**/*.test.ts', 'test/browser/**/*.test.ts'],
           environment: 'node',
+          globalSetup: ['./test/clients/global-setup.ts'],
           testTimeout: 30_000,
           hookTimeout: 120_000,
         },

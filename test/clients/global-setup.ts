@@ -1,0 +1,74 @@
+/**
+ * One Parley for all client and browser tests, started as a user starts it, on a free port, over data of its own.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** where the Parley under test answers */
+    url: string
+  }
+}
+
+export const START = join(import.meta.dirname, '../../scripts/start.mjs')
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+export interface Started {
+  child: ChildProcess
+  /** everything it printed so far */
+  output(): string
+  /** Ends it as Ctrl-C's cousin does. @returns its exit code */
+  stop(): Promise<number | null>
+}
+
+/** Runs scripts/start.mjs until it says that it is ready. @throws when it ends before that */
+export async function start(...args: string[]): Promise<Started> {
+  const child = spawn(process.execPath, [START, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (data) => {
+        output += data
+        if (output.includes('Ctrl-C stops it.')) resolve()
+      })
+    }
+    child.once('error', reject)
+    child.once('close', (code) => reject(new Error(`npm start ended with ${code}:\n${output}`)))
+  })
+  return {
+    child,
+    output: () => output,
+    stop: async () => {
+      if (child.exitCode !== null) return child.exitCode
+      child.kill('SIGTERM')
+      const [code] = await once(child, 'close')
+      return code
+    },
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-clients-'))
+  const port = await freePort()
+  const parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
+  project.provide('url', `http://localhost:${port}`)
+  return async () => {
+    await parley.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

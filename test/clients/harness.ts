@@ -1,0 +1,191 @@
+/** What the client tests share: clients, names, schemas, and ways to read what came over the wire. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, SearchClient } from 'typesense'
+import { inject } from 'vitest'
+
+export const url = inject('url')
+export const KEY = 'xyz'
+
+export const FORBIDDEN = 'Forbidden - a valid `x-typesense-api-key` header must be sent.'
+export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+const node = { host: new URL(url).hostname, port: Number(new URL(url).port), protocol: 'http' }
+
+/** The official client, with its own defaults but for the key. */
+export const client = (apiKey = KEY, options: Record<string, unknown> = {}): Client =>
+  new Client({ nodes: [node], apiKey, logLevel: 'silent', ...options })
+
+export const searchClient = (apiKey = KEY): SearchClient =>
+  new SearchClient({ nodes: [node], apiKey, logLevel: 'silent' })
+
+let count = 0
+const run = Math.random().toString(36).slice(2, 8)
+
+/** A name that no other test uses. */
+export const unique = (stem: string): string => `${stem}-${run}-${count++}`
+
+export interface Reply {
+  status: number
+  contentType: string
+  text: string
+  /** biome-ignore lint/suspicious/noExplicitAny: replies are checked field by field */
+  body: any
+}
+
+/** A request as curl makes it. `body` goes as it is when it is a string. */
+export async function request(
+  method: string,
+  path: string,
+  body?: unknown,
+  key: string | null = KEY,
+): Promise<Reply> {
+  const response = await fetch(url + path, {
+    method,
+    headers: key === null ? {} : { 'X-TYPESENSE-API-KEY': key },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const contentType = response.headers.get('content-type') ?? ''
+  return {
+    status: response.status,
+    contentType,
+    text,
+    body: contentType.includes('json') ? JSON.parse(text) : text,
+  }
+}
+
+/** The path of a search with its parameters. */
+export const query = (path: string, parameters: Record<string, string | number | boolean>): string =>
+  `${path}?${new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)]))}`
+
+export const HISTORY_FIELDS = [
+  { name: 'conversation_id', type: 'string' },
+  { name: 'model_id', type: 'string' },
+  { name: 'timestamp', type: 'int32' },
+  { name: 'role', type: 'string', index: false },
+  { name: 'message', type: 'string', index: false },
+] as const
+
+/** Makes a history collection of the documented schema. @returns its name */
+export async function createHistory(): Promise<string> {
+  const name = unique('history')
+  const reply = await request('POST', '/collections', { name, fields: HISTORY_FIELDS })
+  if (reply.status !== 201) throw new Error(reply.text)
+  return name
+}
+
+/** Makes a conversation model. @returns its id */
+export async function createModel(config: Record<string, unknown>): Promise<string> {
+  const body = { id: unique('model'), max_bytes: 16_384, api_key: 'sk-1234567890', ...config }
+  const reply = await request('POST', '/conversations/models', {
+    ...body,
+    history_collection: config.history_collection ?? (await createHistory()),
+  })
+  if (reply.status !== 201) throw new Error(reply.text)
+  return reply.body.id
+}
+
+export const SHOWS = [
+  {
+    id: 'salvage',
+    title: 'Starship Salvage',
+    overview: 'An action series about a crew that salvages warships.',
+    points: 90,
+  },
+  {
+    id: 'quest',
+    title: 'Galactic Quest',
+    overview: 'An action series about explorers between the planets.',
+    points: 80,
+  },
+  {
+    id: 'kitchen',
+    title: 'Quiet Kitchen',
+    overview: 'Slow cooking with old recipes from the countryside.',
+    points: 70,
+  },
+  {
+    id: 'court',
+    title: 'Night Court',
+    overview: 'A judge and her clerks settle odd cases after dark.',
+    points: 60,
+  },
+  {
+    id: 'reef',
+    title: 'Reef',
+    overview: 'A documentary about coral and the fish that live there.',
+    points: 50,
+  },
+]
+
+/** Makes a collection of shows with an auto-embedding field. @returns its name */
+export async function createShows(): Promise<string> {
+  const name = unique('tv_shows')
+  const created = await request('POST', '/collections', {
+    name,
+    fields: [
+      { name: 'title', type: 'string' },
+      { name: 'overview', type: 'string' },
+      { name: 'points', type: 'int32' },
+      {
+        name: 'embedding',
+        type: 'float[]',
+        embed: { from: ['title', 'overview'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } },
+      },
+    ],
+  })
+  if (created.status !== 201) throw new Error(created.text)
+  await client().collections(name).documents().import(SHOWS)
+  return name
+}
+
+export interface RawStream {
+  status: number
+  contentType: string
+  /** one string for each read from the socket */
+  reads: string[]
+  text: string
+  /** set when the connection broke */
+  error?: unknown
+}
+
+/** Reads a stream to its end, as bytes came. */
+export async function rawStream(path: string, init: RequestInit = {}): Promise<RawStream> {
+  const response = await fetch(url + path, { ...init, headers: { 'X-TYPESENSE-API-KEY': KEY } })
+  const stream: RawStream = {
+    status: response.status,
+    contentType: response.headers.get('content-type') ?? '',
+    reads: [],
+    text: '',
+  }
+  const decoder = new TextDecoder()
+  try {
+    for await (const bytes of response.body ?? []) stream.reads.push(decoder.decode(bytes, { stream: true }))
+  } catch (error) {
+    stream.error = error
+  }
+  stream.text = stream.reads.join('')
+  return stream
+}
+
+/** Fires the cron trigger, as if at `time`. */
+export async function sweep(time: number = Date.now()): Promise<void> {
+  const response = await fetch(`${url}/cdn-cgi/handler/scheduled?time=${time}`)
+  if (!response.ok) throw new Error(`the scheduled handler answered ${response.status}`)
+}
+
+const shared = join(import.meta.dirname, '../../../shared/data')
+
+/** Documents of the real data sets, or undefined, with a line, where they are absent. */
+export function realDocuments(folder: string): Record<string, unknown>[] | undefined {
+  const file = join(shared, folder, 'corpus.jsonl')
+  if (!existsSync(file)) {
+    console.log(`Left out: the data set ${folder} is not beside the project (../shared/data).`)
+    return undefined
+  }
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
