@@ -1,10 +1,17 @@
-/** Dotted field names and the values that they name in a document. */
+/** Field names, dotted ones too: the fields that they name in a schema and the values in a document. */
+import { isDynamic } from './field'
+import type { StoredSchema } from './layout'
+import type { Document, Field } from './types'
+
+/** The field of this name; patterns and fields whose type is not known yet have none. */
+export const findField = (schema: StoredSchema, name: string): Field | undefined =>
+  schema.fields.find((field) => field.name === name && !isDynamic(field))
 
 /**
  * Every value that a dotted name reaches, through objects and through arrays of objects, without nulls:
  * one level of arrays at the end of the path is spread too.
  */
-export function valuesAt(document: Record<string, unknown>, path: string): unknown[] {
+export function valuesAt(document: Document | Record<string, unknown>, path: string): unknown[] {
   const found: unknown[] = []
   collect(document, path, found)
   return found

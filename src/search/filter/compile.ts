@@ -1,0 +1,146 @@
+/**
+ * From a filter's tree to a boolean SQL expression over `d.seq`, a document's number.
+ *
+ * Each clause is an EXISTS over the typed columns, never NULL, so that negation is the plain complement: a
+ * document that lacks the field does not match `:=x` and does match `:!=x`.
+ *
+ * SQLite sets three bounds on a statement: 100 bound values, 100 KB of text and expressions 100 deep. Runs of
+ * one operator become balanced trees, and where a group would still pass a bound, its operands are evaluated
+ * here, in statements of their own, and take part as a list of numbers: one bound value.
+ */
+import { ApiError } from '../../errors'
+import { balanced, fragment, type SqlFragment } from '../fragment'
+import { isBool, isGeopoint, isNumber, isString, isVector, type StoredSchema } from '../layout'
+import { findField } from '../path'
+import type { Field } from '../types'
+import { geopointClause } from './geopoint'
+import { boolClause, numberClause } from './number'
+import { type FilterClause, type FilterNode, parseFilter } from './parse'
+import { stringClause } from './string'
+
+export interface FilterContext {
+  sql: SqlStorage
+  schema: StoredSchema
+}
+
+// The search around a filter binds and writes something too, so a filter may take a part of each bound only.
+const MAX_BINDINGS = 40
+const MAX_LENGTH = 24_000
+const MAX_DEPTH = 40
+
+interface Compiled extends SqlFragment {
+  depth: number
+}
+
+/**
+ * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`; a blank filter is `1`.
+ * @throws ApiError 400 with Typesense's messages
+ */
+export function compileFilter(
+  sql: SqlStorage,
+  schema: StoredSchema,
+  filterBy: string,
+): { where: string; bindings: SqlStorageValue[] } {
+  const tree = parseFilter(filterBy)
+  if (tree === undefined) return { where: '1', bindings: [] }
+  const compiled = compileNode({ sql, schema }, tree)
+  return { where: compiled.sql, bindings: compiled.bindings }
+}
+
+function compileNode(context: FilterContext, node: FilterNode): Compiled {
+  if (node.kind === 'clause') return { ...compileClause(context, node), depth: 8 }
+  const children = node.children.map((child) => compileNode(context, child))
+  const operator = node.kind === 'and' ? 'AND' : 'OR'
+  if (fits(children)) return group(children, operator)
+  return materialize(context, children, operator)
+}
+
+const depthOf = (children: Compiled[]): number =>
+  Math.max(...children.map((child) => child.depth)) + Math.ceil(Math.log2(children.length))
+
+const group = (children: Compiled[], operator: 'AND' | 'OR'): Compiled => ({
+  ...balanced(children, operator),
+  depth: depthOf(children),
+})
+
+function fits(children: Compiled[]): boolean {
+  let bindings = 0
+  let length = 0
+  for (const child of children) {
+    bindings += child.bindings.length
+    length += child.sql.length + 8
+  }
+  return bindings <= MAX_BINDINGS && length <= MAX_LENGTH && depthOf(children) <= MAX_DEPTH
+}
+
+/** Evaluates the children in as few statements as the bounds allow and puts their numbers together. */
+function materialize(context: FilterContext, children: Compiled[], operator: 'AND' | 'OR'): Compiled {
+  let result: Set<number> | undefined
+  for (let start = 0; start < children.length; ) {
+    let end = start + 1
+    while (end < children.length && fits(children.slice(start, end + 1))) end++
+    const { sql, bindings } = group(children.slice(start, end), operator)
+    const seqs = context.sql.exec<{ seq: number }>(`SELECT d.seq FROM documents d WHERE ${sql}`, ...bindings)
+    const found = new Set<number>()
+    for (const { seq } of seqs) found.add(seq)
+    if (result === undefined) result = found
+    else if (operator === 'OR') for (const seq of found) result.add(seq)
+    else result = new Set([...result].filter((seq) => found.has(seq)))
+    start = end
+  }
+  return { ...oneOf([...result!]), depth: 3 }
+}
+
+/** The documents with these numbers. */
+export const oneOf = (seqs: number[]): SqlFragment =>
+  fragment('d.seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+
+export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
+
+function compileClause(context: FilterContext, clause: FilterClause): SqlFragment {
+  if (clause.field === 'id') return idClause(clause)
+  const field = findField(context.schema, clause.field)
+  if (field === undefined) {
+    throw new ApiError(400, `Could not find a filter field named \`${clause.field}\` in the schema.`)
+  }
+  if (!field.index) throw new ApiError(400, `Cannot filter on non-indexed field \`${field.name}\`.`)
+  if (isVector(field)) throw new ApiError(400, `Cannot filter on vector field \`${field.name}\`.`)
+  checkNotEmpty(clause)
+  const matched = matcher(field)(context, field, clause)
+  return isNegated(clause) ? not(matched) : matched
+}
+
+export const isNegated = ({ operator }: FilterClause): boolean => operator === ':!=' || operator === ':!'
+
+function matcher(field: Field) {
+  if (isNumber(field)) return numberClause
+  if (isBool(field)) return boolClause
+  if (isGeopoint(field)) return geopointClause
+  if (isString(field)) return stringClause
+  return () => {
+    throw filterError(field.name, 'Unidentified field data type, see docs for supported data types.')
+  }
+}
+
+function idClause(clause: FilterClause): SqlFragment {
+  checkNotEmpty(clause)
+  if (clause.values.some(({ text, quoted }) => text === '*' && !quoted)) {
+    return fragment(isNegated(clause) ? '0' : '1')
+  }
+  const ids = JSON.stringify(clause.values.map(({ text }) => text))
+  const matched = fragment(
+    'd.seq IN (SELECT seq FROM documents WHERE id IN (SELECT value FROM json_each(?)))',
+    ids,
+  )
+  return isNegated(clause) ? not(matched) : matched
+}
+
+function checkNotEmpty(clause: FilterClause): void {
+  if (clause.values.length === 0) throw filterError(clause.field, 'Filter value array cannot be empty.')
+  if (clause.values.some(({ text, quoted }) => text === '' && !quoted)) {
+    throw filterError(clause.field, 'Filter value cannot be empty.')
+  }
+}
+
+export const filterError = (field: string, what: string): ApiError =>
+  new ApiError(400, `Error with filter field \`${field}\`: ${what}`)

@@ -1,0 +1,74 @@
+/** Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them. */
+import { ApiError } from '../../errors'
+import { balanced, fragment, type SqlFragment } from '../fragment'
+import type { Field } from '../types'
+import { someValue } from './columns'
+import { type FilterContext, filterError } from './compile'
+import type { FilterClause } from './parse'
+
+const INTEGER = /^[+-]?\d+$/
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
+const RANGE = /^(.+?)\s*\.\.\s*(.+)$/
+const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
+
+export function numberClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+  const equal: number[] = []
+  const ranges: [number, number][] = []
+  const compared: { sign: string; bound: number }[] = []
+  for (const { text } of clause.values) {
+    const range = RANGE.exec(text)
+    const comparison = COMPARISON.exec(text)
+    if (range) ranges.push([toNumber(field, range[1]!), toNumber(field, range[2]!)])
+    else if (comparison) compared.push({ sign: comparison[1]!, bound: toNumber(field, comparison[2]!) })
+    else equal.push(toNumber(field, text))
+  }
+  return someValue(context.schema, field, ({ value }) => {
+    const conditions: SqlFragment[] = []
+    if (equal.length === 1) conditions.push(fragment(`${value} = ?`, equal[0]!))
+    else if (equal.length > 1) {
+      conditions.push(fragment(`${value} IN (SELECT value FROM json_each(?))`, JSON.stringify(equal)))
+    }
+    if (ranges.length === 1) conditions.push(fragment(`${value} BETWEEN ? AND ?`, ...ranges[0]!))
+    else if (ranges.length > 1) {
+      const between = `${value} BETWEEN r.value ->> 0 AND r.value ->> 1`
+      conditions.push(
+        fragment(`EXISTS (SELECT 1 FROM json_each(?) r WHERE ${between})`, JSON.stringify(ranges)),
+      )
+    }
+    // Of many comparisons with one sign only the widest counts.
+    for (const sign of new Set(compared.map((comparison) => comparison.sign))) {
+      const bounds = compared.filter((comparison) => comparison.sign === sign).map(({ bound }) => bound)
+      const bound = sign.startsWith('>') ? minimum(bounds) : -minimum(bounds.map((each) => -each))
+      conditions.push(fragment(`${value} ${sign} ?`, bound))
+    }
+    return balanced(conditions, 'OR')
+  })
+}
+
+const minimum = (numbers: number[]): number => numbers.reduce((a, b) => Math.min(a, b))
+
+function toNumber(field: Field, text: string): number {
+  const type = field.type.replace('[]', '')
+  const trimmed = text.trim()
+  if (trimmed === '') throw filterError(field.name, 'Filter value cannot be empty.')
+  if (type === 'float') {
+    if (!DECIMAL.test(trimmed)) throw filterError(field.name, 'Not a float.')
+    return Number(trimmed)
+  }
+  const value = Number(trimmed)
+  if (!INTEGER.test(trimmed) || (type === 'int32' && (value > 2147483647 || value < -2147483648))) {
+    throw filterError(field.name, `Not an ${type}.`)
+  }
+  return value
+}
+
+export function boolClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+  const wanted = clause.values.map(({ text }) => {
+    if (text === 'true') return 1
+    if (text === 'false') return 0
+    throw new ApiError(400, `Value of filter field \`${field.name}\` must be \`true\` or \`false\`.`)
+  })
+  return someValue(context.schema, field, ({ value }) =>
+    fragment(`${value} IN (${[...new Set(wanted)].join(', ')})`),
+  )
+}

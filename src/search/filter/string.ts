@@ -1,0 +1,122 @@
+/**
+ * Filters on strings, all of which compare normal forms (text.ts): case, accents and punctuation do not count.
+ *
+ *     field: a b    every word is in the value         field:=a b    the value is these words, in order
+ *     field: a pre* the last one by its beginning      field:=a pre* the value begins so
+ *
+ * Facets and sortable fields have their normal form in a column. Of other fields only the full-text index
+ * knows the words, and only their stems: it gives a superset, and the documents decide.
+ */
+import { fragment, type SqlFragment } from '../fragment'
+import { hasValues, textColumn } from '../layout'
+import { stringsAt } from '../path'
+import { normalForm, prepare, tokenize } from '../text'
+import type { Document, Field } from '../types'
+import { someValue } from './columns'
+import { type FilterContext, oneOf } from './compile'
+import type { FilterClause } from './parse'
+
+interface Pattern {
+  tokens: string[]
+  /** the last token stands for every word that begins with it */
+  prefix: boolean
+}
+
+// More words than this cannot shrink the superset enough to pay for a longer query.
+const MAX_INDEX_WORDS = 16
+
+export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+  const whole = clause.operator === ':=' || clause.operator === ':!='
+  const patterns = clause.values.map(({ text, quoted }): Pattern => {
+    const prefix = !quoted && text.endsWith('*')
+    const words = tokenize(prefix ? text.slice(0, -1) : text, context.schema).map((token) => token.text)
+    return { tokens: words, prefix: prefix && words.length > 0 }
+  })
+  // A value of punctuation alone contains no word; as a whole value it equals others of its kind.
+  const useful = whole ? patterns : patterns.filter(({ tokens }) => tokens.length > 0)
+  if (useful.length === 0) return fragment('0')
+  if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
+  return someValue(context.schema, field, ({ norm }) =>
+    whole ? equals(norm, useful) : contains(norm, useful),
+  )
+}
+
+function equals(norm: string, patterns: Pattern[]): SqlFragment {
+  const exact = patterns.filter(({ prefix }) => !prefix).map(({ tokens }) => tokens.join(' '))
+  const beginnings = patterns.filter(({ prefix }) => prefix).map(({ tokens }) => tokens.join(' '))
+  const list = fragment(`${norm} IN (SELECT value FROM json_each(?))`, JSON.stringify(exact))
+  if (exact.length === 1 && beginnings.length === 0) return fragment(`${norm} = ?`, exact[0]!)
+  if (beginnings.length === 0) return list
+  const begins = `EXISTS (SELECT 1 FROM json_each(?) p WHERE substr(${norm}, 1, length(p.value)) = p.value)`
+  return {
+    sql: `(${list.sql} OR ${begins})`,
+    bindings: [...list.bindings, JSON.stringify(beginnings)],
+  }
+}
+
+function contains(norm: string, patterns: Pattern[]): SqlFragment {
+  // Spaces around the words and the value make a word what stands between two spaces.
+  const needles = patterns.map(({ tokens, prefix }) =>
+    tokens.map((token, index) => (prefix && index === tokens.length - 1 ? ` ${token}` : ` ${token} `)),
+  )
+  const value = `' ' || ${norm} || ' '`
+  if (needles.length === 1 && needles[0]!.length === 1) {
+    return fragment(`instr(${value}, ?) > 0`, needles[0]![0]!)
+  }
+  const missing = `SELECT 1 FROM json_each(p.value) w WHERE instr(${value}, w.value) = 0`
+  return fragment(
+    `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE NOT EXISTS (${missing}))`,
+    JSON.stringify(needles),
+  )
+}
+
+/** Asks the index for candidates, then their documents; what remains is a list of numbers. */
+function compareDocuments(
+  context: FilterContext,
+  field: Field,
+  patterns: Pattern[],
+  whole: boolean,
+): SqlFragment {
+  const seqs = new Set<number>()
+  for (const pattern of patterns) {
+    for (const row of candidates(context, field, pattern)) {
+      if (seqs.has(row.seq)) continue
+      const values = stringsAt(JSON.parse(row.body) as Document, field.name)
+      if (values.some((value) => matches(normalForm(value, context.schema), pattern, whole))) {
+        seqs.add(row.seq)
+      }
+    }
+  }
+  return oneOf([...seqs])
+}
+
+function candidates(context: FilterContext, field: Field, { tokens, prefix }: Pattern) {
+  const words = tokens.slice(0, MAX_INDEX_WORDS).map((token, index) => {
+    const word = prepare(token, context.schema).trim()
+    if (!prefix || index < tokens.length - 1) return `"${word}"`
+    // A stem can be shorter than what was typed and end otherwise (happily, happi), but it keeps the first
+    // two letters, and words of two letters are not stemmed.
+    return `"${[...word].slice(0, 2).join('')}"*`
+  })
+  // What is indexed but not stored lies apart from the document, under the field's name.
+  const table = field.store ? 'documents' : 'unstored'
+  if (words.length === 0) {
+    return context.sql.exec<{ seq: number; body: string }>(`SELECT seq, body FROM ${table}`)
+  }
+  const column = textColumn(context.schema.slots[field.name]!)
+  return context.sql.exec<{ seq: number; body: string }>(
+    `SELECT seq, body FROM ${table} WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ?)`,
+    `{${column}} : (${words.join(' AND ')})`,
+  )
+}
+
+function matches(norm: string, { tokens, prefix }: Pattern, whole: boolean): boolean {
+  if (whole) {
+    const value = tokens.join(' ')
+    return prefix ? norm.startsWith(value) : norm === value
+  }
+  const padded = ` ${norm} `
+  return tokens.every((token, index) =>
+    padded.includes(prefix && index === tokens.length - 1 ? ` ${token}` : ` ${token} `),
+  )
+}
