@@ -1,6 +1,33 @@
-/** Mounts the APIs and what they share: errors and CORS. */
+/** Mounts the APIs and what they share: CORS and the answers to what no route took. */
 import { Hono } from 'hono'
+import { mountTypesense } from './api/typesense'
+import { errorResponse, notFound } from './api/typesense/response'
+import type { App } from './api/typesense/route'
 
-export const app = new Hono<{ Bindings: Env }>()
+const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
 
-app.get('/health', (context) => context.json({ ok: true }))
+// A slash at the end of a path changes nothing.
+export const app: App = new Hono({ strict: false })
+
+app.use(async (context, next) => {
+  const { headers } = context.req.raw
+  const asked = headers.get('access-control-request-headers')
+  if (context.req.method === 'OPTIONS' && (asked ?? headers.get('access-control-request-method')) !== null) {
+    return new Response(null, {
+      status: 200,
+      headers: {
+        'access-control-allow-origin': '*',
+        'access-control-allow-methods': METHODS,
+        'access-control-allow-headers': asked ?? '',
+        'access-control-max-age': '3600',
+      },
+    })
+  }
+  await next()
+  context.res.headers.set('access-control-allow-origin', '*')
+})
+
+mountTypesense(app)
+
+app.notFound(() => notFound())
+app.onError((error) => errorResponse(error))

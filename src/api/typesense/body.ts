@@ -1,0 +1,93 @@
+/** Request bodies: whatever their content-type says, possibly gzipped, and never larger than expected. */
+import { ApiError } from '../../errors'
+
+/** What a JSON body may hold: a document, a schema, a set of searches. Bytes after inflating. */
+export const BODY_LIMIT = 4 * 1024 * 1024
+
+const GZIP_MAGIC = [0x1f, 0x8b]
+
+/**
+ * The bytes of a body as they arrive, inflated when they begin as gzip does. Stopping early cancels the body.
+ *
+ * @throws ApiError 400 when what began as gzip is not
+ */
+export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, void, undefined> {
+  if (!request.body) return
+  const body = request.body as ReadableStream<Uint8Array>
+  const reader = body.getReader()
+  try {
+    const head = await reader.read()
+    if (head.done) return
+    // A first read of a single byte is not looked into further: no server or client sends a body that way.
+    if (GZIP_MAGIC.some((byte, index) => head.value[index] !== byte)) {
+      yield head.value
+      for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
+      return
+    }
+    yield* inflate(head.value, reader)
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+async function* inflate(
+  head: Uint8Array,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const inflater = new DecompressionStream('gzip')
+  const writer = inflater.writable.getWriter()
+  const written = (async () => {
+    await writer.write(head)
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      await writer.write(read.value)
+    }
+    await writer.close()
+  })()
+  // Its failure shows at the other end too, where it is handled.
+  written.catch((reason) => writer.abort(reason).catch(() => {}))
+  const inflated = inflater.readable.getReader()
+  try {
+    for (let read = await inflated.read(); !read.done; read = await inflated.read()) yield read.value
+  } catch {
+    throw new ApiError(400, 'The request body is not valid gzip.')
+  } finally {
+    await inflated.cancel().catch(() => {})
+  }
+}
+
+/**
+ * The whole body as text.
+ *
+ * @param limit bytes; a larger body is refused before it has been read whole
+ * @throws ApiError 413
+ */
+export async function readText(request: Request, limit = BODY_LIMIT): Promise<string> {
+  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit)
+  const decoder = new TextDecoder()
+  let text = ''
+  let size = 0
+  for await (const bytes of bodyBytes(request)) {
+    size += bytes.byteLength
+    if (size > limit) throw tooLarge(limit)
+    text += decoder.decode(bytes, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+/** The body as JSON. @throws ApiError 400 `Bad JSON.`, or 413 */
+export async function readJson(request: Request, limit = BODY_LIMIT): Promise<unknown> {
+  const text = await readText(request, limit)
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ApiError(400, 'Bad JSON.')
+  }
+}
+
+const tooLarge = (limit: number): ApiError =>
+  new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
+
+/** Lets go of a body that nobody has read: left alone it can bring the development server down. */
+export async function discardBody(request: Request): Promise<void> {
+  if (request.body && !request.body.locked) await request.body.cancel().catch(() => {})
+}

@@ -1,0 +1,63 @@
+/** Collections: their schemas, not their documents. */
+import { ApiError, unwrap } from '../../errors'
+import { cloneCollection, createCollection, dropCollection, listCollections } from '../../search/catalog'
+import { readJson } from './body'
+import { openCollection } from './collection'
+import { isTrue, listed } from './parameters'
+import { forbidden, json } from './response'
+import type { Call, Route } from './route'
+
+async function create({ env, request, query, access }: Call): Promise<Response> {
+  const body = await readJson(request)
+  const name = (body as { name?: unknown } | null)?.name
+  // The name is in the body, so the table could only check the action.
+  if (typeof name === 'string' && !access.allows('collections:create', name)) throw forbidden()
+  const source = query.src_name
+  if (source === undefined) return json(await createCollection(env, body), 201)
+  if (!access.allows('collections:get', source)) throw forbidden()
+  return json(await cloneCollection(env, source, body, isTrue(query.copy_documents)), 201)
+}
+
+async function list({ env, query, access }: Call): Promise<Response> {
+  const offset = unsigned(query.offset, 'Offset param should be unsigned integer.')
+  const limit = unsigned(query.limit, 'Limit param should be unsigned integer.')
+  const summaries = await listCollections(env, { limit, offset })
+  const excluded = listed(query.exclude_fields)
+  const visible = summaries.filter((summary) => access.allows('collections:list', summary.name))
+  return json(
+    visible.map((summary) =>
+      Object.fromEntries(Object.entries(summary).filter(([key]) => !excluded.includes(key))),
+    ),
+  )
+}
+
+async function get({ env, path }: Call): Promise<Response> {
+  return json(unwrap(await (await openCollection(env, path.collection!)).summary()))
+}
+
+async function alter({ env, request, path }: Call): Promise<Response> {
+  const collection = await openCollection(env, path.collection!)
+  const echo = unwrap(await collection.alter(await readJson(request)))
+  for (let done = false; !done; ) done = (await collection.reindex()).done
+  return json(echo)
+}
+
+async function drop({ env, path }: Call): Promise<Response> {
+  return json(await dropCollection(env, path.collection!))
+}
+
+function unsigned(value: string | undefined, message: string): number {
+  if (value === undefined) return 0
+  if (!/^\d{1,9}$/.test(value)) throw new ApiError(400, message)
+  return Number(value)
+}
+
+const COLLECTION = '/collections/:collection'
+
+export const collectionRoutes: Route[] = [
+  { method: 'POST', path: '/collections', action: 'collections:create', handle: create },
+  { method: 'GET', path: '/collections', action: 'collections:list', handle: list },
+  { method: 'GET', path: COLLECTION, action: 'collections:get', handle: get },
+  { method: 'PATCH', path: COLLECTION, action: 'collections:update', handle: alter },
+  { method: 'DELETE', path: COLLECTION, action: 'collections:delete', handle: drop },
+]

@@ -1,0 +1,145 @@
+/**
+ * Searches that are answered in a conversation (contract 1.6 and 1.7): the checks that come before the turn,
+ * in the order and the words of the contract, and the hand-over to the Conversation object.
+ */
+import { conversationObject } from '../../conversation/conversation-object'
+import { findModel } from '../../conversation/models'
+import type { PlannedSearch } from '../../conversation/request'
+import { ApiError, unwrap } from '../../errors'
+import type { ConversationModelConfig } from '../../models/language-model'
+import { collectionObject, findCollection } from '../../search/catalog'
+import type { SearchParameters } from '../../search/types'
+import type { AnswerShape } from './encoder'
+import { isTrue, listed } from './parameters'
+import { planSearch } from './plan'
+import { answerStreaming, answerWhole } from './turn-stream'
+
+/** A request for a conversation whose own parameters are in order. */
+export interface Conversing {
+  question: string
+  model: ConversationModelConfig
+  /** id of the object that holds the model's history collection */
+  historyId: string
+  /** absent: a new conversation */
+  conversationId?: string
+  stream: boolean
+}
+
+/** Longer ids than these exist nowhere: none is looked for. */
+const LONGEST_ID = 512
+
+/** GET search with conversation=true. @throws ApiError */
+export async function converseOnce(
+  env: Cloudflare.Env,
+  collection: string,
+  query: SearchParameters,
+): Promise<Response> {
+  if (!query.conversation_model_id) {
+    throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
+  }
+  const model = await findModel(env, query.conversation_model_id)
+  if (!model) throw new ApiError(400, 'Model not found')
+  if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
+  const conversing: Conversing = {
+    question: query.q ?? '',
+    model,
+    historyId: await findHistory(env, model),
+    stream: isTrue(query.conversation_stream),
+    ...(query.conversation_id ? { conversationId: query.conversation_id } : {}),
+  }
+  return converse(env, conversing, 'single', [await planSearch(env, collection, query)], showsHistory(query))
+}
+
+/**
+ * The checks of a multi_search that concern its conversation, before its body is looked at.
+ *
+ * @param query the parameters of the query string, with those of scoped keys in their place
+ * @returns undefined when there is no conversation
+ * @throws ApiError 400
+ */
+export async function checkConversation(
+  env: Cloudflare.Env,
+  query: SearchParameters,
+  isUnion: boolean,
+): Promise<Conversing | undefined> {
+  const conversationId = query.conversation_id
+  if (!isTrue(query.conversation) || isUnion) {
+    if (conversationId === undefined) return undefined
+    throw new ApiError(400, '`conversation_id` can only be used if `conversation` is enabled.')
+  }
+  if (query.q === undefined) {
+    throw new ApiError(
+      400,
+      '`q` parameter has to be common for all searches if conversation is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body',
+    )
+  }
+  if (query.conversation_model_id === undefined) {
+    throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
+  }
+  const model = await findModel(env, query.conversation_model_id)
+  if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')
+  if (conversationId === '' || isOverlong(conversationId)) throw invalidId()
+  return {
+    question: query.q,
+    model,
+    historyId: await findHistory(env, model),
+    stream: isTrue(query.conversation_stream),
+    ...(conversationId === undefined ? {} : { conversationId }),
+  }
+}
+
+/**
+ * Looks whether a multi_search's conversation exists. The turn does so by itself; this is for requests that
+ * have another fault, since an unknown conversation is reported before it.
+ *
+ * @throws ApiError 400
+ */
+export async function requireConversation(env: Cloudflare.Env, conversing: Conversing): Promise<void> {
+  if (conversing.conversationId === undefined) return
+  const history = collectionObject(env, conversing.historyId)
+  if ((await history.messages(conversing.conversationId)).length === 0) throw invalidId()
+}
+
+/** Runs the turn and answers it. @throws ApiError */
+export async function converse(
+  env: Cloudflare.Env,
+  conversing: Conversing,
+  shape: 'single' | 'multi',
+  searches: PlannedSearch[],
+  withHistory: boolean,
+): Promise<Response> {
+  const { question, model, historyId, stream } = conversing
+  const conversationId = conversing.conversationId ?? crypto.randomUUID()
+  const events = unwrap(
+    await conversationObject(env, conversationId).ask({
+      conversationId,
+      continues: conversing.conversationId !== undefined,
+      question,
+      model,
+      historyId,
+      searches,
+      shape,
+      stream,
+      withHistory,
+    }),
+  )
+  const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
+  return stream ? answerStreaming(events, answer) : answerWhole(events, answer)
+}
+
+/** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */
+export const showsHistory = (parameters: SearchParameters): boolean =>
+  !listed(parameters.exclude_fields).includes('conversation_history')
+
+async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
+  const history = await findCollection(env, model.history_collection)
+  if (history) return history.objectId
+  throw new ApiError(
+    400,
+    `The history collection \`${model.history_collection}\` of the conversation model does not exist any more.`,
+  )
+}
+
+const isOverlong = (id: string | undefined): boolean => (id?.length ?? 0) > LONGEST_ID
+
+const invalidId = (): ApiError => new ApiError(400, '`conversation_id` is invalid.')

@@ -1,0 +1,138 @@
+/** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
+import { ApiError, unwrap } from '../../errors'
+import type { CollectionRpc, Step } from '../../search/rpc'
+import { readText } from './body'
+import { openCollection } from './collection'
+import { importDocuments } from './import'
+import { isTrue } from './parameters'
+import { json } from './response'
+import type { Call, Route } from './route'
+import { plainText, streamText } from './text-stream'
+import { dirtyValues, writeOptions } from './write-options'
+
+const DELETE_BATCH = 1_000
+
+async function createDocument({ env, request, path, query }: Call): Promise<Response> {
+  const options = writeOptions(query)
+  const collection = await openCollection(env, path.collection!)
+  return json(unwrap(await collection.write(await readText(request), options)), 201)
+}
+
+async function getDocument({ env, path, query }: Call): Promise<Response> {
+  const collection = await openCollection(env, path.collection!)
+  return json(unwrap(await collection.get(path.id!, query.include_fields ?? '', query.exclude_fields ?? '')))
+}
+
+async function patchDocument({ env, request, path, query }: Call): Promise<Response> {
+  const collection = await openCollection(env, path.collection!)
+  const { dirtyValues: dirty } = dirtyValues(query)
+  return json(unwrap(await collection.patch(path.id!, await readText(request), dirty)))
+}
+
+async function deleteDocument({ env, path, query }: Call): Promise<Response> {
+  const collection = await openCollection(env, path.collection!)
+  return json(unwrap(await collection.remove(path.id!, isTrue(query.ignore_not_found))))
+}
+
+async function patchDocuments({ env, request, path, query }: Call): Promise<Response> {
+  const filterBy = requireFilter(query.filter_by)
+  const collection = await openCollection(env, path.collection!)
+  const body = await readText(request)
+  let updated = 0
+  // An empty filter names no document; `*` names all.
+  let done = filterBy === ''
+  for (let after = 0; !done; ) {
+    const step = unwrap(await collection.updateWhere(filterBy, body, after))
+    updated += step.count
+    after = step.cursor
+    done = step.done
+  }
+  return json({ num_updated: updated })
+}
+
+async function deleteDocuments({ env, path, query }: Call): Promise<Response> {
+  if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!))
+  const filterBy = requireFilter(query.filter_by)
+  const options = {
+    batchSize: deleteBatch(query.batch_size),
+    returnDocuments: isTrue(query.return_doc),
+    returnIds: isTrue(query.return_id),
+  }
+  const collection = await openCollection(env, path.collection!)
+  const total: Step = { count: 0, done: filterBy === '', documents: [], ids: [] }
+  while (!total.done) {
+    const step = unwrap(await collection.removeWhere(filterBy, options))
+    total.count += step.count
+    total.done = step.done
+    total.documents!.push(...(step.documents ?? []))
+    total.ids!.push(...(step.ids ?? []))
+  }
+  return json({
+    num_deleted: total.count,
+    ...(options.returnDocuments ? { documents: total.documents } : {}),
+    ...(options.returnIds ? { ids: total.ids } : {}),
+  })
+}
+
+async function truncate(collection: CollectionRpc): Promise<Response> {
+  let deleted = 0
+  for (let done = false; !done; ) {
+    const step = await collection.truncate()
+    deleted += step.count
+    done = step.done
+  }
+  return json({ num_deleted: deleted })
+}
+
+function requireFilter(filterBy: string | undefined): string {
+  if (filterBy === undefined) throw new ApiError(400, 'Parameter `filter_by` must be provided.')
+  return filterBy.trim()
+}
+
+function deleteBatch(batchSize: string | undefined): number {
+  if (batchSize === undefined) return DELETE_BATCH
+  if (!/^0*[1-9]\d*$/.test(batchSize)) {
+    throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
+  }
+  return Math.min(Number(batchSize), DELETE_BATCH)
+}
+
+async function exportDocuments({ env, path, query }: Call): Promise<Response> {
+  const collection = await openCollection(env, path.collection!)
+  const options = {
+    filterBy: query.filter_by ?? '',
+    include: query.include_fields ?? '',
+    exclude: query.exclude_fields ?? '',
+  }
+  return plainText(await streamText(exportedPages(collection, options)))
+}
+
+async function* exportedPages(
+  collection: CollectionRpc,
+  options: Parameters<CollectionRpc['exportPage']>[0],
+): AsyncGenerator<string, void, undefined> {
+  let separator = ''
+  let after = 0
+  for (let done = false; !done; ) {
+    const page = unwrap(await collection.exportPage(options, after))
+    if (page.lines !== '') {
+      yield separator + page.lines
+      separator = '\n'
+    }
+    after = page.cursor
+    done = page.done
+  }
+}
+
+const DOCUMENTS = '/collections/:collection/documents'
+
+export const documentRoutes: Route[] = [
+  { method: 'POST', path: `${DOCUMENTS}/import`, action: 'documents:import', handle: importDocuments },
+  { method: 'GET', path: `${DOCUMENTS}/export`, action: 'documents:export', handle: exportDocuments },
+  { method: 'POST', path: DOCUMENTS, action: 'documents:create', handle: createDocument },
+  { method: 'PATCH', path: DOCUMENTS, action: 'documents:update', handle: patchDocuments },
+  { method: 'DELETE', path: DOCUMENTS, action: 'documents:delete', handle: deleteDocuments },
+  { method: 'GET', path: `${DOCUMENTS}/:id`, action: 'documents:get', handle: getDocument },
+  { method: 'PATCH', path: `${DOCUMENTS}/:id`, action: 'documents:update', handle: patchDocument },
+  { method: 'DELETE', path: `${DOCUMENTS}/:id`, action: 'documents:delete', handle: deleteDocument },
+]

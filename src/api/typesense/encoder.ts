@@ -1,0 +1,150 @@
+/**
+ * A turn's events in Typesense's words: pure functions from events to JSON and to the bytes of the stream
+ * (contract 1.6, 1.7 and 1.10).
+ *
+ * Everything in a stream is ASCII: the official client decodes every network read on its own, and a
+ * character cut in two would arrive broken.
+ */
+import type {
+  Citation,
+  HistoryMessage,
+  SearchReply,
+  Timings,
+  TurnEvent,
+  Usage,
+} from '../../conversation/events'
+import type { SearchResult } from '../../search/types'
+
+/** What of the request decides the shape of its answer. */
+export interface AnswerShape {
+  conversationId: string
+  /** the question as it was asked */
+  question: string
+  shape: 'single' | 'multi'
+  /** the model's ttl in seconds, shown with the history */
+  ttl: number
+  /** false where exclude_fields lists conversation_history */
+  withHistory: boolean
+}
+
+/** What a turn's events add up to. */
+export interface Turn {
+  standalone?: string
+  replies: SearchReply[]
+  citations: Citation[]
+  followups: string[]
+  usage?: Usage
+  timings?: Timings
+  answer: string
+  finishReason?: string
+  history?: HistoryMessage[]
+}
+
+export const emptyTurn = (): Turn => ({ replies: [], citations: [], followups: [], answer: '' })
+
+/** Adds an event to the turn. Deltas add nothing: `done` carries the whole answer. */
+export function collect(turn: Turn, event: TurnEvent): void {
+  switch (event.type) {
+    case 'question':
+      turn.standalone = event.standalone
+      break
+    case 'retrieval':
+      turn.replies = event.replies
+      break
+    case 'citation': {
+      const { document_id, collection, start, end, quote } = event
+      turn.citations.push({ document_id, collection, start, end, ...(quote === undefined ? {} : { quote }) })
+      break
+    }
+    case 'followups':
+      turn.followups = event.questions
+      break
+    case 'usage':
+      turn.usage = event.usage
+      turn.timings = event.timings
+      break
+    case 'done':
+      turn.answer = event.answer
+      turn.finishReason = event.finish_reason
+      turn.history = event.history
+      break
+  }
+}
+
+/** True when no search succeeded: such a turn has results but no conversation. */
+export const allFailed = (turn: Turn): boolean =>
+  turn.replies.length > 0 && turn.replies.every((reply) => 'error' in reply)
+
+/** The response as JSON, whole. */
+export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
+  const conversation = allFailed(turn) ? {} : { conversation: conversationObject(turn, shape) }
+  if (shape.shape === 'multi') {
+    return { ...conversation, results: turn.replies.map((reply) => withQuestion(reply, shape.question)) }
+  }
+  const reply = turn.replies[0]
+  const result = reply && 'result' in reply ? reply.result : {}
+  return { ...conversation, ...asAsked(result as SearchResult, shape.question) }
+}
+
+const withQuestion = (reply: SearchReply, question: string): unknown =>
+  'result' in reply ? asAsked(reply.result, question) : { code: reply.code, error: reply.error }
+
+/** A search's result with the question that was asked in the place of the one that was searched. */
+function asAsked(result: SearchResult, question: string): SearchResult {
+  if (!result.request_params) return result
+  return { ...result, request_params: { ...result.request_params, first_q: question, q: question } }
+}
+
+function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unknown> {
+  return {
+    answer: turn.answer,
+    ...(shape.withHistory ? { conversation_history: historyObject(turn.history ?? [], shape) } : {}),
+    conversation_id: shape.conversationId,
+    query: (shape.shape === 'single' && turn.standalone) || shape.question,
+    // Not Typesense's: the sources of the answer and what it cost. Its client hands unknown keys on.
+    citations: turn.citations,
+    ...(turn.followups.length > 0 ? { followups: turn.followups } : {}),
+    ...(turn.finishReason === undefined ? {} : { finish_reason: turn.finishReason }),
+    ...(turn.usage === undefined ? {} : { usage: turn.usage }),
+    ...(turn.timings === undefined ? {} : { timings: turn.timings }),
+  }
+}
+
+const historyObject = (history: HistoryMessage[], shape: AnswerShape): Record<string, unknown> => ({
+  conversation: history.map(({ role, message }) => ({ [role]: message })),
+  id: shape.conversationId,
+  last_updated: history.at(-1)?.timestamp ?? 0,
+  ttl: shape.ttl,
+})
+
+/** JSON without a character outside ASCII, on one line. */
+export const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+/** One piece of the answer: `data: {"conversation_id":"...","message":"..."}`. Flat, as servers send it. */
+export const encodeMessage = (conversationId: string, message: string): string =>
+  `data: {"conversation_id":${asciiJson(conversationId)},"message":${asciiJson(message)}}\n\n`
+
+/**
+ * What follows the last piece: an empty one, the end marker, and then the whole response. The id and an empty
+ * message stand at its top level too, since the client passes this event to its callers as one more piece.
+ */
+export function encodeEnd(turn: Turn, shape: AnswerShape): string {
+  const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
+  return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
+}
+
+/** A whole stream at once: what the events of a finished turn become. */
+export function encodeStream(events: TurnEvent[], shape: AnswerShape): string {
+  const turn = emptyTurn()
+  let text = ''
+  for (const event of events) {
+    collect(turn, event)
+    if (event.type === 'delta') text += encodeMessage(shape.conversationId, event.text)
+    else if (event.type === 'done') text += encodeEnd(turn, shape)
+  }
+  return text
+}

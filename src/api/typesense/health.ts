@@ -1,0 +1,17 @@
+/** Is it there, and what does it speak. */
+import { json } from './response'
+import type { Route } from './route'
+
+/** The release of Typesense whose wire this is: the official client branches on its major number. */
+const VERSION = '30.2'
+
+export const healthRoutes: Route[] = [
+  { method: 'GET', path: '/health', open: true, handle: () => json({ ok: true }) },
+  // State 1: the leader of its cluster.
+  {
+    method: 'GET',
+    path: '/debug',
+    action: 'debug:list',
+    handle: () => json({ state: 1, version: VERSION }),
+  },
+]

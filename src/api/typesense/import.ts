@@ -1,0 +1,70 @@
+/**
+ * POST /collections/:collection/documents/import: JSONL in, a result line for every document out, in order.
+ *
+ * The body is never held whole. While the collection writes one batch, the next is read. A batch is one
+ * transaction and keeps searches waiting, so batches shrink while somebody searches.
+ */
+import { ApiError } from '../../errors'
+import type { CollectionRpc, ImportOptions } from '../../search/rpc'
+import { bodyBytes } from './body'
+import { openCollection } from './collection'
+import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './lines'
+import { isTrue } from './parameters'
+import type { Call } from './route'
+import { plainText, streamText } from './text-stream'
+import { writeOptions } from './write-options'
+
+const FULL_SIZE: BatchSize = { lines: 500, characters: 256 * 1024 }
+const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
+
+/** Results kept for a client that sends all before it reads: about two million lines without documents. */
+const READ_AHEAD = 32 * 1024 * 1024
+
+export async function importDocuments({ env, request, path, query }: Call): Promise<Response> {
+  const options: ImportOptions = {
+    ...writeOptions(query),
+    returnDocument: isTrue(query.return_doc),
+    returnId: isTrue(query.return_id),
+  }
+  // Checked because callers send it, not used: batches are sized by bytes and by who is waiting.
+  if (query.batch_size !== undefined && !/^0*[1-9]\d*$/.test(query.batch_size)) {
+    throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
+  }
+  const collection = await openCollection(env, path.collection!)
+  return plainText(await streamText(importResults(collection, bodyBytes(request), options), READ_AHEAD))
+}
+
+/** Result lines, some at a time; joined they are the answer's body. */
+export async function* importResults(
+  collection: Pick<CollectionRpc, 'importLines'>,
+  body: AsyncIterable<Uint8Array>,
+  options: ImportOptions,
+): AsyncGenerator<string, void, undefined> {
+  let size = FULL_SIZE
+  let separator = ''
+  const send = async (batch: Batch): Promise<string> => {
+    if ('tooLong' in batch) return failure(`Document exceeds the maximum of ${LINE_LIMIT} characters.`, 413)
+    const outcome = await collection.importLines(batch.lines, options)
+    if (outcome.ok) {
+      size = outcome.value.busy ? SMALL_SIZE : FULL_SIZE
+      return outcome.value.results
+    }
+    // The first batch decides the status; after it the answer has begun and has a line for every document.
+    if (separator === '') throw new ApiError(outcome.error.status, outcome.error.message)
+    return batch.lines.map(() => failure(outcome.error.message, outcome.error.status)).join('\n')
+  }
+
+  let sent: Promise<string> | undefined
+  for await (const batch of batches(splitLines(body), () => size)) {
+    if (sent) {
+      yield separator + (await sent)
+      separator = '\n'
+    }
+    sent = send(batch)
+    // Should reading the next batch fail first, this one's own failure is not news any more.
+    sent.catch(() => {})
+  }
+  if (sent) yield separator + (await sent)
+}
+
+const failure = (error: string, code: number): string => JSON.stringify({ success: false, error, code })

@@ -1,0 +1,24 @@
+/** Typesense's HTTP API: every route of the façade, in the order in which they are tried. */
+import { aliasRoutes } from './aliases'
+import { collectionRoutes } from './collections'
+import { documentRoutes } from './documents'
+import { healthRoutes } from './health'
+import { keyRoutes } from './keys'
+import { modelRoutes } from './models'
+import { multiSearchRoutes } from './multi-search'
+import { type App, type Route, register } from './route'
+import { searchRoutes } from './search'
+
+// Search before documents: `search` would else be taken for a document's id.
+export const typesenseRoutes: Route[] = [
+  ...healthRoutes,
+  ...searchRoutes,
+  ...documentRoutes,
+  ...multiSearchRoutes,
+  ...modelRoutes,
+  ...collectionRoutes,
+  ...aliasRoutes,
+  ...keyRoutes,
+]
+
+export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

@@ -1,0 +1,32 @@
+/** API keys. */
+import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
+import { readJson } from './body'
+import { json } from './response'
+import type { Route } from './route'
+
+export const keyRoutes: Route[] = [
+  {
+    method: 'POST',
+    path: '/keys',
+    action: 'keys:create',
+    handle: async ({ env, request }) => json(await createKey(env, await readJson(request)), 201),
+  },
+  {
+    method: 'GET',
+    path: '/keys',
+    action: 'keys:list',
+    handle: async ({ env }) => json({ keys: await listKeys(env) }),
+  },
+  {
+    method: 'GET',
+    path: '/keys/:id',
+    action: 'keys:get',
+    handle: async ({ env, path }) => json(await getKey(env, path.id!)),
+  },
+  {
+    method: 'DELETE',
+    path: '/keys/:id',
+    action: 'keys:delete',
+    handle: async ({ env, path }) => json(await deleteKey(env, path.id!)),
+  },
+]

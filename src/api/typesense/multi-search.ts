@@ -1,0 +1,187 @@
+/** POST /multi_search: several searches at once, one answer to all of them, or their union. */
+import { type Access, SEARCH_ACTION } from '../../auth/access'
+import { authenticate } from '../../auth/authenticate'
+import type { PlannedSearch } from '../../conversation/request'
+import { ApiError } from '../../errors'
+import type { SearchParameters } from '../../search/types'
+import { readText } from './body'
+import {
+  type Conversing,
+  checkConversation,
+  converse,
+  requireConversation,
+  showsHistory,
+} from './conversations'
+import { fill, override, parameterValue } from './parameters'
+import { planSearch, runSearch } from './plan'
+import { forbidden, json } from './response'
+import { type OpenCall, presentedKey, type Route } from './route'
+import { unite } from './union'
+
+const DEFAULT_SEARCHES = 50
+/** No parameter raises the number of searches further: each is a call to a Durable Object. */
+const MOST_SEARCHES = 250
+/** Each distinct key of a request costs a look-up. */
+const MOST_KEYS = 50
+
+/** What a scoped key can pin of a conversation, for all searches of the request. */
+const PINNABLE = ['q', 'conversation', 'conversation_id', 'conversation_model_id', 'conversation_stream']
+
+type Body = { searches: unknown[]; union?: unknown; remove_duplicates?: unknown }
+
+async function multiSearch(call: OpenCall): Promise<Response> {
+  const { env, query } = call
+  const text = await readText(call.request)
+  const body = parse(text)
+  const given = isObject(body) && Array.isArray(body.searches) ? body.searches : []
+  const accesses = await authorize(call, given)
+
+  if (body === undefined) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body) || !Array.isArray(body.searches)) throw new ApiError(400, 'Missing `searches` array.')
+  const { searches, union, remove_duplicates: removeDuplicates } = body as Body
+  if (searches.length > searchLimit(query, accesses)) {
+    throw new ApiError(400, 'Number of multi searches exceeds `limit_multi_searches` parameter.')
+  }
+  // Typesense answers a 500 here, which its clients try again.
+  if (searches.length === 0) throw new ApiError(400, 'The `searches` array is empty.')
+
+  const isUnion = union === true
+  const pinned = pinnedParameters(accesses)
+  const conversing = await checkConversation(env, override(query, pinned), isUnion)
+  const parameters = await effectiveParameters(env, query, searches, accesses, conversing)
+  const planned: PlannedSearch[] = await Promise.all(
+    parameters.map((own) => planSearch(env, own.collection ?? '', own)),
+  )
+
+  if (conversing) {
+    return converse(env, conversing, 'multi', planned, showsHistory(parameters.at(-1)!))
+  }
+  if (isUnion) return json(await unite(env, planned, query, removeDuplicates !== false))
+  const replies = await Promise.all(planned.map((search) => runSearch(env, search)))
+  const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
+  if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
+  return json({
+    results: replies.map((reply) =>
+      'error' in reply ? { code: reply.code, error: reply.error } : reply.result,
+    ),
+  })
+}
+
+/**
+ * Who may run each search: its own key decides, or else the request's.
+ *
+ * @throws ApiError 401 when one search is not allowed
+ */
+async function authorize({ env, request, query }: OpenCall, searches: unknown[]): Promise<Access[]> {
+  const own = presentedKey(request, query)
+  const keys = searches.map((search) => {
+    const key = isObject(search) ? search['x-typesense-api-key'] : undefined
+    return typeof key === 'string' ? key : own
+  })
+  if (keys.length === 0) keys.push(own)
+  const distinct = new Set(keys)
+  if (distinct.size > MOST_KEYS) throw forbidden()
+  const known = new Map<string | undefined, Access | undefined>()
+  await Promise.all([...distinct].map(async (key) => known.set(key, await authenticate(env, key))))
+
+  return keys.map((key, index) => {
+    const access = known.get(key)
+    const search = searches[index]
+    const named = query.collection ?? (isObject(search) ? parameterValue(search.collection) : undefined)
+    if (!access?.allows(SEARCH_ACTION, access.embedded.collection ?? named)) throw forbidden()
+    return access
+  })
+}
+
+function searchLimit(query: SearchParameters, accesses: Access[]): number {
+  const embedded = accesses.flatMap((access) => access.embedded.limit_multi_searches ?? [])
+  const limits = embedded.length > 0 ? embedded : [query.limit_multi_searches ?? `${DEFAULT_SEARCHES}`]
+  const numbers = limits.map((limit) => (/^\d+$/.test(limit) ? Number(limit) : DEFAULT_SEARCHES))
+  return Math.min(MOST_SEARCHES, ...numbers)
+}
+
+/**
+ * Conversation parameters of the scoped keys. Typesense reads these before it applies such keys, so that a key
+ * cannot pin a model; here it can.
+ *
+ * @throws ApiError 401 when two keys pin different values: the request cannot obey both
+ */
+function pinnedParameters(accesses: Access[]): SearchParameters {
+  const pinned: SearchParameters = {}
+  for (const { embedded } of accesses) {
+    for (const name of PINNABLE) {
+      const value = embedded[name]
+      if (value === undefined) continue
+      if (pinned[name] !== undefined && pinned[name] !== value) throw forbidden()
+      pinned[name] = value
+    }
+  }
+  return pinned
+}
+
+/**
+ * The parameters that each search runs with: the query string's before its own, a scoped key's before both.
+ *
+ * @throws ApiError 400 for a fault of the body, unless the conversation is unknown: that is reported first
+ */
+async function effectiveParameters(
+  env: Cloudflare.Env,
+  query: SearchParameters,
+  searches: unknown[],
+  accesses: Access[],
+  conversing: Conversing | undefined,
+): Promise<SearchParameters[]> {
+  try {
+    return searches.map((search, index) => {
+      const own = ownParameters(search, conversing !== undefined)
+      return override(fill(query, own), accesses[index]!.embedded)
+    })
+  } catch (fault) {
+    if (conversing) await requireConversation(env, conversing)
+    throw fault
+  }
+}
+
+function ownParameters(search: unknown, inConversation: boolean): SearchParameters {
+  if (!isObject(search)) throw new ApiError(400, 'The value of `searches` must be an array of objects.')
+  if (inConversation && 'q' in search) {
+    throw new ApiError(
+      400,
+      '`q` parameter cannot be used in POST body if `conversation` is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body',
+    )
+  }
+  const common = inConversation
+    ? ['conversation_model_id', 'conversation_id', 'conversation']
+    : ['conversation']
+  for (const name of common) {
+    if (name in search) {
+      throw new ApiError(
+        400,
+        `\`${name}\` cannot be used in POST body. Please set \`${name}\` as a query parameter in the request, instead of inside the POST body`,
+      )
+    }
+  }
+  const own: SearchParameters = {}
+  for (const [name, given] of Object.entries(search)) {
+    const value = parameterValue(given)
+    if (value === undefined) throw new ApiError(400, 'One or more search parameters are malformed.')
+    own[name] = value
+  }
+  return own
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export const multiSearchRoutes: Route[] = [
+  // Open, since every search may bring its own key: `authorize` checks them all.
+  { method: 'POST', path: '/multi_search', open: true, handle: multiSearch },
+]

@@ -1,0 +1,92 @@
+/** Request parameters: how they are read from a query string and how several sources of them are joined. */
+import { ApiError } from '../../errors'
+import type { SearchParameters } from '../../search/types'
+
+/**
+ * Parses a query string as Typesense does (contract 0): values are decoded, keys are not; of a key given twice
+ * the last value counts, except that filters add up; an unencoded `&&` belongs to its value.
+ *
+ * @param query with or without its leading question mark
+ */
+export function parseQuery(query: string): SearchParameters {
+  const parameters: SearchParameters = {}
+  for (const pair of query.replace(/^\?/, '').split(/(?<!&)&(?!&)/)) {
+    const equals = pair.indexOf('=')
+    const key = (equals < 0 ? pair : pair.slice(0, equals)).replace(/^&+/, '')
+    if (key === '' || key === '__proto__') continue
+    const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
+    parameters[key] =
+      key === 'filter_by' && parameters[key] !== undefined ? `${parameters[key]}&&${value}` : value
+  }
+  return parameters
+}
+
+const decode = (value: string): string =>
+  value
+    .replaceAll('+', ' ')
+    .replace(/(?:%[0-9a-f]{2})+/gi, (escapes) =>
+      new TextDecoder().decode(
+        Uint8Array.from(escapes.slice(1).split('%'), (digits) => Number.parseInt(digits, 16)),
+      ),
+    )
+
+/** True iff the parameter is exactly `true`. */
+export const isTrue = (value: string | undefined): boolean => value === 'true'
+
+/** Names in a comma-separated list. */
+export const listed = (value: string | undefined): string[] =>
+  (value ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean)
+
+/** A value of a JSON body as a parameter. @returns undefined for a list, an object or null */
+export function parameterValue(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+}
+
+/** `parameters` with the gaps filled from `lower`; filters of both hold. */
+export const fill = (parameters: SearchParameters, lower: SearchParameters): SearchParameters => ({
+  ...lower,
+  ...parameters,
+  ...bothFilters(parameters, lower),
+})
+
+/** `parameters` with those of `upper` in their place; filters of both hold. */
+export const override = (
+  parameters: SearchParameters,
+  upper: Readonly<SearchParameters>,
+): SearchParameters => ({
+  ...parameters,
+  ...upper,
+  ...bothFilters(parameters, upper),
+})
+
+function bothFilters(a: Readonly<SearchParameters>, b: Readonly<SearchParameters>): SearchParameters {
+  const only = a.filter_by || b.filter_by
+  if (!only) return {}
+  if (!a.filter_by || !b.filter_by) return { filter_by: only }
+  for (const filter of [a.filter_by, b.filter_by]) {
+    if (!isClosed(filter))
+      throw new ApiError(400, 'Could not parse the filter query: unbalanced parentheses.')
+  }
+  return { filter_by: `(${a.filter_by}) && (${b.filter_by})` }
+}
+
+/**
+ * Whether every parenthesis, bracket and backtick of a filter is closed within it. One that is not could
+ * reach over the seam and take the filter of a scoped key into its own value.
+ */
+function isClosed(filter: string): boolean {
+  const open: string[] = []
+  let quoted = false
+  for (const character of filter) {
+    if (character === '`') quoted = !quoted
+    else if (quoted) continue
+    else if (character === '(' || character === '[') open.push(character)
+    else if (character === ')' && open.pop() !== '(') return false
+    else if (character === ']' && open.pop() !== '[') return false
+  }
+  return open.length === 0 && !quoted
+}

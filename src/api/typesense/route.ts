@@ -1,0 +1,60 @@
+/** Routes as data: a table a resource, registered one way, so that no route can forget its key check. */
+import type { Hono } from 'hono'
+import type { Access } from '../../auth/access'
+import { authenticate } from '../../auth/authenticate'
+import type { SearchParameters } from '../../search/types'
+import { discardBody } from './body'
+import { parseQuery } from './parameters'
+import { errorResponse, forbidden } from './response'
+
+/** A request that was routed and may be served. */
+export interface Call {
+  env: Cloudflare.Env
+  request: Request
+  /** parameters of the path, url-decoded */
+  path: Record<string, string>
+  query: SearchParameters
+  /** what the request's key may do */
+  access: Access
+}
+
+/** A request whose handler looks at keys itself. */
+export type OpenCall = Omit<Call, 'access'> & { access?: Access }
+
+interface RouteBase {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Hono's syntax; `:collection` is what a key has to allow besides the action */
+  path: string
+}
+
+/** `action` is what a key has to allow. An `open` route is served to anyone or checks by itself. */
+export type Route =
+  | (RouteBase & { action: string; open?: false; handle: (call: Call) => Promise<Response> | Response })
+  | (RouteBase & { open: true; handle: (call: OpenCall) => Promise<Response> | Response })
+
+export type App = Hono<{ Bindings: Cloudflare.Env }>
+
+/** The key of a request: its header first, else its query parameter. */
+export const presentedKey = (request: Request, query: SearchParameters): string | undefined =>
+  request.headers.get('x-typesense-api-key') ?? query['x-typesense-api-key']
+
+/** Registers routes. Their order matters where a parameter could take a word's place. */
+export function register(app: App, routes: Route[]): void {
+  for (const route of routes) {
+    app.on(route.method, route.path, async (context) => {
+      const request = context.req.raw
+      try {
+        const queryStart = request.url.indexOf('?')
+        const query = parseQuery(queryStart < 0 ? '' : request.url.slice(queryStart))
+        const call: OpenCall = { env: context.env, request, path: context.req.param(), query }
+        if (route.open) return await route.handle(call)
+        const access = await authenticate(call.env, presentedKey(request, query))
+        if (!access?.allows(route.action, call.path.collection)) throw forbidden()
+        return await route.handle({ ...call, access })
+      } catch (error) {
+        await discardBody(request)
+        return errorResponse(error)
+      }
+    })
+  }
+}

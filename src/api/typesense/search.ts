@@ -1,0 +1,41 @@
+/** GET /collections/:collection/documents/search, with or without a conversation. */
+import { ApiError } from '../../errors'
+import { converseOnce } from './conversations'
+import { isTrue, override } from './parameters'
+import { planSearch, runSearch } from './plan'
+import { forbidden, json } from './response'
+import type { Call, Route } from './route'
+
+/** Bytes of a query string; longer searches belong into the body of a multi_search. */
+const QUERY_LIMIT = 4_000
+
+async function search({ env, request, path, query: asked, access }: Call): Promise<Response> {
+  const name = path.collection!
+  const queryStart = request.url.indexOf('?')
+  if (queryStart >= 0 && request.url.length - queryStart - 1 > QUERY_LIMIT) {
+    throw new ApiError(
+      400,
+      'Query string exceeds max allowed length of 4000. Use the /multi_search end-point for larger payloads.',
+    )
+  }
+  // A scoped key that names a collection is for that one alone.
+  if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
+
+  const query = override(asked, access.embedded)
+  if (isTrue(query.conversation)) return converseOnce(env, name, query)
+  if (query.conversation_id) {
+    throw new ApiError(400, 'Conversation ID provided but conversation is not enabled for this collection.')
+  }
+  const reply = await runSearch(env, await planSearch(env, name, { q: '', ...query }))
+  if ('error' in reply) throw new ApiError(reply.code, reply.error)
+  return json(reply.result)
+}
+
+export const searchRoutes: Route[] = [
+  {
+    method: 'GET',
+    path: '/collections/:collection/documents/search',
+    action: 'documents:search',
+    handle: search,
+  },
+]

@@ -1,0 +1,141 @@
+/**
+ * The union of several searches as one list of hits (contract 1.8).
+ *
+ * Every search is run as deep as the wanted page could need and is in its own right order; the lists are merged
+ * by comparing their heads. Only pagination of the query string counts.
+ */
+import type { PlannedSearch } from '../../conversation/request'
+import { ApiError } from '../../errors'
+import type { Hit, SearchParameters, SearchResult } from '../../search/types'
+import { listed } from './parameters'
+import { runSearch } from './plan'
+import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
+
+const MOST_PER_PAGE = 250
+/** How deep a page may lie: every search of the union is run that deep. */
+const DEEPEST = 5_000
+const PAGINATION = ['page', 'per_page', 'offset', 'limit', 'limit_hits']
+
+interface Page {
+  /** hits before the first one wanted */
+  from: number
+  size: number
+  shown: { page: number } | { offset: number }
+}
+
+/**
+ * @param query parameters of the query string
+ * @returns the response: the merged list, or the error of a search as `{error, code}`
+ */
+export async function unite(
+  env: Cloudflare.Env,
+  searches: PlannedSearch[],
+  query: SearchParameters,
+  removeDuplicates: boolean,
+): Promise<Record<string, unknown>> {
+  try {
+    const page = readPage(query)
+    const sorts = searches.map((search) => sortClauses(search.params.sort_by))
+    requireSameSorts(sorts)
+    const hidden = searches.map((search, index) => hiddenFields(search.params, sorts[index]!))
+    const results = await Promise.all(
+      searches.map((search, index) =>
+        runDeep(env, { ...search, params: showing(search.params, hidden[index]!) }, page.from + page.size),
+      ),
+    )
+    const lists = results.map((result, searchIndex) =>
+      allHits(result).map((hit) => ({ hit, collection: collectionOf(result), searchIndex })),
+    )
+    const merged = merge(lists, sorts)
+    const unique = removeDuplicates ? withoutDuplicates(merged) : merged
+    // Duplicates are counted as far as they were seen: deeper ones would need every document of every search.
+    const found = results.reduce((sum, result) => sum + result.found, 0) - (merged.length - unique.length)
+    const totals = new Map(results.map((result) => [collectionOf(result), result.out_of ?? 0]))
+    return {
+      found,
+      hits: unique.slice(page.from, page.from + page.size).map(({ hit, collection, searchIndex }) => {
+        for (const field of hidden[searchIndex]!) delete hit.document[field]
+        return { ...hit, collection, search_index: searchIndex }
+      }),
+      out_of: [...totals.values()].reduce((sum, total) => sum + total, 0),
+      ...page.shown,
+      search_cutoff: results.some((result) => result.search_cutoff),
+      search_time_ms: Math.max(...results.map((result) => result.search_time_ms ?? 0)),
+      union_request_params: results.map((result) => ({
+        ...result.request_params,
+        collection: collectionOf(result),
+        per_page: page.size,
+      })),
+    }
+  } catch (error) {
+    if (error instanceof ApiError) return { error: error.message, code: error.status }
+    throw error
+  }
+}
+
+function readPage(query: SearchParameters): Page {
+  const perPage = count(query, 'per_page') ?? count(query, 'limit') ?? 10
+  const page = count(query, 'page')
+  const offset = page === undefined ? count(query, 'offset') : undefined
+  if (perPage > MOST_PER_PAGE) throw new ApiError(422, 'Only upto 250 hits can be fetched per page.')
+  const number = Math.max(page ?? 1, 1)
+  const from = offset ?? (number - 1) * perPage
+  const limit = Math.min(count(query, 'limit_hits') ?? DEEPEST, DEEPEST)
+  if (from + perPage > limit) {
+    throw new ApiError(
+      422,
+      `Only upto ${limit} hits can be fetched. Ensure that \`page\` and \`per_page\` parameters are within this range.`,
+    )
+  }
+  return { from, size: perPage, shown: offset === undefined ? { page: number } : { offset } }
+}
+
+function count(query: SearchParameters, name: string): number | undefined {
+  const value = query[name]
+  if (value === undefined) return undefined
+  if (!/^\d{1,9}$/.test(value)) throw new ApiError(400, `Parameter \`${name}\` must be an unsigned integer.`)
+  return Number(value)
+}
+
+/** One search, down to `depth` hits. @throws ApiError its own error */
+async function runDeep(env: Cloudflare.Env, search: PlannedSearch, depth: number): Promise<SearchResult> {
+  const params = { ...search.params }
+  for (const name of PAGINATION) delete params[name]
+  let whole: SearchResult | undefined
+  for (let offset = 0; !whole || (offset < depth && offset < whole.found); offset += MOST_PER_PAGE) {
+    const size = Math.min(depth - offset, MOST_PER_PAGE)
+    const reply = await runSearch(env, {
+      ...search,
+      params: { ...params, per_page: `${size}`, offset: `${offset}` },
+    })
+    if ('error' in reply) throw new ApiError(reply.code, reply.error)
+    if (whole) whole.hits = [...allHits(whole), ...allHits(reply.result)]
+    else whole = reply.result
+  }
+  return whole
+}
+
+/** Fields that a search sorts on and does not show: merging needs their values. */
+const hiddenFields = (params: SearchParameters, sorts: SortClause[]): string[] => {
+  const included = listed(params.include_fields)
+  const excluded = listed(params.exclude_fields)
+  return sorts
+    .map((clause) => clause.field)
+    .filter((field) => !field.startsWith('_'))
+    .filter((field) => (included.length > 0 && !included.includes(field)) || excluded.includes(field))
+}
+
+function showing(params: SearchParameters, fields: string[]): SearchParameters {
+  if (fields.length === 0) return params
+  const excluded = listed(params.exclude_fields).filter((field) => !fields.includes(field))
+  return {
+    ...params,
+    ...(params.include_fields ? { include_fields: [params.include_fields, ...fields].join(',') } : {}),
+    exclude_fields: excluded.join(','),
+  }
+}
+
+const collectionOf = (result: SearchResult): string => result.request_params.collection_name
+
+const allHits = (result: SearchResult): Hit[] =>
+  result.hits ?? (result.grouped_hits ?? []).flatMap((group) => group.hits)

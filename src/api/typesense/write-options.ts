@@ -1,0 +1,27 @@
+/** The parameters that every way of writing documents shares. */
+import { ApiError } from '../../errors'
+import type { DirtyValues, WriteAction, WriteOptions } from '../../search/rpc'
+import type { SearchParameters } from '../../search/types'
+
+const ACTIONS = new Set<string>(['create', 'update', 'upsert', 'emplace'] satisfies WriteAction[])
+const DIRTY_VALUES = new Set<string>([
+  'coerce_or_reject',
+  'coerce_or_drop',
+  'drop',
+  'reject',
+] satisfies DirtyValues[])
+
+/** @throws ApiError 400 for an unknown action */
+export function writeOptions(query: SearchParameters): WriteOptions {
+  const action = query.action ?? 'create'
+  if (!ACTIONS.has(action)) {
+    throw new ApiError(400, 'Parameter `action` must be a create|update|upsert.')
+  }
+  return { action: action as WriteAction, ...dirtyValues(query) }
+}
+
+/** An unknown value means the default, which depends on the schema. */
+export function dirtyValues(query: SearchParameters): { dirtyValues?: DirtyValues } {
+  const value = query.dirty_values?.toLowerCase() ?? ''
+  return DIRTY_VALUES.has(value) ? { dirtyValues: value as DirtyValues } : {}
+}

@@ -1,0 +1,109 @@
+/**
+ * From a presented key to what it may do.
+ *
+ * Keys that were found are remembered in the isolate for a few seconds, so a key revoked elsewhere works at
+ * most that much longer. Keys that were not found are not remembered: a new key works at once.
+ */
+import { type ApiKeyRecord, findApiKeyByHash, findApiKeysByPrefix } from '../db/api-keys'
+import { database } from '../db/client'
+import { open } from '../db/sealing'
+import { type Access, ADMIN, accessOf, canSignScopedKeys } from './access'
+import { sameDigest, sha256 } from './digest'
+import { embeddedParameters, isSignedBy, parseScopedKey } from './scoped-key'
+
+const REMEMBERED_MS = 5_000
+const REMEMBERED_KEYS = 1_000
+/** A longer key is refused unread: a scoped key is a few hundred characters. */
+const LONGEST_KEY = 8_192
+
+interface Found {
+  access: Access
+  /** unix seconds */
+  expiresAt: number
+  /** milliseconds; when it has to be looked up again */
+  until: number
+}
+
+/** By SHA-256 of the presented key. */
+const found = new Map<string, Found>()
+let warned = false
+
+/** Forgets every key that was remembered: after one was deleted here. */
+export const forgetKeys = (): void => found.clear()
+
+/**
+ * @param presented the key as it was sent
+ * @returns undefined for a key that is missing, unknown, expired or wrongly signed
+ */
+export async function authenticate(
+  env: Cloudflare.Env,
+  presented: string | undefined,
+): Promise<Access | undefined> {
+  if (!env.ADMIN_API_KEY) {
+    if (!warned) console.error('ADMIN_API_KEY is not set: every request that needs a key is refused.')
+    warned = true
+    return undefined
+  }
+  if (!presented || presented.length > LONGEST_KEY) return undefined
+  const hash = await sha256(presented)
+  if (sameDigest(hash, await adminDigest(env.ADMIN_API_KEY))) return ADMIN
+
+  const now = Date.now()
+  let entry = found.get(hash)
+  if (!entry || entry.until <= now) {
+    found.delete(hash)
+    const fresh = (await findScoped(env, presented)) ?? (await findOrdinary(env, hash))
+    if (!fresh) return undefined
+    entry = { ...fresh, until: now + REMEMBERED_MS }
+    if (found.size >= REMEMBERED_KEYS) found.clear()
+    found.set(hash, entry)
+  }
+  return now / 1000 > entry.expiresAt ? undefined : entry.access
+}
+
+let admin: { key: string; digest: Promise<string> } | undefined
+
+function adminDigest(key: string): Promise<string> {
+  if (admin?.key !== key) admin = { key, digest: sha256(key) }
+  return admin.digest
+}
+
+async function findOrdinary(env: Cloudflare.Env, hash: string): Promise<Omit<Found, 'until'> | undefined> {
+  const key = await findApiKeyByHash(database(env), hash)
+  return key && { access: accessOf(key), expiresAt: key.expiresAt }
+}
+
+async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<Found, 'until'> | undefined> {
+  const scoped = parseScopedKey(presented)
+  if (!scoped) return undefined
+  const parent = await findParent(env, scoped, await findApiKeysByPrefix(database(env), scoped.prefix))
+  const parameters = parent && embeddedParameters(scoped)
+  if (!parameters) return undefined
+  return {
+    access: { ...accessOf(parent), embedded: parameters.values },
+    expiresAt: Math.min(parent.expiresAt, parameters.expiresAt ?? Number.POSITIVE_INFINITY),
+  }
+}
+
+async function findParent(
+  env: Cloudflare.Env,
+  scoped: NonNullable<ReturnType<typeof parseScopedKey>>,
+  keys: ApiKeyRecord[],
+): Promise<ApiKeyRecord | undefined> {
+  for (const key of keys) {
+    if (!canSignScopedKeys(key) || key.sealedValue === null) continue
+    const value = await openValue(env, key)
+    if (value !== undefined && (await isSignedBy(scoped, value))) return key
+  }
+  return undefined
+}
+
+/** A parent's value, unless it was sealed under another ENCRYPTION_KEY: its scoped keys then stop working. */
+async function openValue(env: Cloudflare.Env, key: ApiKeyRecord): Promise<string | undefined> {
+  try {
+    return await open(key.sealedValue!, env)
+  } catch {
+    console.error(`The value of API key ${key.id} cannot be opened: its scoped keys are refused.`)
+    return undefined
+  }
+}

@@ -1,0 +1,12 @@
+/** SHA-256 of a text, hexadecimal. */
+export async function sha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Whether two digests are equal, in a time that does not tell how far they agree. */
+export function sameDigest(a: string, b: string): boolean {
+  let difference = a.length ^ b.length
+  for (let index = 0; index < a.length; index++) difference |= a.charCodeAt(index) ^ b.charCodeAt(index)
+  return difference === 0
+}

@@ -1,0 +1,137 @@
+/** Making, showing and deleting API keys, in Typesense's words (contract 3, item 1). */
+import { type ApiKeyRecord, deleteApiKey, getApiKey, insertApiKey, listApiKeys } from '../db/api-keys'
+import { database } from '../db/client'
+import { seal } from '../db/sealing'
+import { ApiError } from '../errors'
+import { canSignScopedKeys } from './access'
+import { forgetKeys } from './authenticate'
+import { sha256 } from './digest'
+import { PREFIX_LENGTH } from './scoped-key'
+
+/** The year 4021: what Typesense stores for a key that does not expire. Unix seconds. */
+const FAR_FUTURE = 64_723_363_199
+const VALUE_LENGTH = 32
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
+export interface ApiKeyView {
+  id: number
+  value?: string
+  value_prefix?: string
+  description: string
+  actions: string[]
+  collections: string[]
+  expires_at: number
+  autodelete: boolean
+}
+
+/** A key without its value, as everyone sees it after its creation. */
+const view = (key: ApiKeyRecord): ApiKeyView => ({
+  id: key.id,
+  value_prefix: key.prefix,
+  description: key.description,
+  actions: key.actions,
+  collections: key.collections,
+  expires_at: key.expiresAt,
+  autodelete: key.autodelete,
+})
+
+/**
+ * Makes a key. Its value is in the answer and can never be read again.
+ *
+ * @param body the request's JSON, already parsed
+ * @throws ApiError 400 with the first fault found, 409 when the given value is another key's
+ */
+export async function createKey(env: Cloudflare.Env, body: unknown): Promise<ApiKeyView> {
+  const { value = randomValue(), ...wanted } = checkKey(body)
+  const stored = await insertApiKey(database(env), {
+    ...wanted,
+    prefix: value.slice(0, PREFIX_LENGTH),
+    hash: await sha256(value),
+    sealedValue: canSignScopedKeys(wanted) ? await seal(value, env) : null,
+  })
+  if (!stored) throw new ApiError(409, 'API key generation conflict.')
+  const { value_prefix: _, ...shown } = view(stored)
+  return { ...shown, value }
+}
+
+export const listKeys = async (env: Cloudflare.Env): Promise<ApiKeyView[]> =>
+  (await listApiKeys(database(env))).map(view)
+
+/** @throws ApiError 400 for an id that is no number, 404 for one that is unknown */
+export async function getKey(env: Cloudflare.Env, id: string): Promise<ApiKeyView> {
+  const key = await getApiKey(database(env), keyId(id))
+  if (!key) throw new ApiError(404, 'Not found.')
+  return view(key)
+}
+
+/** Deletes a key. Here it stops at once, in other isolates within seconds (authenticate.ts). */
+export async function deleteKey(env: Cloudflare.Env, id: string): Promise<{ id: number }> {
+  const number = keyId(id)
+  const deleted = await deleteApiKey(database(env), number)
+  forgetKeys()
+  if (!deleted) throw new ApiError(404, 'Not found.')
+  return { id: number }
+}
+
+function keyId(id: string): number {
+  if (!/^\d{1,15}$/.test(id)) throw new ApiError(400, 'Invalid API key ID.')
+  return Number(id)
+}
+
+interface WantedKey {
+  value?: string
+  description: string
+  actions: string[]
+  collections: string[]
+  expiresAt: number
+  autodelete: boolean
+}
+
+function checkKey(body: unknown): WantedKey {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new ApiError(400, 'Bad JSON.')
+  const key = body as Record<string, unknown>
+  for (const name of ['description', 'actions', 'collections']) {
+    if (!(name in key)) throw new ApiError(400, `Could not find a \`${name}\` key.`)
+  }
+  if (typeof key.description !== 'string') throw wrongFormat('description', 'a string')
+  if (!isListOfStrings(key.actions)) throw wrongFormat('actions', 'an array of string')
+  if (!isListOfStrings(key.collections)) throw wrongFormat('collections', 'an array of string')
+  if (
+    key.expires_at !== undefined &&
+    !(Number.isSafeInteger(key.expires_at) && Number(key.expires_at) >= 0)
+  ) {
+    throw wrongFormat('expires_at', 'an unsigned integer')
+  }
+  if (key.autodelete !== undefined && typeof key.autodelete !== 'boolean') {
+    throw wrongFormat('autodelete', 'a boolean')
+  }
+  if (key.value !== undefined && (typeof key.value !== 'string' || key.value === '')) {
+    throw wrongFormat('value', 'a non-empty string')
+  }
+  return {
+    ...(key.value === undefined ? {} : { value: key.value }),
+    description: key.description,
+    actions: key.actions,
+    collections: key.collections,
+    expiresAt: (key.expires_at as number | undefined) ?? FAR_FUTURE,
+    autodelete: key.autodelete ?? false,
+  }
+}
+
+const isListOfStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+
+const wrongFormat = (name: string, kind: string): ApiError =>
+  new ApiError(400, `Wrong format for \`${name}\`. It should be ${kind}.`)
+
+/** 32 characters of the alphabet, each as likely as the others. */
+function randomValue(): string {
+  let value = ''
+  while (value.length < VALUE_LENGTH) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(VALUE_LENGTH))) {
+      // 248 is the largest multiple of 62 in a byte: the rest would favour the first letters.
+      if (byte < 248 && value.length < VALUE_LENGTH) value += ALPHABET[byte % ALPHABET.length]
+    }
+  }
+  return value
+}

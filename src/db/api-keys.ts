@@ -1,0 +1,75 @@
+/** API keys in D1. Values are stored hashed; see schema.ts for when a sealed value is kept beside the hash. */
+import { and, asc, eq, lt, sql } from 'drizzle-orm'
+import type { Database } from './client'
+import { apiKeys } from './schema'
+
+/** A stored key. `actions` and `collections` are lists of strings. */
+export interface ApiKeyRecord {
+  id: number
+  /** the first four characters of the value */
+  prefix: string
+  /** SHA-256 of the value, hexadecimal */
+  hash: string
+  sealedValue: string | null
+  description: string
+  actions: string[]
+  collections: string[]
+  /** unix seconds */
+  expiresAt: number
+  autodelete: boolean
+}
+
+type Row = typeof apiKeys.$inferSelect
+
+const fromRow = (row: Row): ApiKeyRecord => ({
+  ...row,
+  actions: JSON.parse(row.actions) as string[],
+  collections: JSON.parse(row.collections) as string[],
+})
+
+/** Stores a key under the next id, counting from 0. @returns undefined when its value is another key's */
+export async function insertApiKey(
+  db: Database,
+  key: Omit<ApiKeyRecord, 'id'>,
+): Promise<ApiKeyRecord | undefined> {
+  const rows = await db
+    .insert(apiKeys)
+    .values({
+      ...key,
+      id: sql`(select coalesce(max(id) + 1, 0) from api_keys)`,
+      actions: JSON.stringify(key.actions),
+      collections: JSON.stringify(key.collections),
+    })
+    .onConflictDoNothing({ target: apiKeys.hash })
+    .returning()
+  return rows[0] && fromRow(rows[0])
+}
+
+export async function listApiKeys(db: Database): Promise<ApiKeyRecord[]> {
+  return (await db.select().from(apiKeys).orderBy(asc(apiKeys.id))).map(fromRow)
+}
+
+export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord | undefined> {
+  const row = await db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()
+  return row && fromRow(row)
+}
+
+/** @returns whether there was such a key */
+export async function deleteApiKey(db: Database, id: number): Promise<boolean> {
+  const rows = await db.delete(apiKeys).where(eq(apiKeys.id, id)).returning({ id: apiKeys.id })
+  return rows.length > 0
+}
+
+export async function findApiKeyByHash(db: Database, hash: string): Promise<ApiKeyRecord | undefined> {
+  const row = await db.select().from(apiKeys).where(eq(apiKeys.hash, hash)).get()
+  return row && fromRow(row)
+}
+
+export async function findApiKeysByPrefix(db: Database, prefix: string): Promise<ApiKeyRecord[]> {
+  return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(fromRow)
+}
+
+/** Deletes the keys made with `autodelete` that expired before `now` (unix seconds). */
+export async function deleteExpiredApiKeys(db: Database, now: number): Promise<void> {
+  await db.delete(apiKeys).where(and(eq(apiKeys.autodelete, true), lt(apiKeys.expiresAt, now)))
+}
