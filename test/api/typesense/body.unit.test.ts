@@ -1,0 +1,66 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { bodyBytes, readJson, readText } from '../../../src/api/typesense/body'
+import { ApiError } from '../../../src/errors'
+
+const post = (body: BodyInit, headers: Record<string, string> = {}): Request =>
+  new Request('http://localhost/', { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
+
+/** A body that says whether it was given up. */
+function endless(piece: Uint8Array): { stream: ReadableStream<Uint8Array>; cancelled: () => boolean } {
+  let cancelled = false
+  const stream = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(piece.slice()),
+    cancel: () => {
+      cancelled = true
+    },
+  })
+  return { stream, cancelled: () => cancelled }
+}
+
+describe('bodies', () => {
+  it('are read whatever their content-type', async () => {
+    expect(await readJson(post('{"a":1}', { 'content-type': 'text/plain' }))).toEqual({ a: 1 })
+    expect(await readText(new Request('http://localhost/'))).toBe('')
+  })
+
+  it('are inflated when they begin as gzip', async () => {
+    const text = JSON.stringify({ text: 'Grüße '.repeat(10_000) })
+    expect(await readText(post(gzipSync(text)))).toBe(text)
+  })
+
+  it('are refused when they only begin as gzip', async () => {
+    await expect(readText(post(new Uint8Array([0x1f, 0x8b, 1, 2, 3, 4])))).rejects.toEqual(
+      new ApiError(400, 'The request body is not valid gzip.'),
+    )
+    const cut = gzipSync('x'.repeat(10_000)).subarray(0, 30)
+    await expect(readText(post(cut))).rejects.toBeInstanceOf(ApiError)
+  })
+
+  it('are refused before they are read whole', async () => {
+    const { stream, cancelled } = endless(new Uint8Array(1024))
+    await expect(readText(post(stream), 10_000)).rejects.toMatchObject({ status: 413 })
+    expect(cancelled()).toBe(true)
+  })
+
+  it('are refused by the length they announce', async () => {
+    await expect(readText(post('xxxx', { 'content-length': '20000' }), 10_000)).rejects.toMatchObject({
+      status: 413,
+    })
+  })
+
+  it('are measured after inflating', async () => {
+    const bomb = gzipSync(Buffer.alloc(50_000_000))
+    await expect(readText(post(bomb), 1_000_000)).rejects.toMatchObject({ status: 413 })
+  })
+
+  it('are given up by a reader who stops', async () => {
+    const { stream, cancelled } = endless(new Uint8Array(16))
+    for await (const _ of bodyBytes(post(stream))) break
+    expect(cancelled()).toBe(true)
+  })
+
+  it.each(['', '{', 'undefined'])('are bad JSON: %s', async (text) => {
+    await expect(readJson(post(text))).rejects.toEqual(new ApiError(400, 'Bad JSON.'))
+  })
+})

@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type AnswerShape, encodeStream } from '../../../src/api/typesense/encoder'
+import { answerStreaming, answerWhole } from '../../../src/api/typesense/turn-stream'
+import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import { ApiError } from '../../../src/errors'
+
+const shape: AnswerShape = {
+  conversationId: 'c1',
+  question: 'q',
+  shape: 'multi',
+  ttl: 60,
+  withHistory: false,
+}
+
+const QUESTION: TurnEventBody = { type: 'question', question: 'q' }
+const RETRIEVAL: TurnEventBody = {
+  type: 'retrieval',
+  replies: [
+    {
+      result: {
+        facet_counts: [],
+        found: 0,
+        hits: [],
+        request_params: { collection_name: 'c', first_q: 'q', per_page: 10, q: 'q' },
+        search_cutoff: false,
+      },
+    },
+  ],
+  sources: [],
+}
+const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'Hello' }
+const FAILED: TurnEventBody = {
+  type: 'error',
+  status: 400,
+  message: 'OpenAI API error: no',
+  retryable: false,
+}
+
+const event = (body: TurnEventBody): TurnEvent => ({ ...body, conversation_id: 'c1', turn: 0, seq: 0 })
+const line = (body: TurnEventBody): string => `${JSON.stringify(event(body))}\n`
+const delta = (text: string): TurnEventBody => ({ type: 'delta', text })
+
+/** A turn whose events come when the test says so. */
+function turn() {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const writer = writable.getWriter()
+  const encoder = new TextEncoder()
+  return {
+    events: readable,
+    say: (...bodies: TurnEventBody[]) => writer.write(encoder.encode(bodies.map(line).join(''))),
+    write: (bytes: Uint8Array) => writer.write(bytes),
+    end: () => writer.close(),
+    left: writer.closed.then(
+      () => false,
+      () => true,
+    ),
+  }
+}
+
+const decoder = new TextDecoder()
+const next = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string | undefined> => {
+  const { value } = await reader.read()
+  return value && decoder.decode(value)
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('an answer in one piece', () => {
+  it('is the response of the whole turn', async () => {
+    const running = turn()
+    const answered = answerWhole(running.events, shape)
+    await running.say(QUESTION, RETRIEVAL, delta('Hello'), DONE)
+    const response = await answered
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    expect(await response.json()).toMatchObject({ conversation: { answer: 'Hello', conversation_id: 'c1' } })
+  })
+
+  it('is the error that the turn ended in', async () => {
+    const running = turn()
+    const answered = answerWhole(running.events, shape)
+    answered.catch(() => {})
+    await running.say(QUESTION, RETRIEVAL, FAILED)
+    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+  })
+
+  it('is no answer when the turn was cut off', async () => {
+    const running = turn()
+    const answered = answerWhole(running.events, shape)
+    answered.catch(() => {})
+    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    await running.end()
+    await expect(answered).rejects.toThrow('cut off')
+  })
+})
+
+describe('an answer as it is written', () => {
+  it('has the bytes of the encoder, a write for every read', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    await running.say(QUESTION, RETRIEVAL)
+    await running.say(delta('He'))
+    const response = await answered
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const reader = response.body!.getReader()
+    const pieces = [await next(reader)]
+    await running.say(delta('l'), delta('l'))
+    pieces.push(await next(reader))
+    await running.say(delta('o'), DONE)
+    pieces.push(await next(reader))
+    expect(await next(reader)).toBeUndefined()
+
+    expect(pieces[0]).toBe('data: {"conversation_id":"c1","message":"He"}\n\n')
+    expect(pieces[1]).toBe('data: {"conversation_id":"c1","message":"ll"}\n\n')
+    const log = [QUESTION, RETRIEVAL, delta('He'), delta('ll'), delta('o'), DONE].map(event)
+    expect(pieces.join('')).toBe(encodeStream(log, shape))
+  })
+
+  it('survives events that the network cut', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    const bytes = new TextEncoder().encode([QUESTION, RETRIEVAL, delta('Grüße'), DONE].map(line).join(''))
+    const written = (async () => {
+      for (const byte of bytes) await running.write(new Uint8Array([byte]))
+    })()
+    expect(await (await answered).text()).toBe(
+      encodeStream([QUESTION, RETRIEVAL, delta('Grüße'), DONE].map(event), shape),
+    )
+    await written
+  })
+
+  it('is plain JSON with its status for an error before the first text', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    answered.catch(() => {})
+    await running.say(QUESTION, RETRIEVAL)
+    await vi.advanceTimersByTimeAsync(1_900)
+    await running.say(FAILED)
+    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+  })
+
+  it('sends its headers 2 s after retrieval and then a newline every 2.5 s', async () => {
+    const running = turn()
+    let response: Response | undefined
+    answerStreaming(running.events, shape).then((value) => {
+      response = value
+    })
+    await running.say(QUESTION, RETRIEVAL)
+    await vi.advanceTimersByTimeAsync(1_999)
+    expect(response).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(response?.status).toBe(200)
+    const reader = response!.body!.getReader()
+    expect(await next(reader)).toBe('\n')
+    for (let beat = 0; beat < 3; beat++) {
+      const beaten = next(reader)
+      await vi.advanceTimersByTimeAsync(2_500)
+      expect(await beaten).toBe('\n')
+    }
+    await running.say(delta('Hello'), DONE)
+    expect(await next(reader)).toContain('"message":"Hello"')
+    expect(await next(reader)).toBeUndefined()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('sends its headers after 4 s even before retrieval', async () => {
+    const running = turn()
+    let response: Response | undefined
+    answerStreaming(running.events, shape).then((value) => {
+      response = value
+    })
+    await running.say(QUESTION)
+    await vi.advanceTimersByTimeAsync(3_999)
+    expect(response).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(response?.status).toBe(200)
+    await response!.body!.cancel()
+  })
+
+  it('breaks off for an error after the first text', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    const reader = (await answered).body!.getReader()
+    expect(await next(reader)).toContain('"message":"Hel"')
+    const broken = next(reader)
+    broken.catch(() => {})
+    await running.say(delta('lo'), FAILED)
+    await expect(broken).rejects.toThrow('OpenAI API error: no')
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('breaks off when the turn was cut off', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    const reader = (await answered).body!.getReader()
+    await next(reader)
+    const broken = next(reader)
+    broken.catch(() => {})
+    await running.end()
+    await expect(broken).rejects.toThrow('cut off')
+  })
+
+  it('is plain JSON when every search failed', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    await running.say(QUESTION, {
+      type: 'retrieval',
+      replies: [{ error: 'Collection not found', code: 404 }],
+      sources: [],
+    })
+    await running.say({ type: 'done', finish_reason: 'stop', answer: '' })
+    const response = await answered
+    expect(response.headers.get('content-type')).toContain('application/json')
+    expect(await response.json()).toEqual({ results: [{ code: 404, error: 'Collection not found' }] })
+  })
+
+  it('leaves the turn when its reader leaves', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, shape)
+    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    await (await answered).body!.cancel()
+    expect(await running.left).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
