@@ -33,7 +33,8 @@ export function idOf(draft: Draft): string | undefined {
   if (!Object.hasOwn(draft, 'id')) return undefined
   if (draft.id === '') refuse('The `id` should not be empty.')
   if (typeof draft.id !== 'string') refuse("Document's `id` field should be a string.")
-  return draft.id
+  // SQLite stores UTF-8, in which a lone surrogate would come back as something else.
+  return draft.id.toWellFormed()
 }
 
 const ARTICLES: Record<string, [one: string, many: string]> = {
@@ -67,7 +68,11 @@ export function coerceDocument(
     // Auto-embedding fields are checked with their sources (embedding.ts).
     if (field.field.embed !== undefined) continue
     if (field.kind === 'object') coerceObject(field, draft, partial)
-    else if (field.kind !== 'image') coerceField(field, draft, dirty, partial)
+    else if (field.kind !== 'image') {
+      // Without a source that is not stored, it is the embedding that cannot be made: embedding.ts says so.
+      const lenient = partial || (!field.field.store && plan.sources.has(field.name))
+      coerceField(field, draft, dirty, partial, lenient)
+    }
   }
 }
 
@@ -92,10 +97,16 @@ function missing(plan: FieldPlan): never {
   refuse(`Field \`${plan.name}\` has been declared in the schema, but is not found in the document.`)
 }
 
-function coerceField(plan: FieldPlan, draft: Draft, dirty: DirtyValues, partial: boolean): void {
+function coerceField(
+  plan: FieldPlan,
+  draft: Draft,
+  dirty: DirtyValues,
+  partial: boolean,
+  mayBeMissing: boolean,
+): void {
   const found = leaves(draft, plan.name, plan.path)
   if (found.length === 0) {
-    if (!plan.field.optional && !partial) missing(plan)
+    if (!plan.field.optional && !mayBeMissing) missing(plan)
     return
   }
   for (const leaf of found) {

@@ -65,3 +65,18 @@ export function merge(document: Record<string, unknown>, patch: Record<string, u
     else if (key !== '__proto__') document[key] = value
   }
 }
+
+/** Puts a value at a dotted name, in the objects that are there; where one is missing, under the name itself. */
+export function place(
+  document: Record<string, unknown>,
+  name: string,
+  path: readonly string[] | undefined,
+  value: unknown,
+): void {
+  let parent: unknown = document
+  for (const key of path?.slice(0, -1) ?? []) {
+    parent = isObject(parent) && Object.hasOwn(parent, key) ? parent[key] : undefined
+  }
+  if (path !== undefined && isObject(parent)) parent[path.at(-1) as string] = value
+  else document[name] = value
+}

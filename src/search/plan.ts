@@ -56,6 +56,8 @@ export interface Plan {
   lists: FieldPlan[]
   vectors: FieldPlan[]
   embedded: FieldPlan[]
+  /** names of the fields that embeddings are made from */
+  sources: Set<string>
   /** fields that are indexed but not stored */
   unstored: FieldPlan[]
   objects: FieldPlan[]
@@ -87,6 +89,7 @@ export function planOf(schema: StoredSchema): Plan {
     columns.set(table, columnsPlan)
   }
   const vectors = fields.filter(({ kind }) => kind === 'vector')
+  const embedded = vectors.filter(({ field }) => field.embed !== undefined)
   return {
     fields,
     dynamic,
@@ -95,7 +98,8 @@ export function planOf(schema: StoredSchema): Plan {
     columns: [...columns.values()],
     lists: valued.filter(({ array }) => array),
     vectors,
-    embedded: vectors.filter(({ field }) => field.embed !== undefined),
+    embedded,
+    sources: new Set(embedded.flatMap(({ field }) => field.embed?.from ?? [])),
     unstored: fields.filter(({ field, kind }) => !field.store && kind !== 'vector'),
     objects: fields.filter(({ kind }) => kind === 'object'),
   }

@@ -1,0 +1,38 @@
+/**
+ * The tables that every collection has, whatever its schema. Entries are only ever appended: an object runs
+ * those that it has not run yet when it wakes.
+ */
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    'CREATE TABLE documents (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)',
+    // Values of fields with `store: false`, which the index needs again when the document changes.
+    'CREATE TABLE unstored (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)',
+    // Documents of a history collection that D1 has not seen in their present state.
+    'CREATE TABLE outbox (document_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID',
+    // Turns that have been added, so that none is added twice.
+    'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
+  ],
+]
+
+/** Whether this object has ever been made a collection. */
+export const isCreated = (sql: SqlStorage): boolean =>
+  sql.exec(`SELECT 1 FROM sqlite_master WHERE name = 'meta'`).toArray().length > 0
+
+export function migrate(sql: SqlStorage): void {
+  sql.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')
+  const version = readMeta<number>(sql, 'version') ?? 0
+  for (const statements of MIGRATIONS.slice(version)) for (const statement of statements) sql.exec(statement)
+  if (version < MIGRATIONS.length) writeMeta(sql, 'version', MIGRATIONS.length)
+}
+
+/** A row of the object's own state. */
+export function readMeta<T>(sql: SqlStorage, key: string): T | undefined {
+  const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
+  return row === undefined ? undefined : (JSON.parse(row.value) as T)
+}
+
+/** @param value undefined removes the row */
+export function writeMeta(sql: SqlStorage, key: string, value: unknown): void {
+  if (value === undefined) sql.exec('DELETE FROM meta WHERE key = ?', key)
+  else sql.exec('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, JSON.stringify(value))
+}

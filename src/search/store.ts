@@ -1,0 +1,406 @@
+/**
+ * The documents of a collection in SQLite: written with everything that is searched, read back as they came.
+ *
+ * The cost of an import is here. A document takes one statement for itself, one for text_index, one for each
+ * `columns` table and one for each list that it has; their texts are fixed as long as the schema is, so SQLite
+ * compiles them once. Nothing here opens a transaction: the caller has one around a whole batch.
+ */
+import { ApiError } from '../errors'
+import type { Draft } from './document'
+import {
+  type FieldSlot,
+  normColumn,
+  type StoredSchema,
+  scalarColumn,
+  textColumn,
+  valuesTable,
+  vectorsTable,
+} from './layout'
+import { leaves, place, replace } from './nested'
+import { type FieldPlan, type Plan, planOf } from './plan'
+import { normalForm, prepare } from './text'
+import type { Document, Field } from './types'
+import { createVectorIndex, type VectorIndex } from './vector-index'
+
+interface Counters {
+  /** the next document's sequence number */
+  nextSeq: number
+  count: number
+}
+
+/** New vectors of a document by field name: null removes, a field that is not named keeps what it has. */
+export type Vectors = Map<string, Float32Array | null>
+
+interface Statements {
+  insertText: string
+  insertColumns: string[]
+  insertValues: string[]
+}
+
+/** The shortest decimal that is this float32 again: 0.1 comes back as 0.1, not as 0.10000000149011612. */
+export function shortest(value: number): number {
+  for (const digits of [7, 8]) {
+    const rounded = Number(value.toPrecision(digits))
+    if (Math.fround(rounded) === value) return rounded
+  }
+  return Number(value.toPrecision(9))
+}
+
+export class Store {
+  #sql: SqlStorage
+  #schema: StoredSchema
+  #plan: Plan
+  #statements: Statements
+  #counters: Counters
+  #countersChanged = false
+  #indexes = new Map<string, VectorIndex>()
+
+  /** The collection is gone; whoever still holds the store must not write. */
+  closed = false
+
+  /** Called with the id of every document that is written or removed, inside the transaction. */
+  onChange: ((id: string) => void) | undefined
+
+  constructor(
+    sql: SqlStorage,
+    schema: StoredSchema,
+    readonly createdAt: number,
+  ) {
+    this.#sql = sql
+    this.#schema = schema
+    this.#plan = planOf(schema)
+    this.#statements = statementsFor(this.#plan)
+    this.#counters = this.#readCounters()
+  }
+
+  get sql(): SqlStorage {
+    return this.#sql
+  }
+
+  get schema(): StoredSchema {
+    return this.#schema
+  }
+
+  get plan(): Plan {
+    return this.#plan
+  }
+
+  get count(): number {
+    return this.#counters.count
+  }
+
+  get nextSeq(): number {
+    return this.#counters.nextSeq
+  }
+
+  /** Stores a changed schema. Its tables have been changed already. */
+  saveSchema(schema: StoredSchema): void {
+    this.#sql.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)`, JSON.stringify(schema))
+    this.#adopt(schema)
+  }
+
+  #adopt(schema: StoredSchema): void {
+    this.#schema = schema
+    this.#plan = planOf(schema)
+    this.#statements = statementsFor(this.#plan)
+  }
+
+  /** Stores the counters; the last thing in every transaction that adds or removes documents. */
+  saveCounters(): void {
+    if (!this.#countersChanged) return
+    this.#sql.exec(
+      `INSERT OR REPLACE INTO meta (key, value) VALUES ('counters', ?)`,
+      JSON.stringify(this.#counters),
+    )
+    this.#countersChanged = false
+  }
+
+  /** Reads what memory holds anew: a transaction was rolled back. */
+  reset(): void {
+    const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema'`).toArray()
+    if (row !== undefined) this.#adopt(JSON.parse(row.value))
+    this.#counters = this.#readCounters()
+    this.#countersChanged = false
+    for (const index of this.#indexes.values()) index.reset()
+  }
+
+  #readCounters(): Counters {
+    const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'counters'`).toArray()
+    return row === undefined ? { nextSeq: 0, count: 0 } : JSON.parse(row.value)
+  }
+
+  vectors(field: Field): VectorIndex {
+    const slot = this.#schema.slots[field.name] as FieldSlot
+    return this.vectorTable(vectorsTable(slot), field.vec_dist ?? 'cosine')
+  }
+
+  vectorTable(table: string, distance: 'cosine' | 'ip'): VectorIndex {
+    let index = this.#indexes.get(table)
+    if (index === undefined) {
+      index = createVectorIndex(this.#sql, table, distance)
+      this.#indexes.set(table, index)
+    }
+    return index
+  }
+
+  forgetVectorTable(table: string): void {
+    this.#indexes.delete(table)
+  }
+
+  /** Sequence numbers of documents, by id. */
+  find(ids: string[]): Map<string, number> {
+    const rows = this.#sql.exec<{ id: string; seq: number }>(
+      'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+      JSON.stringify(ids),
+    )
+    return new Map(rows.toArray().map(({ id, seq }) => [id, seq]))
+  }
+
+  /** An id for a document without one: its sequence number to be, unless an explicit id has taken that. */
+  freeId(): string {
+    for (;;) {
+      const id = String(this.#counters.nextSeq)
+      if (this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length === 0) return id
+      this.#counters.nextSeq++
+      this.#countersChanged = true
+    }
+  }
+
+  /** Adds a document. Its vectors are not in `draft` but in `vectors`. @returns its sequence number */
+  insert(draft: Draft & { id: string }, vectors: Vectors): number {
+    const seq = this.#counters.nextSeq
+    // Its fields are read before `#bodies` takes those out that are not stored.
+    const write = this.#indexing(seq, draft)
+    const { body, unstored } = this.#bodies(draft)
+    this.#counters.nextSeq++
+    this.#counters.count++
+    this.#countersChanged = true
+    this.#sql.exec('INSERT INTO documents (seq, id, body) VALUES (?, ?, ?)', seq, draft.id, body)
+    if (unstored !== undefined)
+      this.#sql.exec('INSERT INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
+    write()
+    this.#putVectors(seq, vectors)
+    this.onChange?.(draft.id)
+    return seq
+  }
+
+  /** Replaces a document, keeping its place. */
+  update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
+    const write = this.#indexing(seq, draft)
+    const { body, unstored } = this.#bodies(draft)
+    this.#removeFromIndex(seq)
+    this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
+    if (unstored !== undefined) {
+      this.#sql.exec('INSERT OR REPLACE INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
+    } else if (this.#plan.unstored.length > 0) {
+      this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+    }
+    write()
+    this.#putVectors(seq, vectors)
+    this.onChange?.(draft.id)
+  }
+
+  remove(seq: number, id: string): void {
+    this.#removeFromIndex(seq)
+    for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
+    for (const { field } of this.#plan.vectors) this.vectors(field).remove(seq)
+    this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+    this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
+    this.#counters.count--
+    this.#countersChanged = true
+    this.onChange?.(id)
+  }
+
+  /** Removes every document. Sequence numbers go on from where they are. @returns how many there were */
+  truncate(): number {
+    const { count } = this.#counters
+    this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
+    for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
+    for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
+    for (const { field, slot } of this.#plan.vectors) {
+      this.#sql.exec(`DELETE FROM ${vectorsTable(slot as FieldSlot)}`)
+      this.vectors(field).reset()
+    }
+    this.#sql.exec('DELETE FROM unstored')
+    this.#sql.exec('DELETE FROM documents')
+    this.#counters.count = 0
+    this.#countersChanged = true
+    return count
+  }
+
+  /** Takes a document's text and lists out of the index; its `columns` rows are replaced or removed by the caller. */
+  #removeFromIndex(seq: number): void {
+    this.#sql.exec('DELETE FROM text_index WHERE rowid = ?', seq)
+    for (const { slot } of this.#plan.lists) {
+      this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
+    }
+  }
+
+  #putVectors(seq: number, vectors: Vectors): void {
+    for (const { field, name } of this.#plan.vectors) {
+      const vector = vectors.get(name)
+      if (vector === null) this.vectors(field).remove(seq)
+      else if (vector !== undefined) this.vectors(field).put(seq, vector)
+    }
+  }
+
+  #bodies(draft: Draft): { body: string; unstored: string | undefined } {
+    const unstored: Record<string, unknown> = {}
+    let any = false
+    for (const plan of this.#plan.unstored) {
+      const found = leaves(draft, plan.name, plan.path)
+      if (found.length === 0) continue
+      any = true
+      unstored[plan.name] = found.some(({ inArray }) => inArray)
+        ? found.flatMap(({ value }) => value)
+        : found[0]?.value
+      for (const leaf of found) replace(leaf, undefined)
+    }
+    return {
+      body: stored(JSON.stringify(draft)),
+      unstored: any ? stored(JSON.stringify(unstored)) : undefined,
+    }
+  }
+
+  /** Works out a document's index entries and returns the writing of them. */
+  #indexing(seq: number, draft: Draft): () => void {
+    const sql = this.#sql
+    const { schema } = this
+    const texts: (string | null)[] = []
+    let words = false
+    for (const plan of this.#plan.text) {
+      const text = textOf(plan, draft)
+      texts.push(text === undefined ? null : stored(prepare(text, schema)))
+      words ||= text !== undefined
+    }
+    const rows = this.#plan.columns.map(({ fields }) => {
+      const row: SqlStorageValue[] = [seq]
+      for (const plan of fields) row.push(...scalarOf(plan, draft, schema))
+      return row
+    })
+    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
+    return () => {
+      if (words) sql.exec(this.#statements.insertText, seq, ...texts)
+      for (const [number, row] of rows.entries())
+        sql.exec(this.#statements.insertColumns[number] as string, ...row)
+      for (const [number, values] of lists.entries()) {
+        if (values.length > 0) {
+          sql.exec(this.#statements.insertValues[number] as string, seq, JSON.stringify(values))
+        }
+      }
+    }
+  }
+
+  /** Documents by sequence number; missing ones are left out. */
+  read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
+    const documents = new Map<number, Document>()
+    for (const [seq, body] of this.bodies(seqs)) {
+      const document = JSON.parse(body) as Document
+      if (!withoutVectors) this.#restoreVectors(seq, document)
+      documents.set(seq, document)
+    }
+    if (withUnstored) this.#restoreUnstored(seqs, documents)
+    return documents
+  }
+
+  /** Documents as they are stored, in order of insertion. */
+  bodies(seqs: number[]): [number, string][] {
+    return this.#sql
+      .exec<{ seq: number; body: string }>(
+        'SELECT seq, body FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq',
+        JSON.stringify(seqs),
+      )
+      .toArray()
+      .map(({ seq, body }) => [seq, body])
+  }
+
+  #restoreVectors(seq: number, document: Document): void {
+    for (const { field, name, path } of this.#plan.vectors) {
+      if (!field.store) continue
+      const vector = this.vectors(field).get(seq)
+      if (vector !== undefined) place(document, name, path, Array.from(vector, shortest))
+    }
+  }
+
+  #restoreUnstored(seqs: number[], documents: Map<number, Document>): void {
+    const rows = this.#sql.exec<{ seq: number; body: string }>(
+      'SELECT seq, body FROM unstored WHERE seq IN (SELECT value FROM json_each(?))',
+      JSON.stringify(seqs),
+    )
+    for (const { seq, body } of rows.toArray()) {
+      const document = documents.get(seq)
+      if (document !== undefined) Object.assign(document, JSON.parse(body))
+    }
+  }
+}
+
+// SQLite takes no longer string; some room is left for the rest of the row.
+const MAX_BYTES = 2_000_000 - 10_000
+
+/** @throws ApiError 400 when a text is too long for a row, before anything has been written */
+function stored(text: string): string {
+  if (text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES) {
+    throw new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
+  }
+  return text
+}
+
+function statementsFor(plan: Plan): Statements {
+  const placeholders = (count: number): string => Array.from({ length: count }, () => '?').join(', ')
+  const text = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
+  return {
+    insertText: `INSERT INTO text_index (rowid, ${text.join(', ')}) VALUES (?, ${placeholders(text.length)})`,
+    insertColumns: plan.columns.map(({ table, fields }) => {
+      const names = fields.flatMap(({ slot, pair }) =>
+        pair
+          ? [scalarColumn(slot as FieldSlot), normColumn(slot as FieldSlot)]
+          : [scalarColumn(slot as FieldSlot)],
+      )
+      return `INSERT OR REPLACE INTO ${table} (seq, ${names.join(', ')}) VALUES (?, ${placeholders(names.length)})`
+    }),
+    insertValues: plan.lists.map(
+      ({ slot }) =>
+        `INSERT INTO ${valuesTable(slot as FieldSlot)} (seq, pos, value, norm)
+         SELECT ?1, key, value->>0, value->>1 FROM json_each(?2)`,
+    ),
+  }
+}
+
+/** The values of a field, lists and arrays of objects laid flat. Whatever is of a wrong type is left out. */
+function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {
+  const values: unknown[] = []
+  for (const { value, inArray } of leaves(draft, plan.name, plan.path)) {
+    if (value === null || value === undefined) continue
+    const isPoint = plan.kind === 'geopoint' && Array.isArray(value) && typeof value[0] === 'number'
+    if (Array.isArray(value) && !isPoint && (plan.array || inArray)) values.push(...value)
+    else values.push(value)
+  }
+  return values
+}
+
+/** A list becomes one text with a line for each element. */
+function textOf(plan: FieldPlan, draft: Draft): string | undefined {
+  const values = valuesOf(plan, draft).filter((value) => typeof value === 'string')
+  return values.length === 0 ? undefined : values.join('\n')
+}
+
+/** What stands in `s<slot>` (and `n<slot>`) for a value, or `value` and `norm` for an element of a list. */
+function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): (string | number | null)[] {
+  if (plan.kind === 'string') {
+    return typeof value === 'string' ? [value, normalForm(value, schema)] : [null, null]
+  }
+  if (plan.kind === 'geopoint') {
+    const point = Array.isArray(value) ? value : []
+    return typeof point[0] === 'number' && typeof point[1] === 'number' ? [point[0], point[1]] : [null, null]
+  }
+  if (typeof value === 'boolean') return [value ? 1 : 0]
+  return [typeof value === 'number' ? value : null]
+}
+
+const scalarOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): (string | number | null)[] =>
+  cells(plan, valuesOf(plan, draft)[0], schema)
+
+const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): (string | number | null)[][] =>
+  valuesOf(plan, draft)
+    .map((value) => cells(plan, value, schema))
+    .filter(([value]) => value !== null)

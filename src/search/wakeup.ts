@@ -1,0 +1,25 @@
+/** An object's one alarm, shared by everything in it that has something left to do. */
+export class Wakeup {
+  #storage: DurableObjectStorage
+  #at: number | undefined
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage
+  }
+
+  /**
+   * Makes sure that the alarm rings in time, without writing when it will anyway. An alarm that was set before
+   * the object slept may be moved later by this, but never past `milliseconds`.
+   */
+  within(milliseconds: number): void {
+    const at = Date.now() + milliseconds
+    if (this.#at !== undefined && this.#at <= at) return
+    this.#at = at
+    this.#storage.setAlarm(at).catch((error) => console.error('the alarm could not be set', error))
+  }
+
+  /** The alarm has rung: there is none now. */
+  rang(): void {
+    this.#at = undefined
+  }
+}
