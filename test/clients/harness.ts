@@ -175,11 +175,12 @@ export async function sweep(time: number = Date.now()): Promise<void> {
   if (!response.ok) throw new Error(`the scheduled handler answered ${response.status}`)
 }
 
-const shared = join(import.meta.dirname, '../../../shared/data')
+/** where the real data sets lie, if they do */
+export const SHARED = join(import.meta.dirname, '../../../shared/data')
 
 /** Documents of the real data sets, or undefined, with a line, where they are absent. */
 export function realDocuments(folder: string): Record<string, unknown>[] | undefined {
-  const file = join(shared, folder, 'corpus.jsonl')
+  const file = join(SHARED, folder, 'corpus.jsonl')
   if (!existsSync(file)) {
     console.log(`Left out: the data set ${folder} is not beside the project (../shared/data).`)
     return undefined

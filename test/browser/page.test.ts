@@ -1,0 +1,140 @@
+/** The page on / in a real browser, over the sample, answered by the built-in model. */
+import { existsSync } from 'node:fs'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { loadSample } from '../../scripts/sample.mjs'
+import { KEY, url } from '../clients/harness'
+
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+  existsSync(path),
+)
+if (CHROMIUM === undefined)
+  console.log('Left out: the browser tests, since there is no chromium (apt-get install chromium).')
+
+const QUIET = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+describe.runIf(CHROMIUM)('the page', () => {
+  let browser: Browser
+  let page: Page
+  const faults: string[] = []
+
+  beforeAll(async () => {
+    await loadSample(url, KEY)
+    browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: QUIET })
+  })
+  afterAll(() => browser.close())
+
+  beforeEach(async () => {
+    faults.length = 0
+    page = await browser.newPage()
+    page.on('pageerror', (error) => faults.push(String(error)))
+    await page.goto(url)
+    return async () => {
+      await page.close()
+      expect(faults).toEqual([])
+    }
+  })
+
+  const answers = () => page.locator('.answer[aria-busy="false"]')
+
+  const ask = async (question: string) => {
+    const before = await answers().count()
+    await page.getByLabel('Your question').fill(question)
+    await page.keyboard.press('Enter')
+    await answers().nth(before).waitFor()
+    return answers().nth(before)
+  }
+
+  test('shows what can be asked', async () => {
+    await page.getByRole('button', { name: 'How does Parley store history?' }).waitFor()
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('Parley')
+    expect(await page.getByLabel('Your question').getAttribute('placeholder')).toBe('Ask a question')
+  })
+
+  test('answers a suggested question with sources, piece by piece', async () => {
+    // What the answer looked like on its way: each state that differs from the one before.
+    await page.evaluate(() => {
+      const states: string[] = []
+      Object.assign(globalThis, { states })
+      // biome-ignore lint/suspicious/noExplicitAny: this function runs in the page, where there is a document
+      const { document, MutationObserver } = globalThis as any
+      new MutationObserver(() => {
+        const text = document.querySelector('.answer[aria-busy="true"]')?.textContent
+        if (text && text !== states.at(-1)) states.push(text)
+      }).observe(document.getElementById('log'), { childList: true, subtree: true, characterData: true })
+    })
+    await page.getByRole('button', { name: 'How do I create a conversation model?' }).click()
+    await answers().first().waitFor()
+    const text = await answers().first().textContent()
+    expect(text?.length).toBeGreaterThan(20)
+    expect(text).toContain('local/extractive')
+    const states = await page.evaluate(() => (globalThis as unknown as { states: string[] }).states)
+    expect(states[0]).toBe('Searching')
+    expect(states.length).toBeGreaterThan(2)
+
+    const sources = page.getByRole('complementary', { name: 'Sources' })
+    expect(await sources.locator('.source.used').count()).toBeGreaterThan(0)
+    await page.locator('.cite').first().click()
+    expect(await sources.locator('.source.lit').count()).toBe(1)
+    expect(
+      await page.evaluate(
+        () =>
+          (globalThis as unknown as { document: { activeElement: { className: string } } }).document
+            .activeElement.className,
+      ),
+    ).toContain('source')
+  })
+
+  test('a follow-up goes on with the conversation; a new one starts afresh', async () => {
+    const asked: URL[] = []
+    page.on('request', (request) => {
+      if (request.url().includes('/multi_search')) asked.push(new URL(request.url()))
+    })
+    await ask('How does Parley store history?')
+    await ask('How long is it kept?')
+    expect(await page.locator('.turn').count()).toBe(2)
+    await page.getByRole('button', { name: 'New conversation' }).click()
+    expect(await page.locator('.turn').count()).toBe(0)
+    await ask('Which language models can answer?')
+    const ids = asked.map(({ searchParams }) => searchParams.get('conversation_id'))
+    expect(ids).toEqual([null, expect.any(String), null])
+  })
+
+  test('says in words what went wrong', async () => {
+    await page.getByText('Settings').click()
+    await page.getByLabel('API key').fill('wrong')
+    await page.getByRole('button', { name: 'Use these' }).click()
+    const answer = await ask('How does Parley store history?')
+    expect(await answer.getByRole('alert').textContent()).toBe(
+      'The API key was refused. Check it under Settings.',
+    )
+  })
+
+  test('shows markup of a document and of a question as text', async () => {
+    const answer = await ask('<img src=x onerror="document.title=1"> How does Parley store history?')
+    await answer.waitFor()
+    expect(await page.locator('#log img').count()).toBe(0)
+    expect(await page.title()).toBe('Parley')
+    expect(await page.locator('.question').textContent()).toContain('<img src=x')
+  })
+
+  test('keeps the key in the tab and out of the address', async () => {
+    await page.getByText('Settings').click()
+    await page.getByLabel('API key').fill('another')
+    await page.getByRole('button', { name: 'Use these' }).click()
+    await page.reload()
+    expect(await page.getByLabel('API key').inputValue()).toBe('another')
+    expect(page.url()).not.toContain('another')
+    const other = await browser.newPage()
+    await other.goto(url)
+    expect(await other.getByLabel('API key').inputValue()).toBe('xyz')
+    await other.close()
+  })
+})
