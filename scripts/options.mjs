@@ -15,7 +15,7 @@ export const usage = `Usage: npm start -- [options]
 
 /**
  * @param {string[]} args
- * @param {NodeJS.ProcessEnv} env
+ * @param {Record<string, string | undefined>} env
  * @returns {{ help: boolean, port: number, folder: string | undefined, sample: boolean, apiKey: string }}
  *   `folder` is undefined when none was named
  * @throws Error saying what is wrong with them
