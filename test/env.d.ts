@@ -1,4 +1,8 @@
 declare namespace Cloudflare {
+  /** Types `exports.default` of cloudflare:workers. */
+  interface GlobalProps {
+    mainModule: typeof import('../src/index')
+  }
   interface Env {
     TEST_MIGRATIONS: import('cloudflare:test').D1Migration[]
   }

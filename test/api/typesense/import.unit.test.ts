@@ -4,6 +4,7 @@ import { importResults } from '../../../src/api/typesense/import'
 import { LINE_LIMIT } from '../../../src/api/typesense/lines'
 import type { Outcome } from '../../../src/errors'
 import type { ImportOptions } from '../../../src/search/rpc'
+import { gather } from './gather'
 
 const OPTIONS: ImportOptions = { action: 'create', returnDocument: false, returnId: false }
 
@@ -26,7 +27,7 @@ function echo(reply?: (lines: string[], call: number) => Outcome<{ results: stri
 }
 
 const run = async (collection: ReturnType<typeof echo>, text: string): Promise<string> =>
-  (await Array.fromAsync(importResults(collection, bytes(text), OPTIONS))).join('')
+  (await gather(importResults(collection, bytes(text), OPTIONS))).join('')
 
 describe('an import', () => {
   it('answers every line that is not blank, in order', async () => {

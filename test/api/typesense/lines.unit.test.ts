@@ -1,13 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { batches, splitLines } from '../../../src/api/typesense/lines'
+import { gather } from './gather'
 
 async function* cut(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
 const split = (text: string, size: number, limit?: number): Promise<(string | undefined)[]> =>
-  Array.fromAsync(splitLines(cut(new TextEncoder().encode(text), size), limit))
+  gather(splitLines(cut(new TextEncoder().encode(text), size), limit))
 
 describe('lines', () => {
   it('come out whole wherever the network cut them', async () => {
@@ -29,8 +30,8 @@ describe('lines', () => {
 })
 
 describe('batches', () => {
-  const gather = (lines: (string | undefined)[], size: { lines: number; characters: number }) =>
-    Array.fromAsync(
+  const batched = (lines: (string | undefined)[], size: { lines: number; characters: number }) =>
+    gather(
       batches(
         (async function* () {
           yield* lines
@@ -40,18 +41,18 @@ describe('batches', () => {
     )
 
   it('end at either limit', async () => {
-    expect(await gather(['aa', 'bb', 'cc', 'dd'], { lines: 3, characters: 100 })).toEqual([
+    expect(await batched(['aa', 'bb', 'cc', 'dd'], { lines: 3, characters: 100 })).toEqual([
       { lines: ['aa', 'bb', 'cc'] },
       { lines: ['dd'] },
     ])
-    expect(await gather(['aa', 'bb', 'cc', 'dd'], { lines: 9, characters: 5 })).toEqual([
+    expect(await batched(['aa', 'bb', 'cc', 'dd'], { lines: 9, characters: 5 })).toEqual([
       { lines: ['aa', 'bb'] },
       { lines: ['cc', 'dd'] },
     ])
   })
 
   it('take a line alone that is larger than a batch', async () => {
-    expect(await gather(['a', 'b'.repeat(20), 'c'], { lines: 9, characters: 5 })).toEqual([
+    expect(await batched(['a', 'b'.repeat(20), 'c'], { lines: 9, characters: 5 })).toEqual([
       { lines: ['a'] },
       { lines: ['b'.repeat(20)] },
       { lines: ['c'] },
@@ -59,7 +60,7 @@ describe('batches', () => {
   })
 
   it('keep a refused line in its place', async () => {
-    expect(await gather(['a', undefined, 'c'], { lines: 9, characters: 5 })).toEqual([
+    expect(await batched(['a', undefined, 'c'], { lines: 9, characters: 5 })).toEqual([
       { lines: ['a'] },
       { tooLong: true },
       { lines: ['c'] },

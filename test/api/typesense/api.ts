@@ -1,0 +1,38 @@
+/** The façade as a client sees it, inside workerd. */
+import { exports } from 'cloudflare:workers'
+
+export const ADMIN_KEY = 'xyz'
+
+export const FORBIDDEN = { message: 'Forbidden - a valid `x-typesense-api-key` header must be sent.' }
+
+interface Options {
+  /** null: none is sent */
+  key?: string | null
+  /** a string is sent as it is, anything else as JSON */
+  body?: unknown
+  headers?: Record<string, string>
+}
+
+/** Sends a request to the Worker. */
+export function send(method: string, path: string, { key = ADMIN_KEY, body, headers }: Options = {}) {
+  return exports.default.fetch(
+    new Request(`http://parley${path}`, {
+      method,
+      headers: { ...(key === null ? {} : { 'x-typesense-api-key': key }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    }),
+  )
+}
+
+/** Sends a request and reads its answer: `[status, JSON]`. */
+// biome-ignore lint/suspicious/noExplicitAny: what came back is what the tests look into
+export async function call(method: string, path: string, options: Options = {}): Promise<[number, any]> {
+  const response = await send(method, path, options)
+  return [response.status, await response.json()]
+}
+
+/** `{ q: 'a b', x: 1 }` as a query string. */
+export const queryString = (parameters: Record<string, unknown>): string =>
+  `?${Object.entries(parameters)
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+    .join('&')}`
