@@ -18,6 +18,7 @@ async function* generate(request: GenerationRequest, signal: AbortSignal): Async
       : answerFrom(request.question, request.sources)
   const pieces = request.stream ? (text.match(/\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
+  yield { type: 'usage', inputTokens: 0, outputTokens: 0 }
   yield { type: 'finish', reason: 'stop' }
 }
 

@@ -1,0 +1,76 @@
+/**
+ * What fits into a prompt: `max_bytes` in UTF-8 bytes, documents whole or not at all (contract 1.5).
+ *
+ * The minimum is what the prompt's own words take. The system prompt is not counted.
+ */
+import { ApiError } from '../errors'
+import type { ChatMessage } from '../models/language-model'
+import type { PromptFamily } from './prompt'
+import { arrayBytes, byteLength, serialise } from './serialise'
+
+const MINIMUM = {
+  tags: { answer: 30, standalone: 204 },
+  context: { answer: 226, standalone: 232 },
+} satisfies Record<PromptFamily, unknown>
+
+/**
+ * Drops documents until the serialised array of them fits.
+ * @param lists the documents of each search, best first. One list loses its last; of several the longest
+ *   loses its last, the later one when two are as long
+ * @throws ApiError 400 when the question alone is too long
+ */
+export function fitDocuments<T extends { document: unknown }>(
+  lists: T[][],
+  question: string,
+  maxBytes: number,
+  family: PromptFamily,
+): T[] {
+  const minimum = MINIMUM[family].answer
+  const budget = maxBytes - minimum - byteLength(question)
+  if (budget < 0) {
+    throw new ApiError(
+      400,
+      `\`max_bytes\` of the conversation model is less than the minimum required bytes(${minimum}).`,
+    )
+  }
+  const kept = lists.map((list) =>
+    list.map((item) => ({ item, bytes: byteLength(serialise(item.document)) })),
+  )
+  let total = arrayBytes(kept.flat().map(({ bytes }) => bytes))
+  let count = kept.reduce((sum, list) => sum + list.length, 0)
+  while (count > 0 && total > budget) {
+    const longest = kept.reduce((best, list) => (list.length >= best.length ? list : best))
+    // What an element adds to the array: itself, a comma and a line break.
+    total -= longest.pop()!.bytes + 2
+    count -= 1
+  }
+  return kept.flat().map(({ item }) => item)
+}
+
+/**
+ * The newest messages that fit beside the question in the prompt for a standalone question.
+ * @param messages oldest first
+ * @throws ApiError 400 when nothing fits
+ */
+export function fitHistory(
+  messages: ChatMessage[],
+  question: string,
+  maxBytes: number,
+  family: PromptFamily,
+  namespace: string,
+): ChatMessage[] {
+  const budget = maxBytes - MINIMUM[family].standalone - byteLength(question)
+  if (budget < 0) throw new ApiError(400, 'Max bytes is not enough to generate standalone question.')
+  if (budget === 0) {
+    const positive = namespace === 'openai' || namespace === 'azure'
+    throw new ApiError(400, positive ? 'Limit must be positive integer' : 'Conversation history is not valid')
+  }
+  const bytes = messages.map((message) => byteLength(serialise({ [message.role]: message.content })))
+  let total = arrayBytes(bytes)
+  let first = 0
+  while (first < messages.length && total > budget) {
+    total -= bytes[first]! + 2
+    first += 1
+  }
+  return messages.slice(first)
+}

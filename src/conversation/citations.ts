@@ -1,0 +1,156 @@
+/**
+ * Which source says what the answer says.
+ *
+ * A sentence of the answer is traced to the sentence of a document that holds most of its content words, if
+ * that is most of them and no number differs. A document's id in square brackets counts as the model's own
+ * word. No second model is asked: this costs a millisecond, and what it names can be checked by eye.
+ */
+
+import { sentencesOf, splitSentences } from '../models/extractive/sentences'
+import type { Source } from '../models/language-model'
+import { isContent, wordsOf } from '../models/words'
+import type { Citation } from './events'
+
+/** share of an answer sentence's content words that its source must hold */
+const SHARE = 0.6
+const FEWEST_SHARED = 3
+/** sources that one sentence of the answer is traced to */
+const MOST_A_SENTENCE = 2
+
+interface Passage {
+  source: Source
+  id: string
+  text: string
+  numbers: Set<string>
+}
+
+interface Span {
+  text: string
+  start: number
+  end: number
+}
+
+/** The citations of an answer, in the order of their places. */
+export function resolveCitations(answer: string, sources: Source[]): Citation[] {
+  const index = indexPassages(sources)
+  const citations: Citation[] = []
+  for (const span of spansOf(answer)) {
+    const marked = markedSources(span, sources)
+    const traced = marked.length > 0 ? [] : trace(span, index)
+    citations.push(...marked, ...traced)
+  }
+  return citations
+}
+
+interface PassageIndex {
+  passages: Passage[]
+  /** by stem: the passages that hold it, in their own words or their title's */
+  holding: Map<string, number[]>
+}
+
+function indexPassages(sources: Source[]): PassageIndex {
+  const passages: Passage[] = []
+  const holding = new Map<string, number[]>()
+  for (const source of sources) {
+    const { id } = source.document
+    if (typeof id !== 'string') continue
+    for (const { text, context } of sentencesOf(source.document)) {
+      const number = passages.push({ source, id, text, numbers: numbersOf(text) }) - 1
+      for (const stem of stemsOf(`${context.join(' ')} ${text}`)) {
+        const list = holding.get(stem)
+        if (list) list.push(number)
+        else holding.set(stem, [number])
+      }
+    }
+  }
+  return { passages, holding }
+}
+
+function trace(span: Span, { passages, holding }: PassageIndex): Citation[] {
+  const stems = stemsOf(span.text)
+  const needed = Math.max(FEWEST_SHARED, Math.ceil(stems.size * SHARE))
+  if (stems.size < FEWEST_SHARED) return []
+  const shared = new Map<number, number>()
+  for (const stem of stems) {
+    for (const number of holding.get(stem) ?? []) shared.set(number, (shared.get(number) ?? 0) + 1)
+  }
+  const numbers = [...numbersOf(span.text)]
+  const found = [...shared]
+    .filter(
+      ([number, count]) => count >= needed && numbers.every((value) => passages[number]!.numbers.has(value)),
+    )
+    // The most words shared, then the better document: passages are numbered in the order of their ranks.
+    .sort((a, b) => b[1] - a[1] || a[0] - b[0])
+  const best = found[0]?.[1] ?? 0
+  const seen = new Set<Source>()
+  const citations: Citation[] = []
+  for (const [number, count] of found) {
+    const { source, id, text } = passages[number]!
+    // A second document counts only when it says it as well as the first.
+    if (citations.length >= MOST_A_SENTENCE || count < best * 0.9) break
+    if (seen.has(source)) continue
+    seen.add(source)
+    citations.push({
+      collection: source.collection,
+      document_id: id,
+      start: span.start,
+      end: span.end,
+      quote: text,
+    })
+  }
+  return citations
+}
+
+/** Documents named in square brackets, alone or in a list: [17], [a.pdf#page=3], [1, 2]. */
+function markedSources(span: Span, sources: Source[]): Citation[] {
+  const citations = new Map<Source, Citation>()
+  for (const [, inside] of span.text.matchAll(/\[([^[\]]+)\](?!\()/g)) {
+    for (const name of [inside!, ...inside!.split(/[,;]/)]) {
+      const wanted = name.trim().replace(/^id:\s*/i, '')
+      const source = sources.find(({ document }) => document.id === wanted)
+      if (!source || citations.has(source)) continue
+      citations.set(source, {
+        collection: source.collection,
+        document_id: wanted,
+        start: span.start,
+        end: span.end,
+      })
+    }
+  }
+  return [...citations.values()]
+}
+
+/** The sentences of an answer with their places. Code is nobody's sentence. */
+function spansOf(answer: string): Span[] {
+  const spans: Span[] = []
+  let at = 0
+  let fenced = false
+  for (const line of answer.split('\n')) {
+    if (/^\s*(```|~~~)/.test(line)) fenced = !fenced
+    else if (!fenced) {
+      let from = at
+      for (const text of splitSentences(line)) {
+        const start = answer.indexOf(text, from)
+        from = start + text.length
+        // A marker after the full stop belongs to the sentence before it.
+        const last = spans.at(-1)
+        if (last && /^\s*(\[[^[\]]+\]\s*)+\.?$/.test(text) && last.end >= at) {
+          last.end = from
+          last.text = answer.slice(last.start, from)
+        } else spans.push({ text, start, end: from })
+      }
+    }
+    at += line.length + 1
+  }
+  return spans
+}
+
+const stemsOf = (text: string): Set<string> =>
+  new Set(
+    wordsOf(text)
+      .filter(isContent)
+      .map((word) => word.stem),
+  )
+
+const numbersOf = (text: string): Set<string> =>
+  new Set(text.match(/\d+(?:[.,]\d+)*/g)?.map((value) => value.replaceAll(',', '')))

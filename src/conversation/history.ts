@@ -1,0 +1,36 @@
+/** What was said before, as far as it still counts. */
+import type { ChatMessage } from '../models/language-model'
+import type { StoredMessage } from '../search/rpc'
+import type { HistoryMessage } from './events'
+import type { TurnPorts } from './ports'
+
+/**
+ * The conversation so far without expired messages, oldest first. A message lives as long as the ttl of its
+ * own model says, whether or not the sweep has come by; one of a model that nobody knows stays.
+ * @param model the model of this turn, whose ttl need not be asked for
+ */
+export async function readHistory(
+  ports: Pick<TurnPorts, 'messages' | 'ttls' | 'now'>,
+  model: { id: string; ttl: number },
+): Promise<HistoryMessage[]> {
+  const messages = await ports.messages()
+  const others = [...new Set(messages.map((message) => message.modelId))].filter((id) => id !== model.id)
+  const ttls = others.length > 0 ? await ports.ttls(others) : new Map<string, number>()
+  ttls.set(model.id, model.ttl)
+  const now = Math.floor(ports.now() / 1000)
+  return messages.filter((message) => isAlive(message, ttls, now)).map(toHistory)
+}
+
+function isAlive(message: StoredMessage, ttls: Map<string, number>, now: number): boolean {
+  const ttl = ttls.get(message.modelId)
+  return ttl === undefined || message.timestamp >= now - ttl
+}
+
+const toHistory = ({ role, message, timestamp }: StoredMessage): HistoryMessage => ({
+  // Imported histories name the second speaker as they like; Azure's of Typesense 29 say `content`.
+  role: role === 'user' ? 'user' : 'assistant',
+  message,
+  timestamp,
+})
+
+export const toChat = ({ role, message }: HistoryMessage): ChatMessage => ({ role, content: message })

@@ -1,0 +1,60 @@
+/**
+ * The prompts that models are sent (contract 1.9). `max_bytes` counts them, and people point `openai_url` at
+ * their own servers, so their markers and their order are fixed.
+ */
+import type { ChatMessage } from '../models/language-model'
+import { namespaceOf } from '../models/providers'
+import { serialise } from './serialise'
+
+/** `tags`: <Data> and <Question>; `context`: Cloudflare's, a context between lines. */
+export type PromptFamily = 'tags' | 'context'
+
+export const familyOf = (modelName: string): PromptFamily =>
+  namespaceOf(modelName) === 'cloudflare' ? 'context' : 'tags'
+
+/** The answer's prompt: the system prompt, when there is one, and a message with documents and question. */
+export function answerPrompt(
+  family: PromptFamily,
+  systemPrompt: string | undefined,
+  documents: Record<string, unknown>[],
+  question: string,
+): ChatMessage[] {
+  const data = serialise(documents)
+  const content =
+    family === 'tags'
+      ? `<Data>\n${data}\n\n<Question>\n${question}\n\n<Answer>`
+      : `Context information is below.\n---------------------\n${data}\n` +
+        'Answer the query from this context alone, which is JSON, and say so when it holds no answer.\n' +
+        `Query: ${question}\nAnswer: `
+  return [...system(systemPrompt), { role: 'user', content }]
+}
+
+const INSTRUCTION =
+  'Rewrite the follow-up question on top of a human-assistant conversation history as a standalone question ' +
+  'that encompasses all pertinent context.'
+
+/** The prompt for a standalone question: one user message, no system prompt. */
+export function standalonePrompt(
+  family: PromptFamily,
+  history: ChatMessage[],
+  question: string,
+): ChatMessage[] {
+  const cap = family === 'context' ? ' Use at most 1024 characters.' : ''
+  const messages = history.map(({ role, content }) => `${serialise({ [role]: content })}\n`).join('')
+  const content =
+    `\n            ${INSTRUCTION}${cap}\n        ` +
+    `\n\n<Conversation history>\n${messages}\n\n<Question>\n${question}\n\n<Standalone question>\n`
+  return [{ role: 'user', content }]
+}
+
+/** The prompt that has a question judged before it is answered. The reply is to be SAFE or UNSAFE. */
+export const guardrailPrompt = (instruction: string, question: string): ChatMessage[] => [
+  { role: 'system', content: instruction },
+  {
+    role: 'user',
+    content: `Classify the question below. Reply with one word: SAFE or UNSAFE.\n\n<Question>\n${question}\n\n<Classification>\n`,
+  },
+]
+
+const system = (prompt: string | undefined): ChatMessage[] =>
+  prompt ? [{ role: 'system', content: prompt }] : []

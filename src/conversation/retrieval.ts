@@ -1,0 +1,111 @@
+/** The searches of a turn, and from their replies to the documents of the prompt. */
+import { ApiError } from '../errors'
+import type { Source } from '../models/language-model'
+import { isVector } from '../search/layout'
+import type { CollectionSchema, Document, SearchResult } from '../search/types'
+import type { SearchReply, SourceReference } from './events'
+import type { TurnPorts } from './ports'
+import type { PlannedSearch } from './request'
+
+/** A reply, and what a language model may see of it: documents, best first, without their vectors. */
+export interface Retrieved {
+  reply: SearchReply
+  documents: Source[]
+}
+
+type SearchPorts = Pick<TurnPorts, 'search' | 'schema'>
+
+/** Runs all searches side by side for one question. */
+export const retrieve = (
+  searches: PlannedSearch[],
+  question: string,
+  ports: SearchPorts,
+): Promise<Retrieved[]> => Promise.all(searches.map((search) => retrieveOne(search, question, ports)))
+
+async function retrieveOne(search: PlannedSearch, question: string, ports: SearchPorts): Promise<Retrieved> {
+  if (search.error) return failed(search.error)
+  if (search.objectId === undefined) return failed({ status: 404, message: 'Collection not found' })
+  const [outcome, schema] = await Promise.all([
+    ports.search(search.objectId, { ...search.params, q: question }),
+    ports.schema(search.objectId),
+  ])
+  if (!outcome.ok) return failed(outcome.error)
+  const vectors = schema.ok ? vectorPaths(schema.value) : []
+  const collection = outcome.value.request_params?.collection_name ?? search.collection
+  const documents = documentsOf(outcome.value).map((document) => ({
+    collection,
+    document: withoutVectors(document, vectors),
+  }))
+  return { reply: { result: outcome.value }, documents }
+}
+
+const failed = ({ status, message }: { status: number; message: string }): Retrieved => ({
+  reply: { error: message, code: status },
+  documents: [],
+})
+
+/** Groups count as their hits, in order. */
+const documentsOf = (result: SearchResult): Document[] =>
+  [...(result.hits ?? []), ...(result.grouped_hits ?? []).flatMap((group) => group.hits)].map(
+    (hit) => hit.document,
+  )
+
+/**
+ * The error that ends the turn: any one for a single search; for several only a time-out, since the others
+ * can still be answered from.
+ */
+export function fatalError(retrieved: Retrieved[], shape: 'single' | 'multi'): ApiError | undefined {
+  for (const { reply } of retrieved) {
+    if ('error' in reply && (shape === 'single' || reply.code === 408)) {
+      return new ApiError(reply.code, reply.error)
+    }
+  }
+  return undefined
+}
+
+export const allFailed = (retrieved: Retrieved[]): boolean => retrieved.every(({ reply }) => 'error' in reply)
+
+/** Replies as they are shown: with the question that was asked, where another was searched (contract 1.6, 1.7). */
+export const asAsked = (retrieved: Retrieved[], question: string, shape: 'single' | 'multi'): SearchReply[] =>
+  retrieved.map(({ reply }) => {
+    if ('error' in reply) return reply
+    const { result } = reply
+    const params = { ...result.request_params, q: question }
+    if (shape === 'single') params.first_q = question
+    return { result: { ...result, request_params: params } }
+  })
+
+/** Documents of the prompt by name. One that shows no id (include_fields) has no name. */
+export const referencesOf = (sources: Source[]): SourceReference[] =>
+  sources.flatMap(({ collection, document }) =>
+    typeof document.id === 'string' ? [{ collection, document_id: document.id }] : [],
+  )
+
+const vectorPaths = (schema: CollectionSchema): string[][] =>
+  schema.fields.filter(isVector).map((field) => field.name.split('.'))
+
+// Nobody reads a list of this many numbers, whatever the schema calls it; unindexed vectors look like that.
+const LONGEST_NUMBERS = 64
+
+/** A copy of a document without its vectors: those of the schema, and long lists of numbers. */
+export function withoutVectors(
+  document: Record<string, unknown>,
+  paths: string[][],
+): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(document).flatMap(([key, value]) => {
+      const below = paths.filter(([first]) => first === key).map((path) => path.slice(1))
+      if (below.some((path) => path.length === 0) || isNumbers(value)) return []
+      return [[key, strip(value, below)]]
+    }),
+  )
+}
+
+function strip(value: unknown, paths: string[][]): unknown {
+  if (Array.isArray(value)) return value.map((item) => strip(item, paths))
+  if (value === null || typeof value !== 'object') return value
+  return withoutVectors(value as Record<string, unknown>, paths)
+}
+
+const isNumbers = (value: unknown): boolean =>
+  Array.isArray(value) && value.length >= LONGEST_NUMBERS && value.every((item) => typeof item === 'number')

@@ -1,0 +1,68 @@
+/**
+ * A follow-up made to stand alone, while its raw wording is already being searched.
+ *
+ * The search of the raw question is a bet: when the model gives the question back unchanged its results are
+ * there, and when it fails for good there is no need to wait, or to pay, for the model.
+ */
+
+import { namespaceOf } from '../models/providers'
+import { fitHistory } from './budget'
+import type { HistoryMessage } from './events'
+import { type Generated, generate } from './generate'
+import { toChat } from './history'
+import type { TurnPorts } from './ports'
+import { familyOf, standalonePrompt } from './prompt'
+import type { AskRequest } from './request'
+import { allFailed, fatalError, type Retrieved, retrieve } from './retrieval'
+
+export interface Rewritten {
+  /** what to search and to answer */
+  question: string
+  retrieved: Retrieved[]
+  /** absent when the search failed before the model had answered */
+  generated?: Generated
+}
+
+/** @throws ApiError from the model, or when the history does not fit into the model's max_bytes */
+export async function rewriteAndRetrieve(
+  request: AskRequest,
+  history: HistoryMessage[],
+  ports: TurnPorts,
+  signal: AbortSignal,
+  onRewritten: () => void,
+): Promise<Rewritten> {
+  const { question, model, searches, shape } = request
+  const family = familyOf(model.model_name)
+  const kept = fitHistory(
+    history.map(toChat),
+    question,
+    model.max_bytes,
+    family,
+    namespaceOf(model.model_name),
+  )
+  const needless = new AbortController()
+  const raw = retrieve(searches, question, ports)
+  const writing = generate(
+    ports.model,
+    {
+      purpose: 'standalone',
+      messages: standalonePrompt(family, kept, question),
+      question,
+      sources: [],
+      history: kept,
+      stream: false,
+    },
+    AbortSignal.any([signal, needless.signal]),
+  )
+  // Whichever loses the race may still fail; that is then nobody's concern.
+  raw.catch(() => {})
+  writing.catch(() => {})
+  const hopeless = raw.then((retrieved) =>
+    fatalError(retrieved, shape) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
+  )
+  const first = await Promise.race([hopeless, writing]).finally(() => needless.abort())
+  if (Array.isArray(first)) return { question, retrieved: first }
+  onRewritten()
+  const retrieved = await (first.text === question ? raw : retrieve(searches, first.text, ports))
+  return { question: first.text, retrieved, generated: first }
+}

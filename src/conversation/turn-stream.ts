@@ -1,0 +1,140 @@
+/**
+ * The events of the running turn on their way to whoever reads along, and to the log.
+ *
+ * Readers are written first and the log afterwards, since a stream write waits for the storage writes before
+ * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 8 ms
+ * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
+ */
+import { isTerminal, type TurnEvent, type TurnEventBody } from './events'
+
+const GATHER_MS = 8
+const GATHER_CHARACTERS = 4_096
+const LOG_EVENTS = 32
+const LOG_MS = 250
+
+/** Bytes that may wait for a reader. One that falls behind further is let go; it can join again. */
+const READER_LIMIT = 16 * 1024 * 1024
+
+const encoder = new TextEncoder()
+
+/** One who reads along: a byte stream of lines. */
+export class Reader {
+  readonly stream: ReadableStream<Uint8Array>
+  #controller!: ReadableByteStreamController
+  #open = true
+
+  constructor() {
+    this.stream = new ReadableStream({
+      type: 'bytes',
+      start: (controller: ReadableByteStreamController) => {
+        this.#controller = controller
+      },
+      cancel: () => {
+        this.#open = false
+      },
+    })
+  }
+
+  get open(): boolean {
+    return this.#open
+  }
+
+  /** @param bytes are taken over: another reader needs a copy of its own */
+  write(bytes: Uint8Array): void {
+    if (!this.#open) return
+    if (-(this.#controller.desiredSize ?? 0) > READER_LIMIT) {
+      this.#open = false
+      this.#controller.error(new Error('The reader is too slow.'))
+      return
+    }
+    this.#controller.enqueue(bytes)
+  }
+
+  end(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#controller.close()
+  }
+}
+
+export class TurnStream {
+  readonly #names: { conversation_id: string; turn: number }
+  readonly #log: (lines: string) => void
+  /** every event so far, for whoever joins later */
+  readonly #lines: string[] = []
+  readonly #readers = new Set<Reader>()
+  #logged = 0
+  #logTimer: ReturnType<typeof setTimeout> | undefined
+  #text = ''
+  /** set while the readers have been written within the last 8 ms */
+  #gathering: ReturnType<typeof setTimeout> | undefined
+  #ended = false
+
+  /** @param log keeps lines for good; each ends with its line break */
+  constructor(conversationId: string, turn: number, log: (lines: string) => void) {
+    this.#names = { conversation_id: conversationId, turn }
+    this.#log = log
+  }
+
+  get turn(): number {
+    return this.#names.turn
+  }
+
+  emit(event: TurnEventBody): void {
+    if (this.#ended) return
+    if (event.type === 'delta') {
+      this.#text += event.text
+      if (!this.#gathering || this.#text.length >= GATHER_CHARACTERS) this.#writeText()
+      return
+    }
+    this.#writeText()
+    this.#write(event)
+    if (!isTerminal(event)) return
+    this.#ended = true
+    if (this.#gathering) clearTimeout(this.#gathering)
+    for (const reader of this.#readers) reader.end()
+    this.#readers.clear()
+    this.#flushLog()
+  }
+
+  /** Lets a reader have the events after `seq`, those to come included. */
+  join(reader: Reader, seq = -1): void {
+    const missed = this.#lines.slice(seq + 1)
+    if (missed.length > 0) reader.write(encoder.encode(missed.join('')))
+    if (this.#ended) reader.end()
+    else this.#readers.add(reader)
+  }
+
+  #writeText(): void {
+    if (this.#text === '') return
+    const text = this.#text
+    this.#text = ''
+    this.#write({ type: 'delta', text })
+    if (this.#gathering) clearTimeout(this.#gathering)
+    this.#gathering = setTimeout(() => {
+      this.#gathering = undefined
+      this.#writeText()
+    }, GATHER_MS)
+  }
+
+  #write(body: TurnEventBody): void {
+    const event: TurnEvent = { ...body, ...this.#names, seq: this.#lines.length }
+    const line = `${JSON.stringify(event)}\n`
+    this.#lines.push(line)
+    const bytes = encoder.encode(line)
+    for (const reader of this.#readers) {
+      reader.write(this.#readers.size === 1 ? bytes : bytes.slice())
+      if (!reader.open) this.#readers.delete(reader)
+    }
+    if (this.#lines.length - this.#logged >= LOG_EVENTS) this.#flushLog()
+    else this.#logTimer ??= setTimeout(() => this.#flushLog(), LOG_MS)
+  }
+
+  #flushLog(): void {
+    if (this.#logTimer) clearTimeout(this.#logTimer)
+    this.#logTimer = undefined
+    if (this.#logged === this.#lines.length) return
+    this.#log(this.#lines.slice(this.#logged).join(''))
+    this.#logged = this.#lines.length
+  }
+}
