@@ -45,3 +45,12 @@ export function listCollectionRows(db: Database, limit: number, offset: number):
     .limit(limit > 0 ? limit : -1)
     .offset(offset)
 }
+
+/** Whether a collection, not an alias, has this name. */
+export async function isCollectionName(db: Database, name: string): Promise<boolean> {
+  const [row] = await db
+    .select({ name: collections.name })
+    .from(collections)
+    .where(eq(collections.name, name))
+  return row !== undefined
+}

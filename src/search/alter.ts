@@ -186,7 +186,7 @@ function alterMessage(message: string): string {
 export function applyAlteration(
   store: Store,
   alteration: Alteration,
-): { carried: CarriedVectors[]; reindex: boolean } {
+): { carried: CarriedVectors[]; reindexing: boolean } {
   const schema = structuredClone(store.schema)
   const carried: CarriedVectors[] = []
   for (const { name } of alteration.dropped) {
@@ -208,5 +208,5 @@ export function applyAlteration(
   const rebuilt = schema.nextText > schema.textColumns
   if (rebuilt) rebuildTextIndex(store.sql, schema)
   store.saveSchema(schema)
-  return { carried, reindex: rebuilt || alteration.added.length > 0 || carried.length > 0 }
+  return { carried, reindexing: rebuilt || alteration.added.length > 0 || carried.length > 0 }
 }

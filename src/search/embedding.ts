@@ -34,18 +34,16 @@ const askedDimensions = (field: Field): number | undefined =>
 export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): Promise<void> {
   for (const field of fields) {
     if (field.embed === undefined) continue
-    if (field.num_dim === undefined) {
+    const expected = field.num_dim
+    if (field.asks_dimensions === true) {
+      const model = createEmbeddingModel(configOf(field), env, expected)
+      const [vector] = await model.embed(['typesense'], 'document')
+      field.num_dim = vector?.length
+    } else {
       field.num_dim = await probeDimensions(configOf(field), env)
-      continue
     }
-    field.asks_dimensions = true
-    const model = createEmbeddingModel(configOf(field), env, field.num_dim)
-    const [vector] = await model.embed(['typesense'], 'document')
-    if (vector?.length !== field.num_dim) {
-      throw new ApiError(
-        400,
-        `The model of field \`${field.name}\` does not make ${field.num_dim} dimensions.`,
-      )
+    if (expected !== undefined && field.num_dim !== expected) {
+      throw new ApiError(400, `The model of field \`${field.name}\` does not make ${expected} dimensions.`)
     }
   }
 }

@@ -173,6 +173,7 @@ function parseVector(raw: Json, field: Field): void {
     field.num_dim = raw.num_dim as number
   }
   if (field.num_dim === undefined && field.embed === undefined) return
+  if (field.num_dim !== undefined && field.embed !== undefined) field.asks_dimensions = true
 
   const distance = raw.vec_dist ?? 'cosine'
   if (typeof distance !== 'string') refuse('Property `vec_dist` must be a string.')

@@ -1,0 +1,401 @@
+/**
+ * The Collection object: one collection's documents, index and history outbox. It answers RPC (rpc.ts) and
+ * keeps nothing that could not be read again from its SQLite; the work is in the files around it.
+ */
+import { DurableObject } from 'cloudflare:workers'
+import { database } from '../db/client'
+import { findCollectionByObject } from '../db/collections'
+import { ApiError, attempt, type Outcome } from '../errors'
+import { applyAlteration, checkDocuments, parseAlteration } from './alter'
+import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
+import type { SearchContext } from './context'
+import { discoverDimensions, Embedders } from './embedding'
+import { HistoryMirror } from './history-mirror'
+import { importLines } from './import'
+import type { StoredSchema } from './layout'
+import { isCreated, migrate, readMeta, writeMeta } from './migrations'
+import { project } from './projection'
+import { Reindex } from './reindex'
+import type {
+  CollectionRpc,
+  CollectionSummary,
+  DirtyValues,
+  ImportOptions,
+  Step,
+  StoredMessage,
+  WriteOptions,
+} from './rpc'
+import { parseSchema, summarize } from './schema'
+import { executeSearch } from './search'
+import { Store } from './store'
+import { createTables } from './tables'
+import { claimOrigin, conversationMessages, indexConversations } from './turns'
+import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import { Wakeup } from './wakeup'
+import { Writer } from './writer'
+
+/** An object that no name leads to by then was made by a Worker that did not live to register it. */
+const REGISTRATION_MS = 600_000
+/** Steps of reindexing that one alarm takes. */
+const ALARM_STEPS = 20
+/** A caller who drives the reindexing comes back sooner than this. */
+const ABANDONED_MS = 10_000
+
+const notFound = (): ApiError => new ApiError(404, 'Collection not found')
+
+/** What there is of a collection that exists. */
+interface Open {
+  store: Store
+  writer: Writer
+  reindex: Reindex
+  context: SearchContext
+  /** of a history collection */
+  mirror: HistoryMirror | undefined
+}
+
+export class Collection extends DurableObject implements CollectionRpc {
+  #sql = this.ctx.storage.sql
+  #wakeup = new Wakeup(this.ctx.storage)
+  #open: Open | undefined
+  #altering = false
+  #searched = false
+
+  /** The collection, read from storage when the object has just woken. */
+  #load(): Open | undefined {
+    if (this.#open !== undefined || !isCreated(this.#sql)) return this.#open
+    migrate(this.#sql)
+    const schema = readMeta<StoredSchema>(this.#sql, 'schema')
+    if (schema === undefined || readMeta(this.#sql, 'destroyed')) return undefined
+    return this.#openWith(schema)
+  }
+
+  #openWith(schema: StoredSchema): Open {
+    const store = new Store(this.#sql, schema, readMeta<number>(this.#sql, 'created_at') ?? 0)
+    const embedders = new Embedders(this.env)
+    const { storage } = this.ctx
+    const writer = new Writer(storage, store, embedders, () => {
+      reindex.start([])
+      this.#wakeup.within(0)
+    })
+    const reindex = new Reindex(storage, store, embedders, writer)
+    const context: SearchContext = {
+      sql: this.#sql,
+      get schema() {
+        return store.schema
+      },
+      count: () => store.count,
+      vectors: (field) => store.vectors(field),
+      embedder: (field) => embedders.model(field),
+      read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
+    }
+    this.#open = { store, writer, reindex, context, mirror: undefined }
+    if (readMeta(this.#sql, 'history')) this.#mirror(this.#open)
+    return this.#open
+  }
+
+  #mirror(open: Open): HistoryMirror {
+    const mirror = new HistoryMirror(open.store, this.env, this.#objectId, this.#wakeup)
+    open.store.onChange = (id) => mirror.record(id)
+    open.mirror = mirror
+    return mirror
+  }
+
+  get #objectId(): string {
+    return this.ctx.id.name as string
+  }
+
+  /** @throws ApiError 404 */
+  #existing(): Open {
+    const open = this.#load()
+    if (open === undefined) throw notFound()
+    return open
+  }
+
+  create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
+    return attempt(async () => {
+      const schema = parseSchema(body)
+      await discoverDimensions(schema.fields, this.env)
+      if (this.#load() !== undefined) {
+        throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
+      }
+      const stored = this.ctx.storage.transactionSync(() => {
+        migrate(this.#sql)
+        const made = createTables(this.#sql, schema)
+        writeMeta(this.#sql, 'schema', made)
+        writeMeta(this.#sql, 'created_at', createdAt)
+        return made
+      })
+      this.#wakeup.within(REGISTRATION_MS)
+      this.#openWith(stored)
+      return this.#summary()
+    })
+  }
+
+  async summary(): Promise<Outcome<CollectionSummary>> {
+    return attempt(() => this.#summary())
+  }
+
+  #summary(): CollectionSummary {
+    const { store } = this.#existing()
+    return summarize(store.schema, store.count, store.createdAt)
+  }
+
+  async schema(): Promise<Outcome<CollectionSchema>> {
+    return attempt(() => {
+      const { slots, nextSlot, nextText, textColumns, ...schema } = this.#existing().store.schema
+      return schema
+    })
+  }
+
+  alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
+    return attempt(async () => {
+      const { store, reindex } = this.#existing()
+      const alteration = parseAlteration(body, store.schema)
+      if (this.#altering || reindex.pending) {
+        throw new ApiError(422, 'Another collection update operation is in progress.')
+      }
+      this.#altering = true
+      try {
+        await discoverDimensions(alteration.added, this.env)
+        await discoverDimensions(alteration.rekeyed, this.env)
+        await checkDocuments(store, alteration.added)
+        if (store.closed) throw notFound()
+        this.ctx.storage.transactionSync(() => {
+          const { carried, reindexing } = applyAlteration(store, alteration)
+          if (reindexing && store.count > 0) reindex.start(carried)
+        })
+      } catch (error) {
+        store.reset()
+        throw error
+      } finally {
+        this.#altering = false
+      }
+      if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
+      return alteration.echo
+    })
+  }
+
+  async reindex(): Promise<Step> {
+    const open = this.#load()
+    return open === undefined ? { count: 0, done: true } : await open.reindex.step()
+  }
+
+  async destroy(): Promise<void> {
+    const open = this.#load()
+    if (open !== undefined) {
+      open.store.closed = true
+      this.#open = undefined
+      writeMeta(this.#sql, 'destroyed', true)
+    }
+    await this.#clear()
+  }
+
+  /** Deletes everything, after the history's copy in D1; while D1 does not answer, the alarm asks again. */
+  async #clear(): Promise<void> {
+    if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
+      const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
+      const mirror = new HistoryMirror(
+        new Store(this.#sql, schema, 0),
+        this.env,
+        this.#objectId,
+        this.#wakeup,
+      )
+      if (!(await mirror.removeAll())) {
+        this.#wakeup.within(ABANDONED_MS)
+        return
+      }
+    }
+    await this.ctx.storage.deleteAll()
+    this.#wakeup.rang()
+  }
+
+  write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
+    return attempt(() => this.#write({ document: json, ...options }))
+  }
+
+  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>> {
+    return attempt(() => this.#write({ document: json, action: 'update', id, dirtyValues }))
+  }
+
+  async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
+    const { writer, store, mirror } = this.#existing()
+    const [result] = await writer.write([incoming])
+    if (result === undefined || result instanceof ApiError) throw result
+    const document = store.read([result.seq]).get(result.seq) as Document
+    await mirror?.settle()
+    return document
+  }
+
+  async get(id: string, include: string, exclude: string): Promise<Outcome<Document>> {
+    return attempt(() => {
+      const { store } = this.#existing()
+      return project(this.#find(store, id)[1], include, exclude)
+    })
+  }
+
+  /** @throws ApiError 404 */
+  #find(store: Store, id: string): [number, Document] {
+    const seq = store.find([id]).get(id)
+    const document = seq === undefined ? undefined : store.read([seq]).get(seq)
+    if (seq === undefined || document === undefined) {
+      throw new ApiError(404, `Could not find a document with id: ${id}`)
+    }
+    return [seq, document]
+  }
+
+  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      const { store, mirror } = this.#existing()
+      if (ignoreNotFound && !store.find([id]).has(id)) return { id }
+      const [seq, document] = this.#find(store, id)
+      removeAll(this.ctx.storage, store, [[seq, id]])
+      await mirror?.settle()
+      return document
+    })
+  }
+
+  updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
+    return attempt(async () => {
+      const { store, writer, mirror } = this.#existing()
+      const step = await updateWhere(store, writer, filterBy, json, after)
+      await mirror?.settle()
+      return step
+    })
+  }
+
+  removeWhere(
+    filterBy: string,
+    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+  ): Promise<Outcome<Step>> {
+    return attempt(async () => {
+      const { store, mirror } = this.#existing()
+      const step = removeWhere(this.ctx.storage, store, filterBy, options)
+      await mirror?.settle()
+      return step
+    })
+  }
+
+  async truncate(): Promise<Step> {
+    const open = this.#load()
+    if (open === undefined) return { count: 0, done: true }
+    const { store, mirror } = open
+    const count = this.ctx.storage.transactionSync(() => {
+      mirror?.recordAll()
+      const removed = store.truncate()
+      store.saveCounters()
+      return removed
+    })
+    await mirror?.settle()
+    return { count, done: true }
+  }
+
+  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
+    return attempt(async () => {
+      const { store, writer, mirror } = this.#existing()
+      const results = await importLines(store, writer, lines, options)
+      await mirror?.settle()
+      const busy = this.#searched
+      this.#searched = false
+      return { results, busy }
+    })
+  }
+
+  async exportPage(
+    options: { filterBy: string; include: string; exclude: string },
+    after: number,
+  ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>> {
+    return attempt(() => exportPage(this.#existing().store, options, after))
+  }
+
+  search(params: SearchParameters): Promise<Outcome<SearchResult>> {
+    this.#searched = true
+    return attempt(async () => {
+      const { context, store } = this.#existing()
+      const result = await executeSearch(context, params)
+      result.request_params.collection_name = store.schema.name
+      return result
+    })
+  }
+
+  async keepHistory(): Promise<void> {
+    const open = this.#load()
+    if (open === undefined || open.mirror !== undefined) return
+    const mirror = this.ctx.storage.transactionSync(() => {
+      writeMeta(this.#sql, 'history', true)
+      indexConversations(this.#sql)
+      const made = this.#mirror(open)
+      if (open.store.count > 0) made.backfill()
+      return made
+    })
+    await mirror.settle()
+  }
+
+  async messages(conversationId: string): Promise<StoredMessage[]> {
+    const open = this.#load()
+    return open === undefined ? [] : conversationMessages(open.store, conversationId)
+  }
+
+  appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>> {
+    return attempt(async () => {
+      const { writer, mirror } = this.#existing()
+      await writer.writeTogether(
+        documents.map((document) => ({ document, action: 'emplace' })),
+        () => claimOrigin(this.#sql, origin),
+      )
+      await mirror?.settle()
+    })
+  }
+
+  async expireMessages(documentIds: string[]): Promise<void> {
+    const open = this.#load()
+    if (open === undefined) return
+    const { store } = open
+    // The sweep removes the rows in D1 itself: the outbox has nothing to do with it.
+    const { onChange } = store
+    store.onChange = undefined
+    try {
+      const found = store.find(documentIds)
+      removeAll(
+        this.ctx.storage,
+        store,
+        [...found].map(([id, seq]) => [seq, id]),
+      )
+    } finally {
+      store.onChange = onChange
+    }
+  }
+
+  override async alarm(): Promise<void> {
+    this.#wakeup.rang()
+    const open = this.#load()
+    if (open === undefined) {
+      if (isCreated(this.#sql)) await this.#clear()
+      return
+    }
+    await this.#checkRegistration()
+    if (open.store.closed) return
+    await open.mirror?.flush()
+    for (let step = 0; step < ALARM_STEPS && !open.store.closed; step++) {
+      if ((await open.reindex.step()).done) return
+    }
+    if (!open.store.closed) this.#wakeup.within(0)
+  }
+
+  /** Removes an object that was made and then never named. */
+  async #checkRegistration(): Promise<void> {
+    if (readMeta(this.#sql, 'registered')) return
+    const age = Date.now() - (readMeta<number>(this.#sql, 'created_at') ?? 0) * 1000
+    if (age < REGISTRATION_MS) {
+      this.#wakeup.within(REGISTRATION_MS - age)
+      return
+    }
+    try {
+      const row = await findCollectionByObject(database(this.env), this.#objectId)
+      if (row === undefined) await this.destroy()
+      else if (this.#load() !== undefined) writeMeta(this.#sql, 'registered', true)
+    } catch (error) {
+      console.error('a collection could not be looked up', error)
+      this.#wakeup.within(REGISTRATION_MS)
+    }
+  }
+}
