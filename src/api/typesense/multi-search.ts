@@ -48,14 +48,10 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const isUnion = union === true
   const pinned = pinnedParameters(accesses)
   const conversing = await checkConversation(env, override(query, pinned), isUnion)
-  const parameters = await effectiveParameters(env, query, searches, accesses, conversing)
-  const planned: PlannedSearch[] = await Promise.all(
-    parameters.map((own) => planSearch(env, own.collection ?? '', own)),
-  )
+  const own = await ownParameters(env, searches, conversing)
+  const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
 
-  if (conversing) {
-    return converse(env, conversing, 'multi', planned, showsHistory(parameters.at(-1)!))
-  }
+  if (conversing) return converse(env, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   if (isUnion) return json(await unite(env, planned, query, removeDuplicates !== false))
   const replies = await Promise.all(planned.map((search) => runSearch(env, search)))
   const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
@@ -120,54 +116,68 @@ function pinnedParameters(accesses: Access[]): SearchParameters {
 }
 
 /**
- * The parameters that each search runs with: the query string's before its own, a scoped key's before both.
+ * The search to run: the query string's parameters before its own, those of a scoped key before both. What is
+ * wrong with them is this search's error and no other's.
+ */
+async function plan(
+  env: Cloudflare.Env,
+  query: SearchParameters,
+  own: SearchParameters,
+  access: Access,
+): Promise<PlannedSearch> {
+  const collection = access.embedded.collection ?? query.collection ?? own.collection ?? ''
+  try {
+    return await planSearch(env, collection, override(fill(query, own), access.embedded))
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const { status, message } = error
+    return { collection, params: { ...own, ...query, ...access.embedded }, error: { status, message } }
+  }
+}
+
+/**
+ * The parameters that the body gives each search.
  *
  * @throws ApiError 400 for a fault of the body, unless the conversation is unknown: that is reported first
  */
-async function effectiveParameters(
+async function ownParameters(
   env: Cloudflare.Env,
-  query: SearchParameters,
   searches: unknown[],
-  accesses: Access[],
   conversing: Conversing | undefined,
 ): Promise<SearchParameters[]> {
   try {
-    return searches.map((search, index) => {
-      const own = ownParameters(search, conversing !== undefined)
-      return override(fill(query, own), accesses[index]!.embedded)
-    })
+    return searches.map((search) => readSearch(search, conversing !== undefined))
   } catch (fault) {
     if (conversing) await requireConversation(env, conversing)
     throw fault
   }
 }
 
-function ownParameters(search: unknown, inConversation: boolean): SearchParameters {
+function readSearch(search: unknown, inConversation: boolean): SearchParameters {
   if (!isObject(search)) throw new ApiError(400, 'The value of `searches` must be an array of objects.')
+  const refused = (name: string): ApiError =>
+    new ApiError(
+      400,
+      `\`${name}\` cannot be used in POST body. Please set \`${name}\` as a query parameter in the request, instead of inside the POST body`,
+    )
   if (inConversation && 'q' in search) {
     throw new ApiError(
       400,
       '`q` parameter cannot be used in POST body if `conversation` is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body',
     )
   }
-  const common = inConversation
-    ? ['conversation_model_id', 'conversation_id', 'conversation']
-    : ['conversation']
-  for (const name of common) {
-    if (name in search) {
-      throw new ApiError(
-        400,
-        `\`${name}\` cannot be used in POST body. Please set \`${name}\` as a query parameter in the request, instead of inside the POST body`,
-      )
-    }
+  for (const name of ['conversation_model_id', 'conversation_id']) {
+    if (inConversation && name in search) throw refused(name)
   }
-  const own: SearchParameters = {}
+  if ('conversation' in search) throw refused('conversation')
+
+  const parameters: SearchParameters = {}
   for (const [name, given] of Object.entries(search)) {
     const value = parameterValue(given)
     if (value === undefined) throw new ApiError(400, 'One or more search parameters are malformed.')
-    own[name] = value
+    parameters[name] = value
   }
-  return own
+  return parameters
 }
 
 function parse(text: string): unknown {

@@ -1,5 +1,5 @@
 /** Request parameters: how they are read from a query string and how several sources of them are joined. */
-import { ApiError } from '../../errors'
+import { parseFilter } from '../../search/filter/parse'
 import type { SearchParameters } from '../../search/types'
 
 /**
@@ -46,14 +46,14 @@ export function parameterValue(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** `parameters` with the gaps filled from `lower`; filters of both hold. */
+/** `parameters` with the gaps filled from `lower`; filters of both hold. @throws ApiError 400 for a bad filter */
 export const fill = (parameters: SearchParameters, lower: SearchParameters): SearchParameters => ({
   ...lower,
   ...parameters,
   ...bothFilters(parameters, lower),
 })
 
-/** `parameters` with those of `upper` in their place; filters of both hold. */
+/** `parameters` with those of `upper` in their place; filters of both hold. @throws ApiError 400 as `fill` does */
 export const override = (
   parameters: SearchParameters,
   upper: Readonly<SearchParameters>,
@@ -67,26 +67,9 @@ function bothFilters(a: Readonly<SearchParameters>, b: Readonly<SearchParameters
   const only = a.filter_by || b.filter_by
   if (!only) return {}
   if (!a.filter_by || !b.filter_by) return { filter_by: only }
-  for (const filter of [a.filter_by, b.filter_by]) {
-    if (!isClosed(filter))
-      throw new ApiError(400, 'Could not parse the filter query: unbalanced parentheses.')
-  }
+  // Each has to be a filter by itself. One with an open quote or parenthesis could reach over the seam and
+  // take the filter of a scoped key into its own value.
+  parseFilter(a.filter_by)
+  parseFilter(b.filter_by)
   return { filter_by: `(${a.filter_by}) && (${b.filter_by})` }
-}
-
-/**
- * Whether every parenthesis, bracket and backtick of a filter is closed within it. One that is not could
- * reach over the seam and take the filter of a scoped key into its own value.
- */
-function isClosed(filter: string): boolean {
-  const open: string[] = []
-  let quoted = false
-  for (const character of filter) {
-    if (character === '`') quoted = !quoted
-    else if (quoted) continue
-    else if (character === '(' || character === '[') open.push(character)
-    else if (character === ')' && open.pop() !== '(') return false
-    else if (character === ']' && open.pop() !== '[') return false
-  }
-  return open.length === 0 && !quoted
 }

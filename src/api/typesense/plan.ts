@@ -31,6 +31,7 @@ export async function planSearch(
 
 /** Runs a search. What its caller did wrong becomes its reply. */
 export async function runSearch(env: Cloudflare.Env, search: PlannedSearch): Promise<SearchReply> {
+  if (search.error) return { error: search.error.message, code: search.error.status }
   if (!search.objectId) return { error: 'Collection not found', code: 404 }
   const outcome = await collectionObject(env, search.objectId).search(search.params)
   return outcome.ok ? { result: outcome.value } : { error: outcome.error.message, code: outcome.error.status }

@@ -72,16 +72,16 @@ describe('joining parameters', () => {
     expect(override({ filter_by: 'x:1' }, {})).toEqual({ filter_by: 'x:1' })
   })
 
-  it.each(['x:1) || (y:2', 'x:`1', 'x:[1', 'x:1)', '(x:1', 'x:[(1])', 'x:=`a` `'])(
+  it.each(['x:1) || (y:2', 'x:`1', 'x:[1', 'x:1)', '(x:1', 'x:[(1])', 'x:=`a` `', 'a`:1 && b:`2'])(
     'refuses a filter that reaches over the seam: %s',
     (filter) => {
       expect(() => override({ filter_by: filter }, { filter_by: 'tenant:=`7`' })).toThrow(
-        'Could not parse the filter query: unbalanced parentheses.',
+        'Could not parse the filter query',
       )
     },
   )
 
-  it.each(['x:=`a)b`', 'loc:(1, 2, 3 km)', 'x:[a,b] && (y:1 || z:2)', '$other(id:1)'])(
+  it.each(['x:=`a)b`', 'loc:(1, 2, 3 km)', 'x:[a,b] && (y:1 || z:2)'])(
     'accepts a closed filter: %s',
     (filter) => {
       expect(override({ filter_by: filter }, { filter_by: 't:1' }).filter_by).toBe(`(${filter}) && (t:1)`)
