@@ -85,7 +85,7 @@ function parseRange(field: Field, option: string): FacetRange {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
   }
   const match = /^(.+?)\s*:\s*\[([^,]*),([^,]*)\]$/s.exec(option)
-  const label = match?.[1]!.trim().replace(/^`(.*)`$/s, '$1') ?? ''
+  const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''
   const [from, to] = [bound(match?.[2]), bound(match?.[3])]
   if (label === '' || Number.isNaN(from) || Number.isNaN(to)) {
     throw new ApiError(400, 'Facet range value is not valid.')

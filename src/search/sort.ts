@@ -58,8 +58,8 @@ export function splitSort(sortBy: string): { name: string; direction: string }[]
 export function parseSort(keys: { name: string; direction: string }[], schema: StoredSchema): SortKey[] {
   return keys.map(({ name, direction: text }) => {
     const call = /^([^(]+)\((.*)\)$/s.exec(name)
-    const subject = call?.[1]!.trim() ?? name
-    const argument = call?.[2]!.trim() ?? ''
+    const subject = call?.[1]?.trim() ?? name
+    const argument = call?.[2]?.trim() ?? ''
     const upper = text.toUpperCase()
     const key = parseSubject(subject, argument, schema)
     if (upper !== 'ASC' && upper !== 'DESC') {

@@ -37,7 +37,7 @@ type Area = (columns: Columns) => SqlFragment
 
 function parseArea(field: Field, text: string): Area {
   const inner = /^\((.*)\)$/s.exec(text.trim())
-  const parts = inner?.[1]!.split(',').map((part) => part.trim()) ?? []
+  const parts = inner?.[1]?.split(',').map((part) => part.trim()) ?? []
   const last = /^(?:radius\s*:\s*)?([\d.]+)\s*([a-z]+)$/i.exec(parts[2] ?? '')
   if (parts.length === 3 && last) {
     const [latitude, longitude, radius] = [toDegrees(field, parts[0]!), toDegrees(field, parts[1]!), last[1]!]

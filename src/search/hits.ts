@@ -1,0 +1,135 @@
+/** From rows to hits: only for the documents of one page, whose words are looked at here for the first time. */
+import type { SearchContext } from './context'
+import { countMatches, highlightDocument, type MatchCounts, WordMatcher } from './highlight'
+import { isSearchable, isVector } from './layout'
+import { isProjected, project } from './projection'
+import type { Term } from './query'
+import type { SearchRequest } from './request'
+import { nearestPlace, type SortKey } from './sort'
+import type { Document, Hit } from './types'
+
+/** A hit as the database knows it: see candidates.ts. */
+export interface HitRow {
+  seq: number
+  score: number | null
+  distance: number | null
+  fused: number | null
+  /** it was put where it is by pinned_hits */
+  curated?: boolean
+}
+
+/** What the search was, as far as hits say so. */
+export interface HitContext {
+  terms: Term[]
+  text: boolean
+  vector: boolean
+  sort: SortKey[]
+}
+
+/**
+ * BM25 as an integer that grows with relevance. FTS5's scores are negative, and as small as a millionth where
+ * a word is in most documents; this keeps them apart and stays a safe integer.
+ */
+export const textMatchScore = (score: number): number =>
+  Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, Math.round(-score * 1e12)))
+
+/** The hits of the rows, in their order. Rows whose document is gone are left out. */
+export function buildHits(
+  context: SearchContext,
+  request: SearchRequest,
+  rows: HitRow[],
+  search: HitContext,
+): Hit[] {
+  const { includeFields, excludeFields } = request
+  const withoutVectors = !context.schema.fields.some(
+    (field) => isVector(field) && isProjected(field.name, includeFields, excludeFields),
+  )
+  const documents = context.read(
+    rows.map(({ seq }) => seq),
+    withoutVectors,
+  )
+  const matcher = new WordMatcher(search.text ? search.terms : [])
+  const distances = geoDistances(context, rows, search.sort)
+  const hits: Hit[] = []
+  for (const row of rows) {
+    const document = documents.get(row.seq)
+    if (document === undefined) continue
+    hits.push({
+      document: project(document, includeFields, excludeFields),
+      ...highlights(context, request, document, matcher),
+      ...textMatch(context, request, row, search, document, matcher),
+      ...(row.distance === null ? {} : { vector_distance: row.distance }),
+      ...(row.fused === null
+        ? {}
+        : { hybrid_search_info: { rank_fusion_score: Number(row.fused.toFixed(9)) } }),
+      ...(distances.has(row.seq) ? { geo_distance_meters: distances.get(row.seq)! } : {}),
+      ...(row.curated ? { curated: true } : {}),
+    })
+  }
+  return hits
+}
+
+function highlights(
+  { schema }: SearchContext,
+  { highlight, queryFields }: SearchRequest,
+  document: Document,
+  matcher: WordMatcher,
+): Pick<Hit, 'highlight' | 'highlights'> {
+  if (matcher.words === 0) return { highlight: {}, highlights: [] }
+  const names = highlight.fields ?? queryFields.map(({ field }) => field.name)
+  const fields = [...new Set([...names, ...(names.length > 0 ? highlight.fullFields : [])])]
+  return highlightDocument(document, fields, matcher, schema, highlight)
+}
+
+function textMatch(
+  { schema }: SearchContext,
+  { queryFields }: SearchRequest,
+  row: HitRow,
+  search: HitContext,
+  document: Document,
+  matcher: WordMatcher,
+): Pick<Hit, 'text_match' | 'text_match_info'> {
+  if (!search.text) return {}
+  const fields = queryFields.map(({ field }) => field).filter(isSearchable)
+  const names = fields.map(({ name }) => name)
+  const counts: MatchCounts =
+    row.score === null
+      ? { fields: 0, words: 0, bestField: -1 }
+      : countMatches(document, names, matcher, schema)
+  const score = row.score === null ? 0 : textMatchScore(row.score)
+  return {
+    text_match: score,
+    text_match_info: {
+      best_field_score: String(score),
+      best_field_weight: counts.bestField === -1 ? 0 : queryFields[counts.bestField]!.weight,
+      fields_matched: counts.fields,
+      num_tokens_dropped: Math.max(0, matcher.words - counts.words),
+      score: String(score),
+      tokens_matched: counts.words,
+      typo_prefix_score: 0,
+    },
+  }
+}
+
+/** Whole metres from each geopoint that the hits are sorted by, by sequence number. */
+function geoDistances(
+  { sql, schema }: SearchContext,
+  rows: HitRow[],
+  sort: SortKey[],
+): Map<number, Record<string, number>> {
+  const distances = new Map<number, Record<string, number>>()
+  for (const key of sort) {
+    if (key.kind !== 'geopoint') continue
+    const place = nearestPlace(schema, key)
+    const found = sql.exec<{ seq: number; meters: number | null }>(
+      `SELECT d.value AS seq, ${place.sql.replaceAll('d.seq', 'd.value')} AS meters FROM json_each(?) d`,
+      ...place.bindings,
+      JSON.stringify(rows.map(({ seq }) => seq)),
+    )
+    for (const { seq, meters } of found.toArray()) {
+      if (meters === null) continue
+      distances.set(seq, { ...distances.get(seq), [key.field.name]: Math.round(meters) })
+    }
+  }
+  return distances
+}

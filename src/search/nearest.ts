@@ -1,0 +1,132 @@
+/** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
+import { ApiError } from '../errors'
+import type { SearchContext } from './context'
+import type { SqlFragment } from './fragment'
+import type { SearchRequest } from './request'
+import type { Field } from './types'
+import type { Neighbour } from './vector-index'
+import type { VectorQuery } from './vector-query'
+
+export interface VectorSearch {
+  field: Field
+  vector: Float32Array
+  k: number | undefined
+  distanceThreshold: number | undefined
+  alpha: number
+  /** a document to leave out: the one whose vector is the query */
+  except: number | undefined
+}
+
+/**
+ * The vector search that a request asks for, texts embedded.
+ * @param hasWords whether q has words to look for: `*` has none
+ * @returns undefined when it asks for none
+ * @throws ApiError 400 when there is nothing to make a vector of, or the embedder's own
+ */
+export async function resolveVectorSearch(
+  context: SearchContext,
+  request: SearchRequest,
+  hasWords: boolean,
+): Promise<VectorSearch | undefined> {
+  const query = request.vectorQuery
+  const field = query?.field ?? (hasWords ? request.embeddingField : undefined)
+  if (field === undefined) return undefined
+  const common = {
+    field,
+    k: query?.k,
+    distanceThreshold: query?.distanceThreshold,
+    alpha: query?.alpha ?? 0.3,
+  }
+  if (query !== undefined && query.vector.length > 0) {
+    return { ...common, vector: Float32Array.from(query.vector), except: undefined }
+  }
+  if (query?.id !== undefined) {
+    const seq = sequenceNumber(context.sql, query.id)
+    const vector = seq === undefined ? undefined : context.vectors(field).get(seq)
+    if (vector === undefined) throw new ApiError(400, 'Document id referenced in vector query is not found.')
+    return { ...common, vector, except: seq }
+  }
+  const texts = textsToEmbed(request, query, hasWords)
+  return {
+    ...common,
+    vector: await embed(context, field, texts, query?.queryWeights ?? []),
+    except: undefined,
+  }
+}
+
+function textsToEmbed(request: SearchRequest, query: VectorQuery | undefined, hasWords: boolean): string[] {
+  if (query !== undefined && query.queries.length > 0) return query.queries
+  if (!hasWords) {
+    throw new ApiError(400, 'When a vector query value is empty, an `id` parameter must be present.')
+  }
+  if (request.embeddingField === undefined) {
+    throw new ApiError(400, 'Vector query could not find any embedded fields.')
+  }
+  return [request.q]
+}
+
+async function embed(
+  context: SearchContext,
+  field: Field,
+  texts: string[],
+  weights: number[],
+): Promise<Float32Array> {
+  if (field.embed === undefined) {
+    throw new ApiError(400, 'Vector query could not find any embedded fields.')
+  }
+  const prefix = field.embed.model_config.query_prefix
+  const lead = prefix ? `${prefix.trimEnd()} ` : ''
+  const model = context.embedder(field)
+  const vectors: Float32Array[] = []
+  for (let start = 0; start < texts.length; start += model.batchSize) {
+    const batch = texts.slice(start, start + model.batchSize)
+    vectors.push(
+      ...(await model.embed(
+        batch.map((text) => lead + text),
+        'query',
+      )),
+    )
+  }
+  if (vectors.length === 1) return vectors[0]!
+  const mean = new Float32Array(vectors[0]!.length)
+  for (const [index, vector] of vectors.entries()) {
+    const weight = weights[index] ?? 1 / vectors.length
+    for (const [i, value] of vector.entries()) mean[i]! += value * weight
+  }
+  return mean
+}
+
+/**
+ * The nearest documents.
+ * @param filter `1` for all
+ * @param defaultK how many when the query does not say
+ */
+export function nearestNeighbours(
+  context: SearchContext,
+  search: VectorSearch,
+  filter: SqlFragment,
+  defaultK: number,
+): Neighbour[] {
+  const index = context.vectors(search.field)
+  const k = search.k ?? defaultK
+  const allowed = filter.sql === '1' ? undefined : allowedBy(context.sql, filter)
+  if (search.except !== undefined) allowed?.delete(search.except)
+  // One more, because the excepted document would take a place.
+  const found = index
+    .nearest(search.vector, search.except === undefined ? k : k + 1, allowed)
+    .filter(({ seq }) => seq !== search.except)
+    .slice(0, k)
+  const threshold = search.distanceThreshold
+  return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
+}
+
+const allowedBy = (sql: SqlStorage, filter: SqlFragment): Set<number> =>
+  new Set(
+    sql
+      .exec<{ seq: number }>(`SELECT d.seq FROM documents d WHERE ${filter.sql}`, ...filter.bindings)
+      .toArray()
+      .map(({ seq }) => seq),
+  )
+
+const sequenceNumber = (sql: SqlStorage, id: string): number | undefined =>
+  sql.exec<{ seq: number }>('SELECT seq FROM documents WHERE id = ?', id).toArray()[0]?.seq
