@@ -20,8 +20,8 @@ import {
 import { TOKENIZER } from './text'
 import type { CollectionSchema, Field } from './types'
 
-/** SQLite allows 100 columns a table; a virtual table has hidden ones, and an insert binds the rowid too. */
-export const MAX_TEXT_COLUMNS = 96
+/** SQLite allows 100 columns a table, and of a virtual table it counts the options with them. */
+export const MAX_TEXT_COLUMNS = 90
 
 /** Columns of text_index that are made in advance, for fields to come. */
 const SPARE_TEXT_COLUMNS = 16
