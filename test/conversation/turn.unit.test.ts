@@ -1,0 +1,352 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../../src/errors'
+import type { Delta } from '../../src/models/language-model'
+import { config } from '../models/ask'
+import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
+
+const said = [
+  message({ role: 'user', message: 'Which horror films are set in space?' }),
+  message({ role: 'assistant', message: 'Alien is.' }),
+]
+const followUp = { continues: true, question: 'What is it about?' }
+
+describe('a first turn', () => {
+  it('searches the question as it is, answers from the documents, and stores both sides', async () => {
+    const world = makeWorld()
+    const events = await take(world, asking())
+    expect(events.map((event) => event.type)).toEqual(['question', 'retrieval', 'delta', 'usage', 'done'])
+    expect(world.searched).toEqual(['What is Alien about?'])
+    expect(world.asked).toHaveLength(1)
+    expect(world.stored).toEqual([
+      [
+        { role: 'user', message: 'What is Alien about?', timestamp: NOW },
+        { role: 'assistant', message: 'Answer to What is Alien about?', timestamp: NOW },
+      ],
+    ])
+    expect(ofType(events, 'done')[0]).toMatchObject({
+      answer: 'Answer to What is Alien about?',
+      history: world.stored[0],
+    })
+    expect(ofType(events, 'usage')[0]?.usage).toMatchObject({ model: 'openai/gpt', estimated: true })
+  })
+
+  it('sends the prompt of the contract: system message, data, question, no history', async () => {
+    const world = makeWorld({ documents: { films: [{ id: '1', b: 1, a: 'x' }] } })
+    const model = config({ model_name: 'vllm/x', vllm_url: 'u', system_prompt: 'Be brief.' })
+    await take(world, asking({ model, question: 'q?' }))
+    expect(world.asked[0]?.messages).toEqual([
+      { role: 'system', content: 'Be brief.' },
+      {
+        role: 'user',
+        content: '<Data>\n[\n{\n"a": "x",\n"b": 1,\n"id": "1"\n}\n]\n\n<Question>\nq?\n\n<Answer>',
+      },
+    ])
+  })
+
+  it('leaves the history out of done when it was not asked for', async () => {
+    const [done] = ofType(await take(makeWorld(), asking({ withHistory: false })), 'done')
+    expect(done).not.toHaveProperty('history')
+  })
+
+  it('keeps vectors out of the prompt, by schema and by looks, but not out of the reply', async () => {
+    const world = makeWorld({
+      vectorFields: ['vec', 'nested.vec'],
+      documents: {
+        films: [
+          {
+            id: '1',
+            vec: [1, 2, 3, 4],
+            nested: { vec: [1], name: 'n' },
+            wide: Array(64).fill(0.5),
+            prices: [1, 2],
+          },
+        ],
+      },
+    })
+    const events = await take(world, asking())
+    expect(world.asked[0]?.sources[0]?.document).toEqual({ id: '1', nested: { name: 'n' }, prices: [1, 2] })
+    const [retrieval] = ofType(events, 'retrieval')
+    expect(JSON.stringify(retrieval?.replies)).toContain('"vec":[1,2,3,4]')
+    expect(retrieval?.sources).toEqual([{ collection: 'films', document_id: '1' }])
+  })
+
+  it('asks the model even when nothing was found', async () => {
+    const world = makeWorld({ documents: { films: [] } })
+    await take(world, asking())
+    expect(world.asked[0]?.messages[0]?.content).toContain('<Data>\n[]\n')
+  })
+
+  it('adds up what the provider reports', async () => {
+    const world = makeWorld({
+      speak: () => [
+        { type: 'reasoning', text: 'hm' },
+        { type: 'text', text: 'Yes.' },
+        { type: 'usage', inputTokens: 3, outputTokens: 2 },
+        { type: 'finish', reason: 'length' },
+      ],
+    })
+    const events = await take(world, asking())
+    expect(ofType(events, 'usage')[0]?.usage).toEqual({
+      model: 'openai/gpt',
+      input_tokens: 3,
+      output_tokens: 2,
+    })
+    expect(ofType(events, 'done')[0]).toMatchObject({ answer: 'Yes.', finish_reason: 'length' })
+  })
+})
+
+describe('a follow-up', () => {
+  it('searches and answers the standalone question, and shows the one that was asked', async () => {
+    const world = makeWorld({ said })
+    const events = await take(world, asking(followUp))
+    expect(world.searched.toSorted()).toEqual(['What is it about?', 'alone: What is it about?'])
+    expect(world.asked.map(({ purpose, stream }) => [purpose, stream])).toEqual([
+      ['standalone', false],
+      ['answer', true],
+    ])
+    expect(events[0]).toEqual({
+      type: 'question',
+      question: 'What is it about?',
+      standalone: 'alone: What is it about?',
+    })
+    const reply = ofType(events, 'retrieval')[0]?.replies[0]
+    expect(reply).toMatchObject({
+      result: { request_params: { q: 'What is it about?', first_q: 'What is it about?' } },
+    })
+    expect(ofType(events, 'done')[0]?.history?.map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+    ])
+  })
+
+  it('has its history in the standalone call, and only there', async () => {
+    const world = makeWorld({ said })
+    const model = config({ model_name: 'openai/gpt', api_key: 'k', system_prompt: 'SYSTEM' })
+    await take(world, asking({ ...followUp, model }))
+    const [standalone, answer] = world.asked
+    expect(standalone?.messages).toEqual([
+      {
+        role: 'user',
+        content:
+          '\n            Rewrite the follow-up question on top of a human-assistant conversation history as a ' +
+          'standalone question that encompasses all pertinent context.\n        ' +
+          '\n\n<Conversation history>\n' +
+          '{\n"user": "Which horror films are set in space?"\n}\n{\n"assistant": "Alien is."\n}\n' +
+          '\n\n<Question>\nWhat is it about?\n\n<Standalone question>\n',
+      },
+    ])
+    expect(JSON.stringify(answer?.messages)).not.toContain('horror')
+  })
+
+  it('uses the results of the raw question when the model gives it back', async () => {
+    const world = makeWorld({ said, speak: ({ question }) => says(question) })
+    const events = await take(world, asking(followUp))
+    expect(world.searched).toEqual(['What is it about?'])
+    expect(events[0]).not.toHaveProperty('standalone')
+  })
+
+  it('keeps first_q as searched in a multi search', async () => {
+    const events = await take(makeWorld({ said }), asking({ ...followUp, shape: 'multi' }))
+    expect(ofType(events, 'retrieval')[0]?.replies[0]).toMatchObject({
+      result: { request_params: { q: 'What is it about?', first_q: 'alone: What is it about?' } },
+    })
+  })
+
+  it('fails with the search, without waiting for the model, and stops it', async () => {
+    let aborted = false
+    const world = makeWorld({
+      said,
+      refuse: () => new ApiError(404, 'Could not find a field named `x` in the schema.'),
+      speak: async function* (_, signal): AsyncGenerator<Delta> {
+        await new Promise<void>((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            aborted = true
+            reject(signal.reason)
+          })
+        })
+      },
+    })
+    expect(await take(world, asking(followUp))).toEqual([
+      {
+        type: 'error',
+        status: 404,
+        message: 'Could not find a field named `x` in the schema.',
+        retryable: false,
+      },
+    ])
+    expect(aborted).toBe(true)
+  })
+
+  it('fails with the model when the standalone question cannot be written', async () => {
+    const world = makeWorld({
+      said,
+      speak: () => {
+        throw new ApiError(400, 'OpenAI API error: no')
+      },
+    })
+    expect(await take(world, asking(followUp))).toEqual([
+      { type: 'error', status: 400, message: 'OpenAI API error: no', retryable: false },
+    ])
+  })
+
+  it.each([
+    ['single', 'Conversation not found'],
+    ['multi', '`conversation_id` is invalid.'],
+  ] as const)('of an unknown conversation is refused: %s', async (shape, text) => {
+    const world = makeWorld()
+    expect(await take(world, asking({ ...followUp, shape }))).toEqual([
+      { type: 'error', status: 400, message: text, retryable: false },
+    ])
+    expect(world.searched).toEqual([])
+  })
+
+  it('does not know what has expired, by the ttl of the model that said it', async () => {
+    const world = makeWorld({
+      ttls: new Map([['other', 5]]),
+      said: [
+        message({ message: 'mine, old', timestamp: NOW - 101 }),
+        message({ message: 'mine, young', timestamp: NOW - 100 }),
+        message({ message: "other's, old", timestamp: NOW - 6, modelId: 'other' }),
+        message({ message: "other's, young", timestamp: NOW - 5, modelId: 'other' }),
+        message({ message: "nobody's", timestamp: 1, modelId: 'nobody' }),
+      ],
+    })
+    const model = config({ model_name: 'openai/gpt', api_key: 'k', ttl: 100 })
+    const [done] = ofType(await take(world, asking({ ...followUp, model })), 'done')
+    expect(done?.history?.map(({ message }) => message).slice(0, -2)).toEqual([
+      'mine, young',
+      "other's, young",
+      "nobody's",
+    ])
+    world.now += 200
+    world.said = world.said.filter(({ modelId }) => modelId !== 'nobody')
+    expect(ofType(await take(world, asking({ ...followUp, model })), 'error')[0]?.message).toBe(
+      'Conversation not found',
+    )
+  })
+})
+
+describe('several searches', () => {
+  const searches = [
+    { collection: 'nowhere', params: {} },
+    { collection: 'films', objectId: 'films', params: {} },
+    { collection: 'locked', objectId: 'locked', params: {}, error: { status: 401, message: 'Forbidden' } },
+  ]
+  const multi = { shape: 'multi' as const, searches }
+
+  it('go on while one of them succeeds', async () => {
+    const events = await take(makeWorld(), asking(multi))
+    expect(ofType(events, 'retrieval')[0]?.replies).toMatchObject([
+      { error: 'Collection not found', code: 404 },
+      { result: { found: 1 } },
+      { error: 'Forbidden', code: 401 },
+    ])
+    expect(ofType(events, 'done')).toHaveLength(1)
+  })
+
+  it('ask no model when all fail, and store nothing', async () => {
+    const world = makeWorld({ refuse: () => new ApiError(400, 'bad') })
+    const events = await take(world, asking(multi))
+    expect(events.at(-1)).toEqual({ type: 'done', finish_reason: 'no_results', answer: '' })
+    expect(world.asked).toEqual([])
+    expect(world.stored).toEqual([])
+  })
+
+  it('end with a time-out of one of them', async () => {
+    const world = makeWorld({ refuse: () => new ApiError(408, 'Request Timeout') })
+    expect((await take(world, asking(multi))).at(-1)).toMatchObject({ type: 'error', status: 408 })
+  })
+})
+
+describe('what goes wrong', () => {
+  it.each([
+    [31, '`max_bytes` of the conversation model is less than the minimum required bytes(30).', []],
+    [35, undefined, []],
+  ])('max_bytes %i for "hello"', async (max_bytes, text, sources) => {
+    const model = config({ model_name: 'openai/gpt', api_key: 'k', max_bytes })
+    const world = makeWorld()
+    const events = await take(world, asking({ model, question: 'hello' }))
+    expect(ofType(events, 'error')[0]?.message).toBe(text)
+    expect(world.asked.flatMap((request) => request.sources)).toEqual(sources)
+  })
+
+  it('in the middle of an answer leaves nothing in history', async () => {
+    const world = makeWorld({
+      speak: async function* (): AsyncGenerator<Delta> {
+        yield { type: 'text', text: 'Half an' }
+        throw new ApiError(400, 'OpenAI API error: cut')
+      },
+    })
+    const events = await take(world, asking())
+    expect(events.map((event) => event.type)).toEqual(['question', 'retrieval', 'delta', 'error'])
+    expect(world.stored).toEqual([])
+  })
+
+  it('is malformed when the model says nothing', async () => {
+    const events = await take(makeWorld({ speak: () => says('  ') }), asking())
+    expect(events.at(-1)).toMatchObject({ type: 'error', status: 400 })
+  })
+
+  it('is told without detail when the fault is ours', async () => {
+    const world = makeWorld({
+      stores: () => Promise.reject(new TypeError('secret detail')),
+    })
+    const last = (await take(world, asking())).at(-1)
+    expect(last).toMatchObject({ type: 'error', status: 500 })
+    expect(JSON.stringify(last)).not.toContain('secret')
+  })
+
+  it('is an error when the history refuses the turn', async () => {
+    const world = makeWorld({
+      stores: async () => ({ ok: false, error: { status: 400, message: 'Collection not found' } }),
+    })
+    expect((await take(world, asking())).at(-1)).toMatchObject({
+      type: 'error',
+      message: 'Collection not found',
+    })
+  })
+
+  it('is called stopped when it was', async () => {
+    const abort = new AbortController()
+    const world = makeWorld({
+      speak: async function* (_, signal): AsyncGenerator<Delta> {
+        yield { type: 'text', text: 'Half' }
+        abort.abort()
+        signal.throwIfAborted()
+      },
+    })
+    expect((await take(world, asking(), abort.signal)).at(-1)).toMatchObject({
+      type: 'error',
+      message: 'The turn was stopped.',
+    })
+    expect(world.stored).toEqual([])
+  })
+})
+
+describe('a guardrail', () => {
+  const model = config({ model_name: 'openai/gpt', api_key: 'k', input_guardrail_prompt: 'No recipes.' })
+  const judging = (verdict: string) =>
+    makeWorld({ speak: ({ purpose }) => says(purpose === 'guardrail' ? verdict : 'An answer.') })
+
+  it('lets through what is safe', async () => {
+    const world = judging('SAFE')
+    const events = await take(world, asking({ model }))
+    expect(ofType(events, 'done')).toHaveLength(1)
+    expect(world.asked[0]?.messages[0]).toEqual({ role: 'system', content: 'No recipes.' })
+  })
+
+  it.each(['UNSAFE', 'I cannot say', 'NOT SAFE'])('stops on %s', async (verdict) => {
+    const world = judging(verdict)
+    expect(await take(world, asking({ model }))).toEqual([
+      {
+        type: 'error',
+        status: 400,
+        message: 'The question was deemed unsafe or inappropriate to answer.',
+        retryable: false,
+      },
+    ])
+    expect(world.asked.map(({ purpose }) => purpose)).toEqual(['guardrail'])
+  })
+})

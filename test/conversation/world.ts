@@ -1,0 +1,146 @@
+/** A world for a turn: collections, a history, a language model and a clock, all in memory. */
+import type { HistoryMessage, TurnEventBody } from '../../src/conversation/events'
+import type { TurnPorts } from '../../src/conversation/ports'
+import type { AskRequest } from '../../src/conversation/request'
+import { runTurn } from '../../src/conversation/turn'
+import { ApiError, attempt, type Outcome } from '../../src/errors'
+import type { Delta, GenerationRequest } from '../../src/models/language-model'
+import type { StoredMessage } from '../../src/search/rpc'
+import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
+import { config } from '../models/ask'
+
+export type Speak = (request: GenerationRequest, signal: AbortSignal) => AsyncIterable<Delta> | Delta[]
+
+export interface World {
+  documents: Record<string, Document[]>
+  vectorFields: string[]
+  said: StoredMessage[]
+  ttls: Map<string, number>
+  now: number
+  speak: Speak
+  /** answers a search with an error */
+  refuse: (objectId: string, params: SearchParameters) => ApiError | undefined
+  stores: () => Promise<Outcome<void>>
+  searched: string[]
+  asked: GenerationRequest[]
+  stored: HistoryMessage[][]
+}
+
+export const NOW = 1_800_000_000
+
+export const makeWorld = (parts: Partial<World> = {}): World => ({
+  documents: { films: [{ id: '1', title: 'Alien', text: 'Alien is a film about a hungry guest in space.' }] },
+  vectorFields: [],
+  said: [],
+  ttls: new Map(),
+  now: NOW,
+  speak: ({ purpose, question }) =>
+    says(purpose === 'standalone' ? `alone: ${question}` : `Answer to ${question}`),
+  refuse: () => undefined,
+  stores: async () => ({ ok: true, value: undefined }),
+  searched: [],
+  asked: [],
+  stored: [],
+  ...parts,
+})
+
+export const says = (...texts: string[]): Delta[] => [
+  ...texts.map((text): Delta => ({ type: 'text', text })),
+  { type: 'finish', reason: 'stop' },
+]
+
+export const message = (parts: Partial<StoredMessage>): StoredMessage => ({
+  documentId: '0',
+  role: 'user',
+  message: 'Which horror films are set in space?',
+  timestamp: NOW - 10,
+  modelId: 'm',
+  ...parts,
+})
+
+export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
+  conversationId: 'c',
+  continues: false,
+  question: 'What is Alien about?',
+  model: config({ model_name: 'openai/gpt', api_key: 'k' }),
+  historyId: 'history',
+  searches: [{ collection: 'films', objectId: 'films', params: { query_by: 'text' } }],
+  shape: 'single',
+  stream: true,
+  withHistory: true,
+  ...parts,
+})
+
+const result = (name: string, documents: Document[], q: string): SearchResult => ({
+  facet_counts: [],
+  found: documents.length,
+  hits: documents.map((document) => ({ document, highlight: {}, highlights: [] })),
+  request_params: { collection_name: name, first_q: q, per_page: 10, q },
+  search_cutoff: false,
+})
+
+const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
+  model: {
+    name: 'openai/gpt',
+    async *generate(request, signal) {
+      world.asked.push(request)
+      yield* world.speak(request, signal)
+    },
+  },
+  search: (objectId, params) =>
+    attempt(() => {
+      world.searched.push(params.q!)
+      const refusal = world.refuse(objectId, params)
+      if (refusal) throw refusal
+      const found = world.documents[objectId]
+      if (!found) throw new ApiError(404, 'Collection not found')
+      return result(objectId, found, params.q!)
+    }),
+  schema: async () => ({
+    ok: true,
+    value: {
+      name: 'films',
+      fields: world.vectorFields.map((name) => ({
+        name,
+        type: 'float[]' as const,
+        num_dim: 4,
+        facet: false,
+        optional: false,
+        index: true,
+        sort: false,
+        infix: false,
+        locale: '',
+        stem: false,
+        store: true,
+        stem_dictionary: '',
+      })),
+      default_sorting_field: '',
+      enable_nested_fields: true,
+      token_separators: [],
+      symbols_to_index: [],
+    },
+  }),
+  messages: async () => world.said,
+  ttls: async (ids) => new Map([...world.ttls].filter(([id]) => ids.includes(id))),
+  store: async (said) => {
+    const outcome = await world.stores()
+    if (outcome.ok) world.stored.push(said)
+    return outcome
+  },
+  emit: (event) => void events.push(event),
+  now: () => world.now * 1000,
+})
+
+/** Runs a turn to its end. */
+export async function take(
+  world: World,
+  request: AskRequest,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<TurnEventBody[]> {
+  const events: TurnEventBody[] = []
+  await runTurn(request, ports(world, events), signal)
+  return events
+}
+
+export const ofType = <T extends TurnEventBody['type']>(events: TurnEventBody[], type: T) =>
+  events.filter((event): event is Extract<TurnEventBody, { type: T }> => event.type === type)
