@@ -158,6 +158,7 @@ export class HistoryMirror {
       sent.push([document_id, version])
     }
     await syncMessages(this.#db, this.#historyId, rows, removed)
+    if (this.#store.closed) return
     this.#sql.exec(
       `DELETE FROM outbox WHERE (document_id, version) IN
         (SELECT value->>0, value->>1 FROM json_each(?))`,

@@ -43,6 +43,8 @@ interface Prepared {
   /** of the document that is replaced */
   seq: number | undefined
   draft: Draft & { id: string }
+  /** it came with its id */
+  named: boolean
   vectors: Vectors
   requests: EmbeddingRequest[]
   newFields: Field[]
@@ -130,8 +132,8 @@ export class Writer {
       const missing = this.#missing(items, embedded)
       if (missing.length === 0) break
       await this.#embedders.embed(missing, embedded)
+      if (this.#store.closed) throw new ApiError(404, 'Collection not found')
     }
-    if (this.#store.closed) throw new ApiError(404, 'Collection not found')
     return embedded
   }
 
@@ -142,7 +144,8 @@ export class Writer {
     for (const item of items) {
       const prepared = collect(() => this.#prepare(item, view))
       if (prepared instanceof ApiError) continue
-      view.drafts?.set(prepared.draft.id, prepared.draft)
+      // Documents without an id of their own are new, and no later one can mean them.
+      if (prepared.named) view.drafts?.set(prepared.draft.id, prepared.draft)
       missing.push(...prepared.requests.filter((request) => !embedded.has(embeddedKey(request))))
     }
     return missing
@@ -210,8 +213,10 @@ export class Writer {
     if (item.draft instanceof ApiError) throw item.draft
     // While a batch is only being prepared, the draft is needed again.
     const draft = view.drafts === undefined ? item.draft : structuredClone(item.draft)
-    const id = this.#identify(item, draft)
-    const seq = view.seqs.get(id) ?? (view.drafts?.has(id) ? -1 : undefined)
+    const named = this.#identify(item, draft)
+    const id = named ?? store.freeId()
+    const seq =
+      named === undefined ? undefined : (view.seqs.get(id) ?? (view.drafts?.has(id) ? -1 : undefined))
     if (seq !== undefined && item.action === 'create') {
       throw new ApiError(409, `A document with id ${id} already exists.`)
     }
@@ -240,17 +245,26 @@ export class Writer {
       }
     }
     const requests = this.#requests(plan, whole, vectors, old, seq, partial)
-    return { seq, draft: whole as Draft & { id: string }, vectors, requests, newFields }
+    return {
+      seq,
+      draft: whole as Draft & { id: string },
+      named: named !== undefined,
+      vectors,
+      requests,
+      newFields,
+    }
   }
 
-  #identify(item: Parsed, draft: Draft): string {
+  /** The id that a document came with; undefined asks for one. @throws ApiError 400 */
+  #identify(item: Parsed, draft: Draft): string | undefined {
     if (item.id !== undefined && Object.hasOwn(draft, 'id') && draft.id !== item.id) {
       throw new ApiError(400, 'The `id` of the resource does not match the `id` in the JSON body.')
     }
     const id = idOf(draft) ?? item.id
-    if (id !== undefined) return id
-    if (item.action === 'update') throw new ApiError(400, 'For update, the `id` key must be provided.')
-    return this.#store.freeId()
+    if (id === undefined && item.action === 'update') {
+      throw new ApiError(400, 'For update, the `id` key must be provided.')
+    }
+    return id
   }
 
   #old(view: View, id: string, seq: number): Draft | undefined {

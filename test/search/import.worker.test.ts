@@ -1,0 +1,323 @@
+/** Imports: a result for every line, good lines in spite of bad ones, and several imports at a time. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { ApiError, unwrap } from '../../src/errors'
+import * as embedders from '../../src/models/embedders'
+import type { Collection } from '../../src/search/collection'
+import { CREATE, exportAll, idsWhere, importAll, newCollection, newObject } from './object'
+
+const FIELDS = [
+  { name: 'title', type: 'string' },
+  { name: 'points', type: 'int32' },
+]
+
+afterEach(() => vi.restoreAllMocks())
+
+describe('importing lines', () => {
+  it('answers each line in its place, and keeps the good ones', async () => {
+    const object = await newCollection(FIELDS)
+    expect(
+      await importAll(object, [
+        { id: 'a', title: 'one', points: 1 },
+        '{broken',
+        { id: 'b', title: 'two' },
+        { id: 'a', title: 'again', points: 1 },
+        { id: 'c', title: 'three', points: 3 },
+      ]),
+    ).toEqual([
+      { success: true },
+      { success: false, error: expect.stringMatching(/^Bad JSON: /), code: 400 },
+      {
+        success: false,
+        error: 'Field `points` has been declared in the schema, but is not found in the document.',
+        code: 400,
+      },
+      { success: false, error: 'A document with id a already exists.', code: 409 },
+      { success: true },
+    ])
+    expect((await exportAll(object)).map(({ id }) => id)).toEqual(['a', 'c'])
+  })
+
+  it('gives documents and ids back when asked', async () => {
+    const object = await newCollection(FIELDS)
+    const bad = '{"id":"b","title":5,"points":1}'
+    expect(
+      await importAll(object, [{ title: 'one', points: 1 }, bad], { returnDocument: true, returnId: true }),
+    ).toEqual([
+      { success: true, document: { id: '0', title: 'one', points: 1 }, id: '0' },
+      { success: false, error: 'Field `title` must be a string.', code: 400, document: bad },
+    ])
+    expect(await importAll(object, [{ id: 'x', title: 'y', points: 1 }], { returnId: true })).toEqual([
+      { success: true, id: 'x' },
+    ])
+  })
+
+  it('lets later lines see what earlier ones wrote', async () => {
+    const object = await newCollection(FIELDS)
+    const results = await importAll(
+      object,
+      [
+        { id: 'a', title: 'one', points: 1 },
+        { id: 'a', points: 2 },
+        { id: 'a', title: 'two' },
+      ],
+      { action: 'emplace' },
+    )
+    expect(results).toEqual([{ success: true }, { success: true }, { success: true }])
+    expect(await exportAll(object)).toEqual([{ id: 'a', title: 'two', points: 2 }])
+  })
+
+  it('coerces or drops as it is told', async () => {
+    const object = await newCollection([
+      { name: 'n', type: 'int32', optional: true },
+      { name: 'list', type: 'int32[]', optional: true },
+    ])
+    const line = { n: '7', list: ['1', 'x', 3] }
+    const wrong = { n: 'seven' }
+    expect(await importAll(object, [line], { dirtyValues: 'reject' })).toMatchObject([{ success: false }])
+    expect(await importAll(object, [line, wrong], { dirtyValues: 'coerce_or_drop' })).toEqual([
+      { success: true },
+      { success: true },
+    ])
+    expect(await importAll(object, [wrong], { dirtyValues: 'coerce_or_reject' })).toMatchObject([
+      { success: false, error: 'Field `n` must be an int32.' },
+    ])
+    expect(await importAll(object, [line], { dirtyValues: 'drop' })).toEqual([{ success: true }])
+    expect(await exportAll(object)).toEqual([
+      { id: '0', n: 7, list: [1, 3] },
+      { id: '1' },
+      { id: '2', list: [3] },
+    ])
+  })
+
+  it('says whether somebody searched since the last batch', async () => {
+    const object = await newCollection(FIELDS)
+    const busy = async () => unwrap(await object.importLines(['{"title":"a","points":1}'], CREATE)).busy
+    expect(await busy()).toBe(false)
+    await object.search({ q: 'a', query_by: 'title' })
+    expect(await busy()).toBe(true)
+    expect(await busy()).toBe(false)
+  })
+
+  it('takes two imports at the same time without losing or doubling anything', async () => {
+    const object = await newCollection([...FIELDS, { ...EMBEDDED }])
+    const batch = (from: number) =>
+      Array.from({ length: 100 }, (_, n) => ({ title: `title ${from + n}`, points: from + n }))
+    const [first, second] = await Promise.all([importAll(object, batch(0)), importAll(object, batch(100))])
+    expect([...first, ...second].every(({ success }) => success)).toBe(true)
+    const documents = await exportAll(object)
+    expect(new Set(documents.map(({ id }) => id)).size).toBe(200)
+    expect(new Set(documents.map(({ points }) => points)).size).toBe(200)
+    expect(await object.summary()).toMatchObject({ value: { num_documents: 200 } })
+  })
+
+  it('writes line by line when a whole batch cannot be written', async () => {
+    const { object, objectId } = newObject()
+    await object.create({ name: 'c', fields: FIELDS }, 1)
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await runInDurableObject(stub, (_: Collection, state) => {
+      state.storage.sql.exec(
+        `CREATE TRIGGER poison BEFORE INSERT ON documents WHEN new.id = 'bad'
+          BEGIN SELECT raise(ABORT, 'poisoned'); END`,
+      )
+    })
+    expect(
+      await importAll(object, [
+        { id: 'a', title: 'one', points: 1 },
+        { id: 'bad', title: 'two', points: 2 },
+        { id: 'c', title: 'three', points: 3 },
+      ]),
+    ).toMatchObject([{ success: true }, { success: false, code: 500 }, { success: true }])
+    expect((await exportAll(object)).map(({ id }) => id)).toEqual(['a', 'c'])
+    expect(await object.summary()).toMatchObject({ value: { num_documents: 2 } })
+    expect(await idsWhere(object, 'title:two')).toEqual([])
+  })
+})
+
+const EMBEDDED = {
+  name: 'embedding',
+  type: 'float[]',
+  embed: { from: ['title'], model_config: { model_name: 'ts/e5-small', indexing_prefix: 'passage:' } },
+}
+
+/** Stands in for a provider: vectors say how often it was called and with how many texts. */
+function fakeModel(embed: (texts: string[]) => Promise<Float32Array[]> | Float32Array[]) {
+  vi.spyOn(embedders, 'probeDimensions').mockResolvedValue(2)
+  vi.spyOn(embedders, 'createEmbeddingModel').mockReturnValue({
+    name: 'fake',
+    remote: true,
+    batchSize: 100,
+    embed: async (texts) => embed(texts),
+  })
+}
+
+describe('auto-embedding', () => {
+  const fields = [{ name: 'title', type: 'string' }, { name: 'n', type: 'int32', optional: true }, EMBEDDED]
+
+  it('makes vectors for a batch in one call, with the prefix and a space after each value', async () => {
+    const calls: string[][] = []
+    fakeModel((texts) => {
+      calls.push(texts)
+      return texts.map((text) => Float32Array.of(text.length, 1))
+    })
+    const object = await newCollection(fields)
+    await importAll(object, [
+      { id: '1', title: 'abc' },
+      { id: '2', title: 'abcdef' },
+      { id: '3', title: 'own', embedding: [0.1, 0.2] },
+    ])
+    expect(calls).toEqual([['passage: abc ', 'passage: abcdef ']])
+    expect((await exportAll(object)).map(({ embedding }) => embedding)).toEqual([
+      [13, 1],
+      [16, 1],
+      [0.1, 0.2],
+    ])
+  })
+
+  it('asks again only when the text has changed', async () => {
+    const calls: string[][] = []
+    fakeModel((texts) => {
+      calls.push(texts)
+      return texts.map((text) => Float32Array.of(text.length, 1))
+    })
+    const object = await newCollection(fields)
+    await importAll(object, [{ id: '1', title: 'abc' }])
+    await object.patch('1', '{"n":1}')
+    await object.write('{"id":"1","title":"abc","n":2}', { action: 'upsert' })
+    expect(calls).toHaveLength(1)
+    expect(await object.patch('1', '{"title":"abcd"}')).toMatchObject({ value: { embedding: [14, 1] } })
+    expect(await object.patch('1', '{"title":"abcde","embedding":[7,7]}')).toMatchObject({
+      value: { embedding: [7, 7] },
+    })
+    expect(calls).toHaveLength(2)
+  })
+
+  it('fails the lines that have no vector, with the reason, and no others', async () => {
+    fakeModel(() => {
+      throw new ApiError(400, 'OpenAI API error: quota')
+    })
+    const object = await newCollection(fields)
+    expect(
+      await importAll(object, [
+        { id: '1', title: 'abc' },
+        { id: '2', title: 'abc', embedding: [1, 2] },
+        { id: '3', title: 'abc', embedding: [1, 2, 3] },
+      ]),
+    ).toEqual([
+      { success: false, error: 'OpenAI API error: quota', code: 400 },
+      { success: true },
+      { success: false, error: 'Field `embedding` contains an invalid embedding.', code: 400 },
+    ])
+  })
+
+  it('embeds what a document has become while the model was thinking', async () => {
+    const gate = Promise.withResolvers<void>()
+    fakeModel(async (texts) => {
+      if (texts.some((text) => text.includes('slow'))) await gate.promise
+      return texts.map((text) => Float32Array.of(text.length, 1))
+    })
+    const object = await newCollection([
+      { name: 'title', type: 'string' },
+      { name: 'body', type: 'string', optional: true },
+      { ...EMBEDDED, embed: { ...EMBEDDED.embed, from: ['title', 'body'] } },
+    ])
+    await importAll(object, [{ id: '1', title: 'abc' }])
+    const slow = object.patch('1', '{"body":"slow"}')
+    await scheduler.wait(20)
+    await object.patch('1', '{"title":"changed"}')
+    gate.resolve()
+    const text = 'passage: changed slow '
+    expect(await slow).toMatchObject({
+      value: { title: 'changed', body: 'slow', embedding: [text.length, 1] },
+    })
+  })
+
+  it('lets a collection be dropped while the model is thinking', async () => {
+    const gate = Promise.withResolvers<void>()
+    fakeModel(async (texts) => {
+      await gate.promise
+      return texts.map(() => Float32Array.of(1, 1))
+    })
+    const object = await newCollection(fields)
+    const slow = object.write('{"title":"abc"}', { action: 'create' })
+    await scheduler.wait(20)
+    await object.destroy()
+    gate.resolve()
+    expect(await slow).toEqual({ ok: false, error: { status: 404, message: 'Collection not found' } })
+    expect(await object.summary()).toMatchObject({ ok: false })
+  })
+})
+
+describe('bulk changes', () => {
+  const some = Array.from({ length: 450 }, (_, n) => ({
+    id: `d${n}`,
+    title: n % 2 ? 'odd' : 'even',
+    points: n,
+  }))
+
+  it('updates what a filter matches, once each, though the update changes what it matches', async () => {
+    const object = await newCollection(FIELDS)
+    await importAll(object, some)
+    let count = 0
+    for (let cursor = 0, done = false; !done; ) {
+      const step = unwrap(await object.updateWhere('title:odd', '{"title":"odd still"}', cursor))
+      count += step.count
+      ;({ cursor, done } = step)
+    }
+    expect(count).toBe(225)
+    expect((await idsWhere(object, 'title:still')).length).toBe(225)
+    expect(await object.updateWhere('', '{"points":1}', 0)).toMatchObject({ value: { count: 0, done: true } })
+    expect(await object.updateWhere('nope:1', '{"points":1}', 0)).toMatchObject({ error: { status: 400 } })
+  })
+
+  it('removes what a filter matches, in steps, with documents or ids', async () => {
+    const object = await newCollection(FIELDS)
+    await importAll(object, some)
+    const options = { batchSize: 100, returnDocuments: false, returnIds: true }
+    const ids: string[] = []
+    for (let done = false; !done; ) {
+      const step = unwrap(await object.removeWhere('title:even', options))
+      ids.push(...(step.ids ?? []))
+      done = step.done
+    }
+    expect(ids.length).toBe(225)
+    expect(await object.summary()).toMatchObject({ value: { num_documents: 225 } })
+    const step = unwrap(
+      await object.removeWhere('points:1', { batchSize: 10, returnDocuments: true, returnIds: false }),
+    )
+    expect(step).toEqual({ count: 1, done: true, documents: [{ id: 'd1', title: 'odd', points: 1 }] })
+  })
+
+  it('truncates, and goes on counting', async () => {
+    const object = await newCollection([...FIELDS, { name: 'vector', type: 'float[]', num_dim: 2 }])
+    await importAll(
+      object,
+      some.map((document) => ({ ...document, vector: [1, 2] })),
+    )
+    expect(await object.truncate()).toEqual({ count: 450, done: true })
+    expect(await exportAll(object)).toEqual([])
+    expect(await idsWhere(object, 'title:even')).toEqual([])
+    const { value } = (await object.write('{"title":"new","points":1,"vector":[3,4]}', {
+      action: 'create',
+    })) as {
+      value: unknown
+    }
+    expect(value).toEqual({ id: '450', title: 'new', points: 1, vector: [3, 4] })
+  })
+
+  it('exports by pages of a bounded size, whole and in order', async () => {
+    const object = await newCollection(FIELDS)
+    const text = 'word '.repeat(1000)
+    const documents = Array.from({ length: 150 }, (_, n) => ({ id: `d${n}`, title: text, points: n }))
+    for (const part of [documents.slice(0, 75), documents.slice(75)]) await importAll(object, part)
+    const page = unwrap(await object.exportPage({ filterBy: '', include: 'id', exclude: '' }, 0))
+    expect(page.done).toBe(true)
+    const first = unwrap(await object.exportPage({ filterBy: '', include: '', exclude: '' }, 0))
+    expect(first.done).toBe(false)
+    expect(first.lines.length).toBeLessThan(300_000)
+    expect(await exportAll(object)).toEqual(documents)
+    expect((await exportAll(object, 'points:>147')).map(({ id }) => id)).toEqual(['d148', 'd149'])
+  })
+})
