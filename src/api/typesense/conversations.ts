@@ -40,14 +40,15 @@ export async function converseOnce(
   const model = await findModel(env, query.conversation_model_id)
   if (!model) throw new ApiError(400, 'Model not found')
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
+  const [historyId, search] = await Promise.all([findHistory(env, model), planSearch(env, collection, query)])
   const conversing: Conversing = {
     question: query.q ?? '',
     model,
-    historyId: await findHistory(env, model),
+    historyId,
     stream: isTrue(query.conversation_stream),
     ...(query.conversation_id ? { conversationId: query.conversation_id } : {}),
   }
-  return converse(env, conversing, 'single', [await planSearch(env, collection, query)], showsHistory(query))
+  return converse(env, conversing, 'single', [search], showsHistory(query))
 }
 
 /**
@@ -132,12 +133,15 @@ export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
 
 async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
-  const history = await findCollection(env, model.history_collection)
-  if (history) return history.objectId
-  throw new ApiError(
-    400,
-    `The history collection \`${model.history_collection}\` of the conversation model does not exist any more.`,
-  )
+  try {
+    return (await findCollection(env, model.history_collection)).objectId
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new ApiError(
+      400,
+      `The history collection \`${model.history_collection}\` of the conversation model does not exist any more.`,
+    )
+  }
 }
 
 const isOverlong = (id: string | undefined): boolean => (id?.length ?? 0) > LONGEST_ID

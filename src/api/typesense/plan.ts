@@ -17,7 +17,7 @@ const REQUEST_ONLY = [
   'use_cache',
 ]
 
-/** A search of a collection; one whose name is unknown has no `objectId`. */
+/** A search of a collection. @throws ApiError 404 when the collection is unknown */
 export async function planSearch(
   env: Cloudflare.Env,
   collection: string,
@@ -25,8 +25,8 @@ export async function planSearch(
 ): Promise<PlannedSearch> {
   const params = { ...parameters }
   for (const name of REQUEST_ONLY) delete params[name]
-  const found = await findCollection(env, collection)
-  return { collection, ...(found ? { objectId: found.objectId } : {}), params }
+  const { objectId } = await findCollection(env, collection)
+  return { collection, objectId, params }
 }
 
 /** Runs a search. What its caller did wrong becomes its reply. */

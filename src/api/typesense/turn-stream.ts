@@ -100,7 +100,7 @@ export async function answerStreaming(
 
   const encoder = new TextEncoder()
   let silent = true
-  let heartbeat: ReturnType<typeof setInterval> | null = null
+  let stopHeartbeat = (): void => {}
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(head.text === '' ? HEARTBEAT : encoder.encode(head.text))
@@ -108,10 +108,11 @@ export async function answerStreaming(
         controller.close()
         return
       }
-      heartbeat = setInterval(() => {
+      const heartbeat = setInterval(() => {
         if (silent) controller.enqueue(HEARTBEAT)
         silent = true
       }, HEARTBEAT_MS)
+      stopHeartbeat = () => clearInterval(heartbeat)
     },
     async pull(controller) {
       try {
@@ -122,18 +123,18 @@ export async function answerStreaming(
           silent = !written
           if (written) controller.enqueue(encoder.encode(text))
           if (end) {
-            clearInterval(heartbeat)
+            stopHeartbeat()
             controller.close()
           }
         }
       } catch (error) {
-        clearInterval(heartbeat)
+        stopHeartbeat()
         controller.error(error)
       }
     },
     async cancel() {
       // The turn goes on without its reader; only an explicit stop ends it.
-      clearInterval(heartbeat)
+      stopHeartbeat()
       await read.stop()
     },
   })
@@ -158,15 +159,17 @@ function startPatience(): Patience {
     end = resolve
   })
   const latest = setTimeout(() => end('over'), LATEST_MS)
-  let grace: ReturnType<typeof setTimeout> | null = null
+  let stopGrace: (() => void) | undefined
   return {
     over,
     shorten: () => {
-      grace ??= setTimeout(() => end('over'), GRACE_MS)
+      if (stopGrace) return
+      const grace = setTimeout(() => end('over'), GRACE_MS)
+      stopGrace = () => clearTimeout(grace)
     },
     stop: () => {
       clearTimeout(latest)
-      clearTimeout(grace)
+      stopGrace?.()
     },
   }
 }

@@ -54,7 +54,7 @@ export async function unite(
     return {
       found,
       hits: unique.slice(page.from, page.from + page.size).map(({ hit, collection, searchIndex }) => {
-        for (const field of hidden[searchIndex]!) delete hit.document[field]
+        for (const field of hidden[searchIndex]!) delete (hit.document as Record<string, unknown>)[field]
         return { ...hit, collection, search_index: searchIndex }
       }),
       out_of: [...totals.values()].reduce((sum, total) => sum + total, 0),
@@ -115,12 +115,11 @@ async function runDeep(env: Cloudflare.Env, search: PlannedSearch, depth: number
   return whole
 }
 
-/** Fields that a search sorts on and does not show: merging needs their values. */
+/** Fields that merging needs and a search does not show: the id, and what it sorts on. */
 const hiddenFields = (params: SearchParameters, sorts: SortClause[]): string[] => {
   const included = listed(params.include_fields)
   const excluded = listed(params.exclude_fields)
-  return sorts
-    .map((clause) => clause.field)
+  return ['id', ...sorts.map((clause) => clause.field)]
     .filter((field) => !field.startsWith('_'))
     .filter((field) => (included.length > 0 && !included.includes(field)) || excluded.includes(field))
 }

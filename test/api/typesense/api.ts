@@ -8,10 +8,13 @@ export const FORBIDDEN = { message: 'Forbidden - a valid `x-typesense-api-key` h
 interface Options {
   /** null: none is sent */
   key?: string | null
-  /** a string is sent as it is, anything else as JSON */
+  /** a string or bytes are sent as they are, anything else as JSON */
   body?: unknown
   headers?: Record<string, string>
 }
+
+const isRaw = (body: unknown): body is string | Uint8Array<ArrayBuffer> =>
+  typeof body === 'string' || body instanceof Uint8Array
 
 /** Sends a request to the Worker. */
 export function send(method: string, path: string, { key = ADMIN_KEY, body, headers }: Options = {}) {
@@ -19,7 +22,7 @@ export function send(method: string, path: string, { key = ADMIN_KEY, body, head
     new Request(`http://parley${path}`, {
       method,
       headers: { ...(key === null ? {} : { 'x-typesense-api-key': key }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: isRaw(body) ? body : JSON.stringify(body) }),
     }),
   )
 }
