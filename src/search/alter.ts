@@ -174,7 +174,7 @@ function alterMessage(message: string): string {
   }
   const incompatible =
     'Schema change is incompatible with the type of documents already stored in this collection.'
-  const [field, type] = message.split('must be')
+  const [field, type] = message.split('must be').map((part) => part.trim())
   if (field === undefined || type === undefined) return `${incompatible} error: ${message}`
   return `${incompatible} Existing data for ${field.charAt(0).toLowerCase()}${field.slice(1)} cannot be coerced into ${type}`
 }
