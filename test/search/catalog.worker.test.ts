@@ -1,0 +1,179 @@
+/** Names: made, found, raced for, aliased, dropped. */
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { describe, expect, it } from 'vitest'
+import { unwrap } from '../../src/errors'
+import {
+  cloneCollection,
+  collectionObject,
+  createCollection,
+  deleteAlias,
+  dropCollection,
+  findCollection,
+  getAlias,
+  listAliases,
+  listCollections,
+  putAlias,
+} from '../../src/search/catalog'
+import { exportAll, importAll, newObject } from './object'
+
+const FIELDS = [{ name: 'title', type: 'string' }]
+
+const refused = (status: number, message: string) => expect.objectContaining({ status, message })
+
+const named = async (name: string) => collectionObject(env, (await findCollection(env, name)).objectId)
+
+describe('the catalog', () => {
+  it('makes, finds, lists and drops collections', async () => {
+    await expect(findCollection(env, 'books')).rejects.toEqual(refused(404, 'Collection not found'))
+    const summary = await createCollection(env, { name: 'books', fields: FIELDS })
+    expect(Object.keys(summary)).toEqual([
+      'name',
+      'num_documents',
+      'created_at',
+      'enable_nested_fields',
+      'default_sorting_field',
+      'token_separators',
+      'symbols_to_index',
+      'synonym_sets',
+      'curation_sets',
+      'fields',
+    ])
+    expect(summary.fields).toEqual([
+      {
+        name: 'title',
+        type: 'string',
+        facet: false,
+        optional: false,
+        index: true,
+        sort: false,
+        infix: false,
+        locale: '',
+        stem: false,
+        store: true,
+        stem_dictionary: '',
+      },
+    ])
+    await expect(createCollection(env, { name: 'books', fields: FIELDS })).rejects.toEqual(
+      refused(409, 'A collection with name `books` already exists.'),
+    )
+    await expect(createCollection(env, { name: 'books', fields: [] })).rejects.toMatchObject({ status: 400 })
+    await importAll(await named('books'), [{ title: 'a' }])
+    await createCollection(env, { name: 'films', fields: FIELDS })
+    const listed = await listCollections(env, { limit: 0, offset: 0, excludeFields: ['fields'] })
+    expect(listed.map(({ name }) => name).sort()).toEqual(['books', 'films'])
+    expect(listed.every((each) => !('fields' in each))).toBe(true)
+    expect(await listCollections(env, { limit: 1, offset: 1 })).toHaveLength(1)
+    expect(await dropCollection(env, 'books')).toMatchObject({ name: 'books', num_documents: 1 })
+    await expect(findCollection(env, 'books')).rejects.toEqual(refused(404, 'Collection not found'))
+    await expect(dropCollection(env, 'books')).rejects.toEqual(
+      refused(404, 'No collection with name `books` found.'),
+    )
+    await createCollection(env, { name: 'books', fields: FIELDS })
+    expect(await exportAll(await named('books'))).toEqual([])
+  })
+
+  it('lets one of several win a name, and keeps nothing of the others', async () => {
+    const before = (await env.DB.prepare('SELECT 1 FROM collections').all()).results.length
+    const results = await Promise.allSettled(
+      Array.from({ length: 5 }, () => createCollection(env, { name: 'wanted', fields: FIELDS })),
+    )
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const result of results) {
+      if (result.status === 'rejected') {
+        expect(result.reason).toEqual(refused(409, 'A collection with name `wanted` already exists.'))
+      }
+    }
+    expect((await env.DB.prepare('SELECT 1 FROM collections').all()).results.length).toBe(before + 1)
+  })
+
+  it('gives a name back whose collection was only half dropped', async () => {
+    await createCollection(env, { name: 'half', fields: FIELDS })
+    await (await named('half')).destroy()
+    expect((await listCollections(env, { limit: 0, offset: 0 })).some(({ name }) => name === 'half')).toBe(
+      false,
+    )
+    expect(await createCollection(env, { name: 'half', fields: FIELDS })).toMatchObject({ num_documents: 0 })
+  })
+
+  it('clones a schema, and documents when asked', async () => {
+    await createCollection(env, {
+      name: 'source',
+      fields: [
+        ...FIELDS,
+        {
+          name: 'e',
+          type: 'float[]',
+          embed: { from: ['title'], model_config: { model_name: 'ts/e5-small' } },
+        },
+      ],
+      enable_nested_fields: true,
+      token_separators: ['-'],
+    })
+    await importAll(await named('source'), [{ title: 'a' }, { id: 'x', title: 'b' }])
+    expect(await cloneCollection(env, 'source', { name: 'bare', fields: 'ignored' }, false)).toMatchObject({
+      name: 'bare',
+      num_documents: 0,
+      enable_nested_fields: true,
+      token_separators: ['-'],
+      fields: [{ name: 'title' }, { name: 'e', num_dim: 384 }],
+    })
+    expect(await cloneCollection(env, 'source', { name: 'full' }, true)).toMatchObject({ num_documents: 2 })
+    expect(await exportAll(await named('full'))).toEqual(await exportAll(await named('source')))
+    await expect(cloneCollection(env, 'nowhere', { name: 'y' }, false)).rejects.toEqual(
+      refused(400, 'Collection with name `nowhere` not found.'),
+    )
+    await expect(cloneCollection(env, 'source', {}, false)).rejects.toMatchObject({ status: 400 })
+  })
+
+  it('follows aliases, of any spelling', async () => {
+    const alias = 'abc123 /:=-_~&?#'
+    await createCollection(env, { name: 'one', fields: FIELDS })
+    await createCollection(env, { name: 'two', fields: FIELDS })
+    expect(await putAlias(env, alias, { collection_name: 'one' })).toEqual({
+      collection_name: 'one',
+      name: alias,
+    })
+    expect((await findCollection(env, alias)).name).toBe('one')
+    await putAlias(env, alias, { collection_name: 'two' })
+    expect((await findCollection(env, alias)).name).toBe('two')
+    expect(await getAlias(env, alias)).toEqual({ collection_name: 'two', name: alias })
+    expect(await listAliases(env)).toEqual([{ collection_name: 'two', name: alias }])
+    await expect(putAlias(env, 'one', { collection_name: 'two' })).rejects.toMatchObject({ status: 500 })
+    await expect(putAlias(env, 'x', {})).rejects.toEqual(
+      refused(400, 'Parameter `collection_name` is required.'),
+    )
+    expect(await deleteAlias(env, alias)).toEqual({ collection_name: 'two', name: alias })
+    await expect(getAlias(env, alias)).rejects.toEqual(refused(404, 'Collection not found'))
+    await expect(deleteAlias(env, alias)).rejects.toMatchObject({ status: 404 })
+    await expect(findCollection(env, alias)).rejects.toMatchObject({ status: 404 })
+  })
+})
+
+describe('objects that nobody named', () => {
+  const longAgo = 1_000_000
+
+  it('remove themselves in time', async () => {
+    const { object, objectId } = newObject()
+    unwrap(await object.create({ name: 'orphan', fields: FIELDS }, longAgo))
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+    await runDurableObjectAlarm(stub)
+    expect(await object.summary()).toMatchObject({ error: { status: 404 } })
+    await runInDurableObject(stub, (_, state) => {
+      expect(
+        state.storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'documents'`).toArray(),
+      ).toEqual([])
+    })
+  })
+
+  it('are told from those that somebody did', async () => {
+    await createCollection(env, { name: 'kept', fields: FIELDS })
+    const { objectId } = await findCollection(env, 'kept')
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+    await runInDurableObject(stub, (_, state) => {
+      state.storage.sql.exec(`UPDATE meta SET value = ? WHERE key = 'created_at'`, String(longAgo))
+    })
+    await runDurableObjectAlarm(stub)
+    expect(await (await named('kept')).summary()).toMatchObject({ ok: true })
+  })
+})
