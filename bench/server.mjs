@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Miniflare } from 'miniflare'
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 
 const root = join(import.meta.dirname, '..')
 const TICKS_PER_SECOND = 100
@@ -52,21 +52,22 @@ function workerdCpu() {
 export async function startServer() {
   const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
   bundle(join(scratch, 'bundle'))
-  const miniflare = new Miniflare({
-    modules: true,
-    modulesRoot: join(scratch, 'bundle'),
-    scriptPath: join(scratch, 'bundle/worker.js'),
-    compatibilityDate: '2026-08-15',
-    bindings: { AI_BACKEND: 'local', ADMIN_API_KEY: 'xyz', ENCRYPTION_KEY: 'a key for benchmarks only' },
-    d1Databases: { DB: 'parley' },
-    d1Persist: join(scratch, 'd1'),
-    durableObjects: {
-      CONVERSATION: { className: 'Conversation', useSQLite: true },
-      COLLECTION: { className: 'Collection', useSQLite: true },
-      RAW: { className: 'Raw', useSQLite: true },
-    },
-    durableObjectsPersist: join(scratch, 'objects'),
-  })
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      modules: true,
+      modulesRoot: join(scratch, 'bundle'),
+      scriptPath: join(scratch, 'bundle/worker.js'),
+      compatibilityDate: '2026-08-15',
+      bindings: { AI_BACKEND: 'local', ADMIN_API_KEY: 'xyz', ENCRYPTION_KEY: 'a key for benchmarks only' },
+      d1Databases: { DB: 'parley' },
+      durableObjects: {
+        CONVERSATION: { className: 'Conversation', useSQLite: true },
+        COLLECTION: { className: 'Collection', useSQLite: true },
+        RAW: { className: 'Raw', useSQLite: true },
+      },
+      resourcePersistencePath: join(scratch, 'storage'),
+    }),
+  )
   const url = (await miniflare.ready).origin
   const db = await miniflare.getD1Database('DB')
   const migrations = readdirSync(join(root, 'migrations'))

@@ -45,6 +45,7 @@ interface Doc {
 /** The least that stores documents and makes them searchable: one row and one index entry each. */
 export class Raw extends DurableObject {
   #documents: Doc[] = []
+  #seq = 0
 
   prepare(from: number, count: number): void {
     this.ctx.storage.sql.exec(`
@@ -60,13 +61,8 @@ export class Raw extends DurableObject {
     const { sql } = this.ctx.storage
     this.ctx.storage.transactionSync(() => {
       for (const document of this.#documents.slice(start, start + count)) {
-        const { seq } = sql
-          .exec<{ seq: number }>(
-            'INSERT INTO documents (id, body) VALUES (?, ?) RETURNING seq',
-            document.id,
-            JSON.stringify(document),
-          )
-          .one()
+        const seq = ++this.#seq
+        sql.exec('INSERT INTO documents VALUES (?, ?, ?)', seq, document.id, JSON.stringify(document))
         sql.exec(
           'INSERT INTO text_index (rowid, t0, t1) VALUES (?, ?, ?)',
           seq,
