@@ -15,6 +15,9 @@ export interface TokenUsage {
   estimated: boolean
 }
 
+/** Characters of an answer. What a row of history can hold, with room to spare. */
+const LONGEST_ANSWER = 500_000
+
 // About right for English under the common tokenizers; flagged as an estimate wherever it is shown.
 const BYTES_A_TOKEN = 4
 
@@ -29,11 +32,16 @@ export async function generate(
   onText: (text: string) => void = () => {},
 ): Promise<Generated> {
   const pieces: string[] = []
+  let length = 0
   let finish: FinishReason | undefined
   let usage: TokenUsage | undefined
   for await (const delta of model.generate(request, signal)) {
     switch (delta.type) {
       case 'text':
+        length += delta.text.length
+        if (length > LONGEST_ANSWER) {
+          throw new ApiError(400, `The answer exceeds the maximum of ${LONGEST_ANSWER} characters.`)
+        }
         pieces.push(delta.text)
         onText(delta.text)
         break

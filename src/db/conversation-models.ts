@@ -77,8 +77,21 @@ export async function replaceModel(
   row: ConversationModelRow,
   now: number,
 ): Promise<'done' | 'taken' | 'missing'> {
-  cache.delete(id)
-  cache.delete(row.id)
+  try {
+    return await writeReplacement(db, id, row, now)
+  } finally {
+    // After the write: a reader in between could have put the old row back.
+    cache.delete(id)
+    cache.delete(row.id)
+  }
+}
+
+async function writeReplacement(
+  db: Database,
+  id: string,
+  row: ConversationModelRow,
+  now: number,
+): Promise<'done' | 'taken' | 'missing'> {
   if (row.id === id) {
     const updated = await db
       .update(conversationModels)
@@ -87,21 +100,25 @@ export async function replaceModel(
       .returning({ id: conversationModels.id })
     return updated.length === 1 ? 'done' : 'missing'
   }
-  // Both statements ask for the state before: the batch either moves the model or leaves all as it was.
+  const alive = and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt))
+  const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedApiKey}, ${row.maskedApiKey}, ${row.ttl}, NULL
+    FROM ${conversationModels} WHERE ${alive}`
+  // The second statement asks what the first did: the batch either moves the model or leaves all as it was.
   const [moved] = await db.batch([
-    db.all<{ id: string }>(sql`
-      INSERT INTO ${conversationModels} (id, config, sealed_api_key, masked_api_key, ttl, deleted_at)
-      SELECT ${row.id}, ${row.config}, ${row.sealedApiKey}, ${row.maskedApiKey}, ${row.ttl}, NULL
-      FROM ${conversationModels} WHERE id = ${id} AND deleted_at IS NULL
-      ON CONFLICT (id) DO UPDATE SET config = excluded.config, sealed_api_key = excluded.sealed_api_key,
-        masked_api_key = excluded.masked_api_key, ttl = excluded.ttl, deleted_at = NULL
-        WHERE ${conversationModels.deletedAt} IS NOT NULL
-      RETURNING id`),
-    db.run(sql`
-      UPDATE ${conversationModels} SET deleted_at = ${now}
-      WHERE id = ${id} AND deleted_at IS NULL AND changes() = 1`),
+    db
+      .insert(conversationModels)
+      .select(asked)
+      .onConflictDoUpdate({
+        target: conversationModels.id,
+        set: { ...row, id: sql`excluded.id` },
+        setWhere: isNotNull(conversationModels.deletedAt),
+      }),
+    db
+      .update(conversationModels)
+      .set({ deletedAt: now, sealedApiKey: null })
+      .where(and(alive, sql`changes() = 1`)),
   ])
-  if (moved.length === 1) return 'done'
+  if (moved.meta.changes === 1) return 'done'
   return (await readModel(db, id)) ? 'taken' : 'missing'
 }
 

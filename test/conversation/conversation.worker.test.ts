@@ -1,0 +1,295 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { QUEUE_LIMIT } from '../../src/conversation/conversation'
+import type { TurnEvent } from '../../src/conversation/events'
+import { TurnLog } from '../../src/conversation/turn-log'
+import { unwrap } from '../../src/errors'
+import { Collection } from '../../src/search/collection'
+import { config } from '../models/ask'
+import { asking, collectionNamed, conversation, makeProvider, read, setStage, take } from './stage'
+
+beforeAll(() => setStage())
+
+afterEach(() => vi.restoreAllMocks())
+
+const stub = (id: string) => env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
+
+const messagesOf = async (conversationId: string) =>
+  (await collectionNamed('talk')).object.messages(conversationId)
+
+const types = (events: TurnEvent[]) => events.map((event) => event.type)
+
+const openai = config({
+  model_name: 'openai/gpt',
+  api_key: 'k',
+  openai_url: 'https://llm.test',
+  history_collection: 'talk',
+})
+
+describe('a turn', () => {
+  it('answers from the documents, cites them, and is in the history before it is done', async () => {
+    const request = await asking('Who directed Alien?')
+    const events = await take(request)
+    expect(events.map((event) => event.seq)).toEqual(events.map((_, index) => index))
+    expect(new Set(events.map((event) => event.conversation_id))).toEqual(new Set([request.conversationId]))
+    const done = events.at(-1)!
+    expect(done).toMatchObject({
+      type: 'done',
+      answer: 'Alien is a 1979 horror film directed by Ridley Scott.',
+    })
+    const text = events.map((event) => (event.type === 'delta' ? event.text : '')).join('')
+    expect(done).toMatchObject({ answer: text })
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'citation', collection: 'films', document_id: 'alien', start: 0 }),
+    )
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        type: 'usage',
+        usage: { model: 'local/extractive', input_tokens: 0, output_tokens: 0 },
+      }),
+    )
+    expect(await messagesOf(request.conversationId)).toMatchObject([
+      { role: 'user', message: 'Who directed Alien?', modelId: 'm' },
+      { role: 'assistant', message: text, modelId: 'm' },
+    ])
+  })
+
+  it('follows up on what was said', async () => {
+    const request = await asking('Which horror film was directed by Ridley Scott?')
+    await take(request)
+    const events = await take({ ...request, continues: true, question: 'What does the crew meet in it?' })
+    expect(events[0]).toMatchObject({ type: 'question', question: 'What does the crew meet in it?' })
+    expect(events[0]).toHaveProperty('standalone')
+    expect(events.at(-1)).toMatchObject({ type: 'done' })
+    expect(await messagesOf(request.conversationId)).toHaveLength(4)
+    expect(events[0]?.turn).toBe(2)
+  })
+
+  it('ends in one error for a conversation that nobody knows', async () => {
+    const events = await take(await asking('And?', { continues: true }))
+    expect(events).toMatchObject([{ type: 'error', status: 400, message: 'Conversation not found', seq: 0 }])
+  })
+
+  it('ends in an error for a namespace that nobody serves', async () => {
+    const model = config({ model_name: 'nobody/x' })
+    expect((await take(await asking('Hello?', { model }))).at(-1)).toMatchObject({
+      type: 'error',
+      message: 'Model namespace `nobody` is not supported.',
+    })
+  })
+
+  it('gives each piece out as it comes', async () => {
+    const request = await asking('Who directed Alien?', { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const reader = unwrap(await conversation(request.conversationId).ask(request)).getReader()
+    const decoder = new TextDecoder()
+    let seen = ''
+    const until = async (text: string) => {
+      while (!seen.includes(text)) {
+        const { done, value } = await reader.read()
+        if (done) throw new Error(`ended before ${text}: ${seen}`)
+        seen += decoder.decode(value, { stream: true })
+      }
+    }
+    await until('"retrieval"')
+    await provider.say('Ridley')
+    await until('Ridley')
+    await provider.say(' Scott')
+    await until(' Scott')
+    await provider.finish()
+    await until('"done"')
+    expect(seen).toContain('"answer":"Ridley Scott"')
+  })
+
+  it('goes on when its reader leaves', async () => {
+    const request = await asking('Who directed Alien?', { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const stream = unwrap(await conversation(request.conversationId).ask(request))
+    const reader = stream.getReader()
+    await reader.read()
+    await reader.cancel()
+    await provider.say('All of it.')
+    await provider.finish()
+    await expect
+      .poll(async () => (await messagesOf(request.conversationId)).map(({ message }) => message))
+      .toEqual(['Who directed Alien?', 'All of it.'])
+  })
+
+  it('leaves nothing in the history when the provider breaks off', async () => {
+    vi.spyOn(globalThis, 'fetch').mockImplementation(
+      async () => new Response('data: {"choices":[{"delta":{"content":"half"}}]}\n\n'),
+    )
+    const request = await asking('Who directed Alien?', { model: openai })
+    const events = await take(request)
+    expect(types(events)).toEqual(['question', 'retrieval', 'delta', 'error'])
+    expect(await messagesOf(request.conversationId)).toEqual([])
+  })
+})
+
+describe('several turns', () => {
+  it('run one at a time, in the order they came', async () => {
+    const request = await asking('First?', { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const object = conversation(request.conversationId)
+    const first = unwrap(await object.ask(request))
+    const second = unwrap(await object.ask({ ...request, question: 'Second?' }))
+    await provider.say('one')
+    expect(provider.requests).toHaveLength(1)
+    await provider.finish()
+    expect((await read(first)).at(-1)).toMatchObject({ type: 'done', answer: 'one', turn: 1 })
+    await provider.say('two')
+    await provider.finish()
+    expect((await read(second)).at(-1)).toMatchObject({ type: 'done', answer: 'two', turn: 2 })
+    expect((await messagesOf(request.conversationId)).map(({ message }) => message)).toEqual([
+      'First?',
+      'one',
+      'Second?',
+      'two',
+    ])
+  })
+
+  it('are refused when too many wait', async () => {
+    const request = await asking('Who?', { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const object = conversation(request.conversationId)
+    const outcomes = []
+    for (let turn = 0; turn <= QUEUE_LIMIT + 1; turn++) outcomes.push(await object.ask(request))
+    expect(outcomes.filter((outcome) => outcome.ok)).toHaveLength(QUEUE_LIMIT + 1)
+    expect(outcomes.at(-1)).toMatchObject({ ok: false, error: { status: 429 } })
+    for (let turn = 0; turn <= QUEUE_LIMIT; turn++) {
+      await provider.say('x')
+      await provider.finish()
+    }
+    for (const outcome of outcomes) if (outcome.ok) await read(outcome.value)
+  })
+})
+
+describe('the log', () => {
+  it('replays a finished turn from any place', async () => {
+    const request = await asking('Who directed Alien?')
+    const events = await take(request)
+    const object = conversation(request.conversationId)
+    for (let seq = -1; seq < events.length; seq++) {
+      expect(await read(unwrap(await object.events({ turn: 1, seq })))).toEqual(events.slice(seq + 1))
+    }
+    expect(await read(unwrap(await object.events()))).toEqual(events)
+    expect(await object.events({ turn: 9, seq: 0 })).toMatchObject({ ok: false, error: { status: 404 } })
+  })
+
+  it('outlives the object', async () => {
+    const request = await asking('Who directed Alien?')
+    const events = await take(request)
+    await evictDurableObject(stub(request.conversationId))
+    expect(await read(unwrap(await conversation(request.conversationId).events()))).toEqual(events)
+  })
+
+  it('is joined while the turn runs, without a gap and without a double', async () => {
+    const request = await asking('Who directed Alien?', { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const object = conversation(request.conversationId)
+    const first = read(unwrap(await object.ask(request)))
+    await provider.say('Ridley')
+    const joined = unwrap(await object.events({ turn: 1, seq: 0 }))
+    await provider.say(' Scott')
+    await provider.finish()
+    expect(await read(joined)).toEqual((await first).slice(1))
+  })
+
+  it('ends a turn that nobody writes any more as interrupted', async () => {
+    const id = crypto.randomUUID()
+    await runInDurableObject(stub(id), async (_, state) => {
+      state.storage.sql.exec("INSERT INTO turns (status, started_at) VALUES ('running', 0)")
+      state.storage.sql.exec(`INSERT INTO log VALUES (1, 0, '{"type":"question","seq":0}\n')`)
+    })
+    await evictDurableObject(stub(id))
+    expect(await read(unwrap(await conversation(id).events()))).toMatchObject([
+      { type: 'question' },
+      { type: 'error', status: 503, retryable: true, turn: 1, seq: 1, conversation_id: id },
+    ])
+  })
+
+  it('holds lines of any length', async () => {
+    const lines = ['é🙂'.repeat(400_000), '', 'short', `x${'🙂'.repeat(250_000)}`]
+    await runInDurableObject(stub(crypto.randomUUID()), async (_, state) => {
+      const log = new TurnLog(state.storage.sql)
+      const turn = log.begin(0)
+      for (const line of lines) log.append(turn, `${line}\n`)
+      expect(log.lines(turn)?.map((line, index) => line === lines[index])).toEqual([true, true, true, true])
+    })
+  })
+
+  it('forgets a turn when the ttl of its model has passed', async () => {
+    const request = await asking('Who directed Alien?')
+    await take(request)
+    const object = stub(request.conversationId)
+    await runInDurableObject(object, async (_, state) => {
+      expect(await state.storage.getAlarm()).toBeGreaterThan(Date.now() + 80_000_000)
+      state.storage.sql.exec('UPDATE turns SET expires_at = 1')
+    })
+    expect(await runDurableObjectAlarm(object)).toBe(true)
+    expect(await conversation(request.conversationId).events()).toMatchObject({ ok: false })
+    // Numbers are never used twice, or the history would take a new turn for an old one.
+    expect((await take(request))[0]?.turn).toBe(2)
+  })
+})
+
+describe('stop', () => {
+  it('ends the running turn, and nothing of it becomes history', async () => {
+    const request = await asking('Who directed Alien?', { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const object = conversation(request.conversationId)
+    const events = read(unwrap(await object.ask(request)))
+    await provider.say('Ridley')
+    expect(await object.stop()).toBe(true)
+    expect((await events).at(-1)).toMatchObject({ type: 'error', message: 'The turn was stopped.' })
+    expect(await messagesOf(request.conversationId)).toEqual([])
+    expect(await object.stop()).toBe(false)
+  })
+})
+
+describe('a history out of reach', () => {
+  const unreachable = async (work: () => Promise<void>) => {
+    vi.spyOn(console, 'error').mockReturnValue()
+    const spy = vi.spyOn(Collection.prototype, 'appendTurn').mockRejectedValue(new Error('out of reach'))
+    await work()
+    expect(spy).toHaveBeenCalled()
+    spy.mockRestore()
+  }
+
+  it('gets the turn later, once, by an alarm', async () => {
+    const request = await asking('Who directed Alien?')
+    await unreachable(async () => {
+      expect((await take(request)).at(-1)).toMatchObject({ type: 'done' })
+      expect(await messagesOf(request.conversationId)).toEqual([])
+      await runDurableObjectAlarm(stub(request.conversationId))
+      expect(await messagesOf(request.conversationId)).toEqual([])
+    })
+    expect(await runDurableObjectAlarm(stub(request.conversationId))).toBe(true)
+    expect(await messagesOf(request.conversationId)).toHaveLength(2)
+    await runDurableObjectAlarm(stub(request.conversationId))
+    expect(await messagesOf(request.conversationId)).toHaveLength(2)
+  })
+
+  it('is remembered by the conversation meanwhile', async () => {
+    const request = await asking('Who directed Alien?')
+    await unreachable(async () => {
+      await take(request)
+      const events = await take({ ...request, continues: true, question: 'Who directed Heat?' })
+      expect(events.at(-1)).toMatchObject({ type: 'done' })
+      const done = events.at(-1)
+      expect(done?.type === 'done' && done.history?.map(({ role }) => role)).toEqual([
+        'user',
+        'assistant',
+        'user',
+        'assistant',
+      ])
+    })
+  })
+})

@@ -1,0 +1,143 @@
+/** Collections, models and turns for tests inside workerd. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect } from 'vitest'
+import { conversationObject } from '../../src/conversation/conversation-object'
+import type { TurnEvent } from '../../src/conversation/events'
+import { createModel, findModel } from '../../src/conversation/models'
+import type { AskRequest } from '../../src/conversation/request'
+import { unwrap } from '../../src/errors'
+import { collectionObject, createCollection, findCollection } from '../../src/search/catalog'
+import type { CollectionRpc } from '../../src/search/rpc'
+
+export const historySchema = (name: string) => ({
+  name,
+  fields: [
+    { name: 'conversation_id', type: 'string' },
+    { name: 'model_id', type: 'string' },
+    { name: 'timestamp', type: 'int32' },
+    { name: 'role', type: 'string', index: false },
+    { name: 'message', type: 'string', index: false },
+  ],
+})
+
+export async function collectionNamed(name: string): Promise<{ objectId: string; object: CollectionRpc }> {
+  const { objectId } = await findCollection(env, name)
+  return { objectId, object: collectionObject(env, objectId) }
+}
+
+const FILMS = [
+  {
+    id: 'alien',
+    title: 'Alien',
+    text: 'Alien is a 1979 horror film directed by Ridley Scott. The crew of a space tug meets a deadly creature.',
+  },
+  {
+    id: 'heat',
+    title: 'Heat',
+    text: 'Heat is a 1995 crime film by Michael Mann. It follows a detective and a thief in Los Angeles.',
+  },
+]
+
+/** The collections `films` and `talk`, and the model `m`. */
+export async function setStage(model: Record<string, unknown> = {}): Promise<void> {
+  await createCollection(env, {
+    name: 'films',
+    fields: [
+      { name: 'title', type: 'string' },
+      { name: 'text', type: 'string' },
+    ],
+  })
+  const { object } = await collectionNamed('films')
+  for (const film of FILMS) unwrap(await object.write(JSON.stringify(film), { action: 'create' }))
+  await createCollection(env, historySchema('talk'))
+  await createModel(env, {
+    id: 'm',
+    model_name: 'local/extractive',
+    history_collection: 'talk',
+    max_bytes: 16_384,
+    ...model,
+  })
+}
+
+export async function asking(question: string, parts: Partial<AskRequest> = {}): Promise<AskRequest> {
+  const model = (await findModel(env, 'm'))!
+  return {
+    conversationId: crypto.randomUUID(),
+    continues: false,
+    question,
+    model,
+    historyId: (await collectionNamed('talk')).objectId,
+    searches: [
+      {
+        collection: 'films',
+        objectId: (await collectionNamed('films')).objectId,
+        params: { query_by: 'title,text' },
+      },
+    ],
+    shape: 'single',
+    stream: true,
+    withHistory: true,
+    ...parts,
+  }
+}
+
+export const conversation = (id: string) => conversationObject(env, id)
+
+export async function read(stream: ReadableStream<Uint8Array>): Promise<TurnEvent[]> {
+  const text = await new Response(stream).text()
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+
+/** Takes a turn and reads all of it. */
+export const take = async (request: AskRequest): Promise<TurnEvent[]> =>
+  read(unwrap(await conversation(request.conversationId).ask(request)))
+
+/** A provider that answers each request with a stream which the test writes. */
+export interface Provider {
+  /** sends a piece of the answer to the oldest request that is still open */
+  say(text: string): Promise<void>
+  /** ends the oldest request's stream, as a finished one */
+  finish(): Promise<void>
+  requests: Record<string, unknown>[]
+  fetch: typeof fetch
+}
+
+/**
+ * @param id of the conversation that asks: a stream belongs to the object that made it, so it is there that
+ *   the test's pieces are written
+ */
+export function makeProvider(id: string): Provider {
+  const open: WritableStreamDefaultWriter<Uint8Array>[] = []
+  const encoder = new TextEncoder()
+  const stub = env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
+  const provider: Provider = {
+    requests: [],
+    say: async (text) => {
+      await expect.poll(() => open.length).toBeGreaterThan(0)
+      const line = `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`
+      await runInDurableObject(stub, () => open[0]!.write(encoder.encode(line)))
+    },
+    finish: async () => {
+      await expect.poll(() => open.length).toBeGreaterThan(0)
+      const writer = open.shift()!
+      await runInDurableObject(stub, async () => {
+        await writer.write(encoder.encode('data: [DONE]\n\n'))
+        // The reader may be gone by now: it stops at the end marker.
+        await writer.close().catch(() => {})
+      })
+    },
+    fetch: async (_, init) => {
+      provider.requests.push(JSON.parse(String(init?.body)))
+      const { readable, writable } = new IdentityTransformStream()
+      const writer = writable.getWriter()
+      init?.signal?.addEventListener('abort', () => writer.abort(new Error('aborted')).catch(() => {}))
+      open.push(writer)
+      return new Response(readable, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  }
+  return provider
+}
