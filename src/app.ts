@@ -1,6 +1,7 @@
 /** Mounts the APIs and what they share: CORS and the answers to what no route took. */
 import { Hono } from 'hono'
 import { mountTypesense } from './api/typesense'
+import { discardBody } from './api/typesense/body'
 import { errorResponse, notFound } from './api/typesense/response'
 import type { App } from './api/typesense/route'
 
@@ -29,5 +30,8 @@ app.use(async (context, next) => {
 
 mountTypesense(app)
 
-app.notFound(() => notFound())
+app.notFound(async (context) => {
+  await discardBody(context.req.raw)
+  return notFound()
+})
 app.onError((error) => errorResponse(error))

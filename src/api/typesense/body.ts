@@ -6,8 +6,12 @@ export const BODY_LIMIT = 4 * 1024 * 1024
 
 const GZIP_MAGIC = [0x1f, 0x8b]
 
+/** Bytes of an unwanted body that are read: the most that any plan of the platform lets through. */
+const DRAIN_LIMIT = 512 * 1024 * 1024
+
 /**
- * The bytes of a body as they arrive, inflated when they begin as gzip does. Stopping early cancels the body.
+ * The bytes of a body as they arrive, inflated when they begin as gzip does. What is left when the reader stops
+ * early is read and dropped.
  *
  * @throws ApiError 400 when what began as gzip is not
  */
@@ -26,7 +30,7 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
     }
     yield* inflate(head.value, reader)
   } finally {
-    await reader.cancel().catch(() => {})
+    await drain(reader)
   }
 }
 
@@ -87,7 +91,23 @@ export async function readJson(request: Request, limit = BODY_LIMIT): Promise<un
 const tooLarge = (limit: number): ApiError =>
   new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
 
-/** Lets go of a body that nobody has read: left alone it can bring the development server down. */
+/**
+ * Reads and drops a body that nobody wants. Answering without it, or cancelling it, breaks the connection of a
+ * client that is still sending, who then never sees the answer, and ends the development server.
+ */
 export async function discardBody(request: Request): Promise<void> {
-  if (request.body && !request.body.locked) await request.body.cancel().catch(() => {})
+  if (!request.body || request.body.locked) return
+  await drain((request.body as ReadableStream<Uint8Array>).getReader())
+}
+
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  try {
+    let size = 0
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      size += read.value.byteLength
+      if (size > DRAIN_LIMIT) return await reader.cancel()
+    }
+  } catch {
+    // Its sender has gone: nothing is left to drain.
+  }
 }

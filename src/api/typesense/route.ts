@@ -43,18 +43,23 @@ export function register(app: App, routes: Route[]): void {
   for (const route of routes) {
     app.on(route.method, route.path, async (context) => {
       const request = context.req.raw
-      try {
-        const queryStart = request.url.indexOf('?')
-        const query = parseQuery(queryStart < 0 ? '' : request.url.slice(queryStart))
-        const call: OpenCall = { env: context.env, request, path: context.req.param(), query }
-        if (route.open) return await route.handle(call)
-        const access = await authenticate(call.env, presentedKey(request, query))
-        if (!access?.allows(route.action, call.path.collection)) throw forbidden()
-        return await route.handle({ ...call, access })
-      } catch (error) {
-        await discardBody(request)
-        return errorResponse(error)
-      }
+      const response = await serve(route, context.env, request, context.req.param()).catch(errorResponse)
+      await discardBody(request)
+      return response
     })
   }
+}
+
+async function serve(
+  route: Route,
+  env: Cloudflare.Env,
+  request: Request,
+  path: Record<string, string>,
+): Promise<Response> {
+  const queryStart = request.url.indexOf('?')
+  const query = parseQuery(queryStart < 0 ? '' : request.url.slice(queryStart))
+  if (route.open) return route.handle({ env, request, path, query })
+  const access = await authenticate(env, presentedKey(request, query))
+  if (!access?.allows(route.action, path.collection)) throw forbidden()
+  return route.handle({ env, request, path, query, access })
 }

@@ -1,21 +1,27 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { bodyBytes, readJson, readText } from '../../../src/api/typesense/body'
+import { bodyBytes, discardBody, readJson, readText } from '../../../src/api/typesense/body'
 import { ApiError } from '../../../src/errors'
 
 const post = (body: BodyInit, headers: Record<string, string> = {}): Request =>
   new Request('http://localhost/', { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
 
-/** A body that says whether it was given up. */
-function endless(piece: Uint8Array): { stream: ReadableStream<Uint8Array>; cancelled: () => boolean } {
-  let cancelled = false
-  const stream = new ReadableStream<Uint8Array>({
-    pull: (controller) => controller.enqueue(piece.slice()),
-    cancel: () => {
-      cancelled = true
+/** A body of so many pieces that says how many were taken, and whether it was given up. */
+function watched(pieces: number, piece: Uint8Array) {
+  const seen = { taken: 0, cancelled: false }
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (seen.taken++ < pieces) controller.enqueue(piece)
+        else controller.close()
+      },
+      cancel() {
+        seen.cancelled = true
+      },
     },
-  })
-  return { stream, cancelled: () => cancelled }
+    { highWaterMark: 0 },
+  )
+  return { stream, seen }
 }
 
 describe('bodies', () => {
@@ -37,10 +43,17 @@ describe('bodies', () => {
     await expect(readText(post(cut))).rejects.toBeInstanceOf(ApiError)
   })
 
-  it('are refused before they are read whole', async () => {
-    const { stream, cancelled } = endless(new Uint8Array(1024))
+  it('are refused when they grow too large, and read to their end, since their sender is still sending', async () => {
+    const { stream, seen } = watched(100, new Uint8Array(1024))
     await expect(readText(post(stream), 10_000)).rejects.toMatchObject({ status: 413 })
-    expect(cancelled()).toBe(true)
+    expect(seen).toEqual({ taken: 101, cancelled: false })
+  })
+
+  it('are given up when nobody wants them and they do not end', async () => {
+    const piece = new Uint8Array(16 * 1024 * 1024)
+    const { stream, seen } = watched(1_000, piece)
+    await discardBody(post(stream))
+    expect(seen).toEqual({ taken: 33, cancelled: true })
   })
 
   it('are refused by the length they announce', async () => {
@@ -54,10 +67,10 @@ describe('bodies', () => {
     await expect(readText(post(bomb), 1_000_000)).rejects.toMatchObject({ status: 413 })
   })
 
-  it('are given up by a reader who stops', async () => {
-    const { stream, cancelled } = endless(new Uint8Array(16))
+  it('are read to their end behind a reader who stops', async () => {
+    const { stream, seen } = watched(10, new Uint8Array(16))
     for await (const _ of bodyBytes(post(stream))) break
-    expect(cancelled()).toBe(true)
+    expect(seen).toEqual({ taken: 11, cancelled: false })
   })
 
   it.each(['', '{', 'undefined'])('are bad JSON: %s', async (text) => {
