@@ -3,8 +3,6 @@
  * keeps nothing that could not be read again from its SQLite; the work is in the files around it.
  */
 import { DurableObject } from 'cloudflare:workers'
-import { database } from '../db/client'
-import { findCollectionByObject } from '../db/collections'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { applyAlteration, checkDocuments, parseAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
@@ -15,6 +13,7 @@ import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { project } from './projection'
+import { checkRegistration, REGISTRATION_MS } from './registration'
 import { Reindex } from './reindex'
 import type {
   CollectionRpc,
@@ -34,8 +33,6 @@ import type { CollectionSchema, Document, SearchParameters, SearchResult } from 
 import { Wakeup } from './wakeup'
 import { Writer } from './writer'
 
-/** An object that no name leads to by then was made by a Worker that did not live to register it. */
-const REGISTRATION_MS = 600_000
 /** Steps of reindexing that one alarm takes. */
 const ALARM_STEPS = 20
 /** A caller who drives the reindexing comes back sooner than this. */
@@ -372,30 +369,18 @@ export class Collection extends DurableObject implements CollectionRpc {
       if (isCreated(this.#sql)) await this.#clear()
       return
     }
-    await this.#checkRegistration()
+    const registration = await checkRegistration(this.#sql, this.env, this.#objectId)
+    if (registration === 'orphan') return await this.destroy()
+    if (registration !== 'registered') this.#wakeup.within(registration)
     if (open.store.closed) return
-    await open.mirror?.flush()
-    for (let step = 0; step < ALARM_STEPS && !open.store.closed; step++) {
-      if ((await open.reindex.step()).done) return
-    }
-    if (!open.store.closed) this.#wakeup.within(0)
+    // Side by side: a D1 that is silent must not hold the index up.
+    await Promise.all([open.mirror?.flush(), this.#finishReindex(open)])
   }
 
-  /** Removes an object that was made and then never named. */
-  async #checkRegistration(): Promise<void> {
-    if (readMeta(this.#sql, 'registered')) return
-    const age = Date.now() - (readMeta<number>(this.#sql, 'created_at') ?? 0) * 1000
-    if (age < REGISTRATION_MS) {
-      this.#wakeup.within(REGISTRATION_MS - age)
-      return
+  async #finishReindex({ store, reindex }: Open): Promise<void> {
+    for (let step = 0; step < ALARM_STEPS && !store.closed; step++) {
+      if ((await reindex.step()).done) return
     }
-    try {
-      const row = await findCollectionByObject(database(this.env), this.#objectId)
-      if (row === undefined) await this.destroy()
-      else if (this.#load() !== undefined) writeMeta(this.#sql, 'registered', true)
-    } catch (error) {
-      console.error('a collection could not be looked up', error)
-      this.#wakeup.within(REGISTRATION_MS)
-    }
+    if (!store.closed) this.#wakeup.within(0)
   }
 }

@@ -7,6 +7,7 @@
  */
 import { ApiError } from '../errors'
 import type { Draft } from './document'
+import { listOf, scalarOf, textOf } from './index-entries'
 import {
   type FieldSlot,
   normColumn,
@@ -17,8 +18,8 @@ import {
   vectorsTable,
 } from './layout'
 import { leaves, place, replace } from './nested'
-import { type FieldPlan, type Plan, planOf } from './plan'
-import { normalForm, prepare } from './text'
+import { type Plan, planOf } from './plan'
+import { prepare } from './text'
 import type { Document, Field } from './types'
 import { createVectorIndex, type VectorIndex } from './vector-index'
 
@@ -365,42 +366,3 @@ function statementsFor(plan: Plan): Statements {
     ),
   }
 }
-
-/** The values of a field, lists and arrays of objects laid flat. Whatever is of a wrong type is left out. */
-function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {
-  const values: unknown[] = []
-  for (const { value, inArray } of leaves(draft, plan.name, plan.path)) {
-    if (value === null || value === undefined) continue
-    const isPoint = plan.kind === 'geopoint' && Array.isArray(value) && typeof value[0] === 'number'
-    if (Array.isArray(value) && !isPoint && (plan.array || inArray)) values.push(...value)
-    else values.push(value)
-  }
-  return values
-}
-
-/** A list becomes one text with a line for each element. */
-function textOf(plan: FieldPlan, draft: Draft): string | undefined {
-  const values = valuesOf(plan, draft).filter((value) => typeof value === 'string')
-  return values.length === 0 ? undefined : values.join('\n')
-}
-
-/** What stands in `s<slot>` (and `n<slot>`) for a value, or `value` and `norm` for an element of a list. */
-function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): (string | number | null)[] {
-  if (plan.kind === 'string') {
-    return typeof value === 'string' ? [value, normalForm(value, schema)] : [null, null]
-  }
-  if (plan.kind === 'geopoint') {
-    const point = Array.isArray(value) ? value : []
-    return typeof point[0] === 'number' && typeof point[1] === 'number' ? [point[0], point[1]] : [null, null]
-  }
-  if (typeof value === 'boolean') return [value ? 1 : 0]
-  return [typeof value === 'number' ? value : null]
-}
-
-const scalarOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): (string | number | null)[] =>
-  cells(plan, valuesOf(plan, draft)[0], schema)
-
-const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): (string | number | null)[][] =>
-  valuesOf(plan, draft)
-    .map((value) => cells(plan, value, schema))
-    .filter(([value]) => value !== null)

@@ -119,6 +119,18 @@ describe('altering a collection', () => {
     expect(await idsWhere(object, 'tag:new')).toEqual(['1'])
   })
 
+  it('looks into objects that documents already had', async () => {
+    const object = await newCollection(FIELDS, { enable_nested_fields: true })
+    await importAll(object, [{ id: '1', title: 'a', points: 1, author: { name: 'Ada', tags: ['x', 'y'] } }])
+    await object.alter({ fields: [{ name: 'author', type: 'object', optional: true }] })
+    await reindexed(object)
+    expect(await idsWhere(object, 'author.name:ada && author.tags:=y')).toEqual(['1'])
+    await object.alter({ fields: [{ name: 'author', drop: true }] })
+    expect(await object.summary()).toMatchObject({
+      value: { fields: [{ name: 'title' }, { name: 'points' }] },
+    })
+  })
+
   it('gives vectors back to the documents when their field goes, and takes them into a new one', async () => {
     const object = await newCollection([
       { name: 'title', type: 'string' },

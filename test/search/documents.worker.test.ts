@@ -1,4 +1,6 @@
 /** Documents through the RPC of a Collection object: written, read, changed, removed. */
+import { evictDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
@@ -139,6 +141,22 @@ describe('writing one document', () => {
     expect(await object.write('{}', { action: 'create' })).toEqual(missing)
     expect(await object.truncate()).toEqual({ count: 0, done: true })
     expect(await object.messages('x')).toEqual([])
+  })
+})
+
+describe('an object that has slept', () => {
+  it('is what it was', async () => {
+    const { object, objectId } = newObject()
+    const fields = [...FIELDS, { name: 'vector', type: 'float[]', num_dim: 2 }]
+    await object.create({ name: 'c', fields }, Math.floor(Date.now() / 1000))
+    await importAll(object, [{ title: 'a', points: 1, vector: [0.1, 0.3] }])
+    await evictDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)))
+    expect(await object.summary()).toMatchObject({ value: { num_documents: 1 } })
+    expect(await exportAll(object, 'title:a')).toEqual([
+      { id: '0', title: 'a', points: 1, vector: [0.1, 0.3] },
+    ])
+    await importAll(object, [{ title: 'b', points: 1, vector: [1, 0] }])
+    expect(await idsWhere(object, 'points:1')).toEqual(['0', '1'])
   })
 })
 

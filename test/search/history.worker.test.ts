@@ -2,6 +2,7 @@
 import { applyD1Migrations, runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import * as messages from '../../src/db/messages'
 import { unwrap } from '../../src/errors'
 import type { CollectionRpc } from '../../src/search/rpc'
 import { exportAll, importAll, newObject } from './object'
@@ -145,14 +146,30 @@ describe('the copy in D1', () => {
     expect(await object.summary()).toMatchObject({ error: { status: 404 } })
   })
 
+  it('keeps nobody waiting for a D1 that is silent', async () => {
+    await object.keepHistory()
+    const silence = Promise.withResolvers<void>()
+    const sync = vi.spyOn(messages, 'syncMessages').mockReturnValue(silence.promise)
+    expect(await object.appendTurn('c/1', turn('c', 1))).toMatchObject({ ok: true })
+    expect(await object.appendTurn('c/2', turn('c', 2))).toMatchObject({ ok: true })
+    expect(sync).toHaveBeenCalledTimes(1)
+    expect(await object.messages('c')).toHaveLength(4)
+    sync.mockRestore()
+    silence.reject(new Error('gave up'))
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await expect.poll(ring).toBe(true)
+    await expect.poll(async () => (await rows()).length).toBe(4)
+  })
+
   it('survives a lost table being made again', async () => {
     await object.keepHistory()
     vi.spyOn(console, 'error').mockImplementation(() => {})
     await env.DB.exec('DROP TABLE messages')
     await env.DB.exec('DROP TABLE IF EXISTS d1_migrations')
     await importAll(object, [message('c', 'kept')])
-    const [{ queries }] = env.TEST_MIGRATIONS as [{ queries: string[] }]
-    const recreate = queries.filter((query) => /`messages/.test(query))
+    const recreate = env.TEST_MIGRATIONS.flatMap(({ queries }) => queries).filter((query) =>
+      /`messages/.test(query),
+    )
     await applyD1Migrations(env.DB, [{ name: 'again', queries: recreate }])
     expect(await ring()).toBe(true)
     expect(await rows()).toEqual([{ id: '0', text: 'kept' }])

@@ -4,7 +4,6 @@ import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ApiError, unwrap } from '../../src/errors'
 import * as embedders from '../../src/models/embedders'
-import type { Collection } from '../../src/search/collection'
 import { CREATE, exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const FIELDS = [
@@ -117,7 +116,7 @@ describe('importing lines', () => {
     await object.create({ name: 'c', fields: FIELDS }, 1)
     const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
     vi.spyOn(console, 'error').mockImplementation(() => {})
-    await runInDurableObject(stub, (_: Collection, state) => {
+    await runInDurableObject(stub, (_, state) => {
       state.storage.sql.exec(
         `CREATE TRIGGER poison BEFORE INSERT ON documents WHEN new.id = 'bad'
           BEGIN SELECT raise(ABORT, 'poisoned'); END`,
