@@ -62,3 +62,45 @@ export const hybrid = (text: SqlFragment, found: Neighbour[], alpha: number): Sq
 export const countOf = (sql: SqlStorage, relation: SqlFragment): number =>
   sql.exec<{ count: number }>(`SELECT count(*) AS count FROM (${relation.sql})`, ...relation.bindings).one()
     .count
+
+/** A window on text matches that are ordered by score first of all. */
+export interface Top {
+  offset: number
+  limit: number
+  /** the whole ORDER BY, over `d` */
+  order: SqlFragment
+}
+
+/** A document as it was found: the columns of the relation. */
+export interface Match {
+  seq: number
+  score: number | null
+  distance: number | null
+  fused: number | null
+}
+
+/**
+ * A window of the best text matches and how many there are in all, in one pass: it is most of what a search
+ * costs. What the order looks at after the score is read only for matches that are as good as the window's
+ * last; for every match it would cost more than the rest of the search.
+ */
+export function topMatches(
+  sql: SqlStorage,
+  relation: SqlFragment,
+  { offset, limit, order }: Top,
+): { rows: Match[]; found: number } {
+  const rows = sql
+    .exec<Record<string, SqlStorageValue> & Match & { found: number }>(
+      `WITH m AS MATERIALIZED (${relation.sql})
+       SELECT d.seq, d.score, d.distance, d.fused, (SELECT count(*) FROM m) AS found FROM m d
+        WHERE d.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)
+        ORDER BY ${order.sql} LIMIT ? OFFSET ?`,
+      ...relation.bindings,
+      offset + limit - 1,
+      ...order.bindings,
+      limit,
+      offset,
+    )
+    .toArray()
+  return { rows, found: rows[0]?.found ?? (offset === 0 ? 0 : countOf(sql, relation)) }
+}

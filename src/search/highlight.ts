@@ -4,96 +4,14 @@
  * Nothing is escaped, as in Typesense: the text is the document's own.
  */
 import { isString, type StoredSchema } from './layout'
+import type { Mark, WordMatcher } from './matcher'
 import { findField, stringsAt } from './path'
-import { completions, type Term } from './query'
 import type { HighlightOptions } from './request'
-import { stem, type Token, type TokenRules, tokenize } from './text'
+import { type TokenRules, tokenize } from './text'
 import type { Document, Highlight } from './types'
-
-interface Mark {
-  /** index of the token among the text's tokens */
-  token: number
-  /** of the query's words, which */
-  word: number
-  start: number
-  end: number
-}
-
-interface MarkedText {
-  tokens: Token[]
-  marks: Mark[]
-}
 
 /** Words of a text that are close enough to be seen together; Typesense's window. */
 const WINDOW = 10
-
-/** The words of a query as a text's tokens are compared with them. */
-export class WordMatcher {
-  #exact = new Map<string, number>()
-  #stems = new Map<string, number>()
-  #beginnings: { text: string; word: number }[] = []
-  // Porter's stemmer leaves the first two letters alone, so that few tokens need to be stemmed at all.
-  #firstLetters = new Set<string>()
-  // The same values are looked at for highlights and for text_match_info.
-  #seen = new Map<string, MarkedText>()
-  /** how many different words there are to find */
-  readonly words: number
-
-  constructor(terms: Term[]) {
-    let word = 0
-    for (const { tokens, prefix, corrections } of terms) {
-      for (const [index, token] of tokens.entries()) {
-        const id = this.#exact.get(token) ?? word++
-        this.#exact.set(token, id)
-        this.#addStem(token, id)
-        if (!prefix || index < tokens.length - 1) continue
-        this.#beginnings.push({ text: token, word: id })
-        for (const completion of completions(token)) this.#addStem(completion, id)
-      }
-      for (const correction of corrections) this.#addStem(correction, this.#exact.get(tokens[0]!) ?? 0)
-    }
-    this.words = word
-  }
-
-  #addStem(word: string, id: number): void {
-    const stemmed = stem(word)
-    if (!this.#stems.has(stemmed)) this.#stems.set(stemmed, id)
-    this.#firstLetters.add(stemmed.slice(0, 2))
-  }
-
-  /** The query word that a token matches, and how much of the token: undefined for none. */
-  match(token: string): { word: number; length: number } | undefined {
-    const exact = this.#exact.get(token)
-    if (exact !== undefined) return { word: exact, length: token.length }
-    if (this.#firstLetters.has(token.slice(0, 2))) {
-      const word = this.#stems.get(stem(token))
-      if (word !== undefined) return { word, length: token.length }
-    }
-    for (const { text, word } of this.#beginnings) {
-      if (token.startsWith(text)) return { word, length: text.length }
-    }
-    return undefined
-  }
-
-  /** A text's tokens, and those among them that match. */
-  read(text: string, rules: TokenRules): MarkedText {
-    const seen = this.#seen.get(text)
-    if (seen !== undefined) return seen
-    const tokens = tokenize(text, rules)
-    const marks: Mark[] = []
-    for (const [index, token] of tokens.entries()) {
-      const match = this.match(token.text)
-      if (match === undefined) continue
-      // Folding can change a word's length; then its beginning cannot be told in the original.
-      const sameLength = token.end - token.start === token.text.length
-      const end = sameLength ? token.start + match.length : token.end
-      marks.push({ token: index, word: match.word, start: token.start, end })
-    }
-    const marked = { tokens, marks }
-    this.#seen.set(text, marked)
-    return marked
-  }
-}
 
 interface Passage {
   snippet: string
@@ -110,14 +28,14 @@ function highlightText(
   options: HighlightOptions,
   full: boolean,
 ): Passage {
-  const { tokens, marks } = matcher.read(text, rules)
+  const { starts, ends, marks } = matcher.read(text, rules)
   let [from, to] = [0, text.length]
-  if (tokens.length > options.snippetThreshold) {
+  if (starts.length > options.snippetThreshold) {
     const { first, last } = bestWindow(marks)
     const start = marks.length === 0 ? 0 : Math.max(0, first - options.affixTokens)
     const end = marks.length === 0 ? options.snippetThreshold - 1 : last + options.affixTokens
-    if (start > 0) from = tokens[start]!.start
-    if (end < tokens.length - 1) to = tokens[Math.max(0, end)]!.end
+    if (start > 0) from = starts[start]!
+    if (end < ends.length - 1) to = ends[Math.max(0, end)]!
   }
   const within = marks.filter((mark) => mark.start >= from && mark.end <= to)
   const matchedTokens = [...new Set(within.map((mark) => text.slice(mark.start, mark.end)))]

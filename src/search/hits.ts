@@ -1,19 +1,16 @@
 /** From rows to hits: only for the documents of one page, whose words are looked at here for the first time. */
+import type { Match } from './candidates'
 import type { SearchContext } from './context'
-import { countMatches, highlightDocument, type MatchCounts, WordMatcher } from './highlight'
+import { countMatches, highlightDocument, type MatchCounts } from './highlight'
 import { isSearchable, isVector } from './layout'
+import { WordMatcher } from './matcher'
 import { isProjected, project } from './projection'
 import type { Term } from './query'
 import type { SearchRequest } from './request'
 import { nearestPlace, type SortKey } from './sort'
 import type { Document, Hit } from './types'
 
-/** A hit as the database knows it: see candidates.ts. */
-export interface HitRow {
-  seq: number
-  score: number | null
-  distance: number | null
-  fused: number | null
+export interface HitRow extends Match {
   /** it was put where it is by pinned_hits */
   curated?: boolean
 }

@@ -11,7 +11,7 @@
  * A word that the index does not hold is replaced by its nearest relatives (typo.ts) when the query as it
  * stands finds fewer than typo_tokens_threshold documents.
  */
-import { countOf, type TextMatch, textMatches } from './candidates'
+import { countOf, type Match, type TextMatch, type Top, textMatches, topMatches } from './candidates'
 import type { SearchContext } from './context'
 import { fragment, type SqlFragment } from './fragment'
 import { textColumn } from './layout'
@@ -30,10 +30,13 @@ export interface KeywordSearch {
   terms: Term[]
   match: TextMatch
   found: number
+  /** the best matches, where they were asked for (`topMatches`) */
+  rows: Match[] | undefined
 }
 
 /**
  * Decides how the query is put to the index, by counting what it finds.
+ * @param top the best matches to bring along
  * @returns undefined when the query has no word to look for
  */
 export function planKeywordSearch(
@@ -41,11 +44,14 @@ export function planKeywordSearch(
   request: SearchRequest,
   query: ParsedQuery,
   filter: SqlFragment,
+  top: Top | undefined,
 ): KeywordSearch | undefined {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
   const attempt = (terms: Term[], operator: 'AND' | 'OR'): KeywordSearch => {
     const match = matchOf(context, request, query, terms, operator)
-    return { terms, match, found: countOf(context.sql, textMatches(match, filter)) }
+    const relation = textMatches(match, filter)
+    if (top !== undefined) return { terms, match, ...topMatches(context.sql, relation, top) }
+    return { terms, match, found: countOf(context.sql, relation), rows: undefined }
   }
 
   let search = attempt(query.terms, 'AND')

@@ -4,7 +4,7 @@
  * Everything after the embedding of the query is synchronous, so a search sees one state of the collection.
  * Hits are ordered and counted, facets and groups made, inside SQLite; JavaScript sees the page alone.
  */
-import { type Candidates, countOf, everything, hybrid, neighbours, textMatches } from './candidates'
+import { type Candidates, countOf, everything, hybrid, neighbours, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
@@ -61,6 +61,18 @@ interface Search {
   terms: Term[]
   /** pinned documents that exist, by position */
   pinned: { seq: number; position: number }[]
+  /** the page's rows, where they are known already */
+  rows?: HitRow[] | undefined
+}
+
+/** The page as a window of the best text matches, where it is sorted by them first of all. */
+function topWanted(context: SearchContext, request: SearchRequest): Top | undefined {
+  const { sql, schema } = context
+  const sort = completeSort(request.sort, schema, { text: true, vector: false })
+  const first = sort[0]!
+  const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
+  if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
+  return { offset: request.offset, limit: request.perPage, order: orderBy(sort, sql, schema, false) }
 }
 
 function find(
@@ -71,12 +83,14 @@ function find(
 ): Search {
   const pinned = pinnedDocuments(context.sql, request)
   const filter = effectiveFilter(context, request, query, pinned)
-  const keyword = planKeywordSearch(context, request, query, filter)
+  const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
+  const keyword = planKeywordSearch(context, request, query, filter, top)
   const terms = keyword?.terms ?? []
   if (vector === undefined) {
     const relation = keyword === undefined ? everything(filter) : textMatches(keyword.match, filter)
     const found = keyword?.found ?? (filter.sql === '1' ? context.count() : undefined)
-    return { candidates: { relation, text: keyword !== undefined, vector: false, found }, terms, pinned }
+    const candidates = { relation, text: keyword !== undefined, vector: false, found }
+    return { candidates, terms, pinned, rows: keyword?.rows }
   }
   const wanted = Math.max(1, request.offset + request.perPage)
   if (keyword === undefined) {
@@ -146,9 +160,11 @@ function pageOf(context: SearchContext, request: SearchRequest, search: Search):
   if (request.groupBy.length > 0) {
     return { ...groupedPage(context, request, candidates, order, hitContext), found_docs: found }
   }
-  const rows = arrange(pinned, found, request, (offset, limit) =>
-    limit <= 0 ? [] : rowsOf(sql, candidates.relation, order, offset, limit),
-  )
+  const rows =
+    search.rows ??
+    arrange(pinned, found, request, (offset, limit) =>
+      limit <= 0 ? [] : rowsOf(sql, candidates.relation, order, offset, limit),
+    )
   return { found: found + pinned.length, hits: buildHits(context, request, rows, hitContext) }
 }
 
