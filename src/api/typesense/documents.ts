@@ -5,7 +5,7 @@ import { readText } from './body'
 import { openCollection } from './collection'
 import { importDocuments } from './import'
 import { isTrue } from './parameters'
-import { json } from './response'
+import { failureOf, json } from './response'
 import type { Call, Route } from './route'
 import { plainText, streamText } from './text-stream'
 import { dirtyValues, writeOptions } from './write-options'
@@ -114,13 +114,19 @@ async function* exportedPages(
   let separator = ''
   let after = 0
   for (let done = false; !done; ) {
-    const page = unwrap(await collection.exportPage(options, after))
-    if (page.lines !== '') {
-      yield separator + page.lines
-      separator = '\n'
+    try {
+      const page = unwrap(await collection.exportPage(options, after))
+      if (page.lines !== '') yield separator + page.lines
+      if (page.lines !== '') separator = '\n'
+      after = page.cursor
+      done = page.done
+    } catch (error) {
+      if (separator === '') throw error
+      // A body that breaks off looks whole to its reader (turn-stream.ts): a last line has to say it is not.
+      const { status, message } = failureOf(error)
+      yield separator + JSON.stringify({ error: message, code: status })
+      return
     }
-    after = page.cursor
-    done = page.done
   }
 }
 

@@ -13,6 +13,7 @@ import type {
   TurnEvent,
   Usage,
 } from '../../conversation/events'
+import type { Failure } from '../../errors'
 import type { SearchResult } from '../../search/types'
 
 /** What of the request decides the shape of its answer. */
@@ -77,13 +78,17 @@ export const allFailed = (turn: Turn): boolean =>
 
 /** The response as JSON, whole. */
 export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
-  const conversation = allFailed(turn) ? {} : { conversation: conversationObject(turn, shape) }
+  const found = searchBody(turn, shape)
+  return allFailed(turn) ? found : { conversation: conversationObject(turn, shape), ...found }
+}
+
+/** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
+function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
-    return { ...conversation, results: turn.replies.map((reply) => withQuestion(reply, shape.question)) }
+    return { results: turn.replies.map((reply) => withQuestion(reply, shape.question)) }
   }
   const reply = turn.replies[0]
-  const result = reply && 'result' in reply ? reply.result : {}
-  return { ...conversation, ...asAsked(result as SearchResult, shape.question) }
+  return reply && 'result' in reply ? { ...asAsked(reply.result, shape.question) } : { found: 0, hits: [] }
 }
 
 const withQuestion = (reply: SearchReply, question: string): unknown =>
@@ -136,6 +141,20 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
   const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
   return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
 }
+
+/**
+ * The end of a stream whose turn failed after it had begun: a whole response without a conversation, with the
+ * error beside it, which the official client hands to its caller. There is no end marker, since what came
+ * before is not an answer.
+ */
+export const encodeFailure = (turn: Turn, shape: AnswerShape, { status, message }: Failure): string =>
+  `data: ${asciiJson({
+    ...searchBody(turn, shape),
+    code: status,
+    error: message,
+    conversation_id: shape.conversationId,
+    message: '',
+  })}\n\n`
 
 /** A whole stream at once: what the events of a finished turn become. */
 export function encodeStream(events: TurnEvent[], shape: AnswerShape): string {

@@ -4,12 +4,13 @@
  * The body is never held whole. While the collection writes one batch, the next is read. A batch is one
  * transaction and keeps searches waiting, so batches shrink while somebody searches.
  */
-import { ApiError } from '../../errors'
+import { ApiError, unwrap } from '../../errors'
 import type { CollectionRpc, ImportOptions } from '../../search/rpc'
 import { bodyBytes } from './body'
 import { openCollection } from './collection'
 import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './lines'
 import { isTrue } from './parameters'
+import { failureOf } from './response'
 import type { Call } from './route'
 import { plainText, streamText } from './text-stream'
 import { writeOptions } from './write-options'
@@ -44,27 +45,35 @@ export async function* importResults(
   let separator = ''
   const send = async (batch: Batch): Promise<string> => {
     if ('tooLong' in batch) return failure(`Document exceeds the maximum of ${LINE_LIMIT} characters.`, 413)
-    const outcome = await collection.importLines(batch.lines, options)
-    if (outcome.ok) {
-      size = outcome.value.busy ? SMALL_SIZE : FULL_SIZE
-      return outcome.value.results
+    try {
+      const { results, busy } = unwrap(await collection.importLines(batch.lines, options))
+      size = busy ? SMALL_SIZE : FULL_SIZE
+      return results
+    } catch (error) {
+      // The first batch decides the status; after it the answer has begun and has a line for every document.
+      if (separator === '') throw error
+      const { status, message } = failureOf(error)
+      return batch.lines.map(() => failure(message, status)).join('\n')
     }
-    // The first batch decides the status; after it the answer has begun and has a line for every document.
-    if (separator === '') throw new ApiError(outcome.error.status, outcome.error.message)
-    return batch.lines.map(() => failure(outcome.error.message, outcome.error.status)).join('\n')
   }
 
   let sent: Promise<string> | undefined
-  for await (const batch of batches(splitLines(body), () => size)) {
-    if (sent) {
-      yield separator + (await sent)
-      separator = '\n'
+  try {
+    for await (const batch of batches(splitLines(body), () => size)) {
+      if (sent) {
+        yield separator + (await sent)
+        separator = '\n'
+      }
+      sent = send(batch)
+      // Should reading the next batch fail first, this one's own failure is not news any more.
+      sent.catch(() => {})
     }
-    sent = send(batch)
-    // Should reading the next batch fail first, this one's own failure is not news any more.
-    sent.catch(() => {})
+    if (sent) yield separator + (await sent)
+  } catch (error) {
+    if (separator === '') throw error
+    const { status, message } = failureOf(error)
+    yield separator + failure(message, status)
   }
-  if (sent) yield separator + (await sent)
 }
 
 const failure = (error: string, code: number): string => JSON.stringify({ success: false, error, code })

@@ -1,5 +1,5 @@
 /** Answers in Typesense's shapes. */
-import { ApiError } from '../../errors'
+import { ApiError, type Failure } from '../../errors'
 
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' }
 
@@ -15,16 +15,22 @@ export const notFound = (): Response =>
   new Response('{ "message": "Not Found"}', { status: 404, headers: JSON_HEADERS })
 
 /**
- * The answer to a thrown error. Anything but an ApiError is a fault of ours: its caller gets an id to report,
- * the log the same id and the place. Its message stays out of both, since it may quote a document or a key.
+ * What a caller is told of a thrown error. Anything but an ApiError is a fault of ours: its caller gets an id to
+ * report, the log the same id and the place. Its message stays out of both, since it may quote a document or a key.
  */
-export function errorResponse(error: unknown): Response {
-  if (error instanceof ApiError) return json({ message: error.message }, error.status)
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ApiError) return { status: error.status, message: error.message }
   const id = crypto.randomUUID()
   const place = error instanceof Error ? (error.stack?.match(/^ {4}at .*$/gm) ?? []).slice(0, 8) : []
   console.error(
     `Request ${id} failed: ${error instanceof Error ? error.name : typeof error}`,
     place.join('\n'),
   )
-  return json({ message: `Internal error. Request id: ${id}` }, 500)
+  return { status: 500, message: `Internal error. Request id: ${id}` }
+}
+
+/** The answer to a thrown error. */
+export function errorResponse(error: unknown): Response {
+  const { status, message } = failureOf(error)
+  return json({ message }, status)
 }

@@ -12,10 +12,11 @@ import {
   collect,
   emptyTurn,
   encodeEnd,
+  encodeFailure,
   encodeMessage,
   responseBody,
 } from './encoder'
-import { json } from './response'
+import { failureOf, json } from './response'
 
 /**
  * How long an error may still turn the answer into a plain one. Clients give up on headers after 5 s, and try
@@ -49,8 +50,9 @@ export async function answerWhole(events: ReadableStream<Uint8Array>, shape: Ans
 
 /**
  * The answer as it is written. An error before the first text, and before the headers had to go, is a plain
- * answer with its own status. A later one breaks the connection off: the official client then rejects and
- * calls onError, while a final event that carries an error would reach onComplete and pass for an answer.
+ * answer with its own status. A later one becomes the final event. Breaking the connection off instead does not
+ * work: workerd ends a chunked body that failed as if it were whole (seen on the wire), and a stream that ends
+ * without a complete event kills the process of a Node client (contract 1.11).
  *
  * @throws ApiError
  */
@@ -129,7 +131,8 @@ export async function answerStreaming(
         }
       } catch (error) {
         stopHeartbeat()
-        controller.error(error)
+        controller.enqueue(encoder.encode(encodeFailure(turn, shape, failureOf(error))))
+        controller.close()
       }
     },
     async cancel() {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { importResults } from '../../../src/api/typesense/import'
 import { LINE_LIMIT } from '../../../src/api/typesense/lines'
-import type { Outcome } from '../../../src/errors'
+import { ApiError, type Outcome } from '../../../src/errors'
 import type { ImportOptions } from '../../../src/search/rpc'
 import { gather } from './gather'
 
@@ -77,6 +77,21 @@ describe('an import', () => {
       '{"success":false,"error":"Not Ready or Lagging","code":503}',
       '{"success":true}',
     ])
+  })
+
+  it('says so when the body breaks off on the way', async () => {
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      const line = new TextEncoder().encode(`${JSON.stringify('x'.repeat(300 * 1024))}\n`)
+      for (let count = 0; count < 3; count++) yield line
+      throw new ApiError(400, 'The request body is not valid gzip.')
+    }
+    const collection = {
+      importLines: async () => ({ ok: true as const, value: { results: '{}', busy: false } }),
+    }
+    const body = (await gather(importResults(collection, broken(), OPTIONS))).join('')
+    expect(body.split('\n').at(-1)).toBe(
+      '{"success":false,"error":"The request body is not valid gzip.","code":400}',
+    )
   })
 
   it('refuses a line that is too long and goes on', async () => {

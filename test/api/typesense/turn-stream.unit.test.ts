@@ -182,29 +182,53 @@ describe('an answer as it is written', () => {
     await response!.body!.cancel()
   })
 
-  it('breaks off for an error after the first text', async () => {
+  it('ends in a complete event with the error for one after the first text', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
     await running.say(QUESTION, RETRIEVAL, delta('Hel'))
     const reader = (await answered).body!.getReader()
     expect(await next(reader)).toContain('"message":"Hel"')
-    const broken = next(reader)
-    broken.catch(() => {})
     await running.say(delta('lo'), FAILED)
-    await expect(broken).rejects.toThrow('OpenAI API error: no')
+    const last = await next(reader)
+    expect(JSON.parse(last!.slice('data: '.length))).toEqual({
+      results: [expect.objectContaining({ found: 0 })],
+      error: 'OpenAI API error: no',
+      code: 400,
+      conversation_id: 'c1',
+      message: '',
+    })
+    expect(await next(reader)).toBeUndefined()
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('breaks off when the turn was cut off', async () => {
+  it('ends in a complete event even when the error comes before anything was found', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.events, { ...shape, shape: 'single' })
+    await running.say(QUESTION)
+    await vi.advanceTimersByTimeAsync(4_000)
+    const text = (await answered).text()
+    await running.say(FAILED)
+    expect(JSON.parse((await text).trim().slice('data: '.length))).toEqual({
+      found: 0,
+      hits: [],
+      error: 'OpenAI API error: no',
+      code: 400,
+      conversation_id: 'c1',
+      message: '',
+    })
+  })
+
+  it('ends in a complete event when the turn was cut off', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
     const running = turn()
     const answered = answerStreaming(running.events, shape)
     await running.say(QUESTION, RETRIEVAL, delta('Hel'))
     const reader = (await answered).body!.getReader()
     await next(reader)
-    const broken = next(reader)
-    broken.catch(() => {})
     await running.end()
-    await expect(broken).rejects.toThrow('cut off')
+    const last = JSON.parse((await next(reader))!.slice('data: '.length))
+    expect(last).toMatchObject({ code: 500, error: expect.stringContaining('Internal error. Request id: ') })
+    expect(logged).toHaveBeenCalledOnce()
   })
 
   it('is plain JSON when every search failed', async () => {
