@@ -8,7 +8,7 @@ import { forgetKeys } from './authenticate'
 import { sha256 } from './digest'
 import { PREFIX_LENGTH } from './scoped-key'
 
-/** The year 4021: what Typesense stores for a key that does not expire. Unix seconds. */
+/** The end of the year 4020: what Typesense stores for a key that does not expire. Unix seconds. */
 const FAR_FUTURE = 64_723_363_199
 const VALUE_LENGTH = 32
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
