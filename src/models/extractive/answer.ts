@@ -10,6 +10,7 @@ import type { Source } from '../language-model'
 import { STOPWORDS, type Word, wordsOf } from '../words'
 import { looksLike, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
+import { isSlip } from './spelling'
 
 export const NOT_FOUND = 'The documents do not answer this question.'
 export const NOTHING_FOUND = 'No documents were found for this question.'
@@ -26,6 +27,8 @@ interface Candidate {
   words: Word[]
   stems: Set<string>
   context: Set<string>
+  /** the stems of context and sentence in their order, between spaces */
+  line: string
   score: number
   /** share of the question's weight that it covers */
   evidence: number
@@ -34,58 +37,90 @@ interface Candidate {
 /** The answer to a question, in Markdown, or a sentence saying that there is none. */
 export function answerFrom(questionText: string, sources: Source[]): string {
   if (sources.length === 0) return NOTHING_FOUND
-  const question = readQuestion(questionText)
   const candidates = sources.flatMap((source, rank) => candidatesOf(source, rank))
+  const question = spelledAs(readQuestion(questionText), candidates)
   score(candidates, question)
   const chosen = choose(candidates, question)
   return chosen.length === 0 ? NOT_FOUND : compose(chosen, candidates, question)
 }
 
+/** The question with words that nobody wrote put right, where the candidates have one a letter away. */
+function spelledAs(question: Question, candidates: Candidate[]): Question {
+  const known = new Set(candidates.flatMap(({ stems }) => [...stems]))
+  const terms = question.terms.map((term) => {
+    if (known.has(term.stem) || term.stem.length < 5 || question.names.has(term.stem)) return term
+    const stem = [...known].find((other) => isSlip(term.stem, other))
+    return stem ? { ...term, stem } : term
+  })
+  return { ...question, terms }
+}
+
 const candidatesOf = (source: Source, rank: number): Candidate[] =>
   sentencesOf(source.document).map((sentence) => {
     const words = wordsOf(sentence.text)
+    const context = wordsOf(sentence.context.join(' '))
     return {
       sentence,
       rank,
       words,
       stems: new Set(words.map((word) => word.stem)),
-      context: new Set(wordsOf(sentence.context.join(' ')).map((word) => word.stem)),
+      context: new Set(context.map((word) => word.stem)),
+      line: ` ${[...context, ...words].map((word) => word.stem).join(' ')} `,
       score: 0,
       evidence: 0,
     }
   })
 
-/** Robertson and Spärck Jones's IDF, as BM25 has it, over the candidate sentences. */
-function weights(candidates: Candidate[], question: Question): Map<string, number> {
+/**
+ * How much each word of the question says: Robertson and Spärck Jones's IDF, as BM25 has it, over the candidate
+ * sentences. A word that no candidate has may be a slip of the pen, and counts for half of the most telling one
+ * that is there; a missing name means that the documents speak of somebody else.
+ */
+function weigh(candidates: Candidate[], question: Question): Map<string, number> {
   const total = candidates.length
-  return new Map(
-    question.terms.map(({ stem }) => {
-      const holding = candidates.filter(({ stems, context }) => stems.has(stem) || context.has(stem)).length
-      return [stem, Math.log(1 + (total - holding + 0.5) / (holding + 0.5))]
-    }),
-  )
+  const weight = new Map<string, number>()
+  const missing: Word[] = []
+  for (const term of question.terms) {
+    const holding = candidates.filter((candidate) => holds(candidate, term.stem)).length
+    if (holding === 0) missing.push(term)
+    else weight.set(term.stem, Math.log(1 + (total - holding + 0.5) / (holding + 0.5)))
+  }
+  const most = Math.max(1, ...weight.values())
+  for (const term of missing) weight.set(term.stem, most * (question.names.has(term.stem) ? 1.5 : 0.5))
+  return weight
 }
 
+const holds = ({ stems, context }: Candidate, stem: string): boolean => stems.has(stem) || context.has(stem)
+
 function score(candidates: Candidate[], question: Question): void {
-  const weight = weights(candidates, question)
+  const weight = weigh(candidates, question)
   const whole = [...weight.values()].reduce((sum, value) => sum + value, 0) || 1
   for (const candidate of candidates) {
     const { stems, context, words, sentence, rank } = candidate
     let inside = 0
     let above = 0
+    let headed = 0
     for (const [stem, value] of weight) {
       if (stems.has(stem)) inside += value
       else if (context.has(stem)) above += value
+      if (context.has(stem)) headed += value
     }
-    candidate.evidence = (inside + above) / whole
+    // Half of a name is another's name, and so are its words apart from each other.
+    const other = question.fullNames.some(
+      (name) =>
+        name.some((stem) => holds(candidate, stem)) && !candidate.line.includes(` ${name.join(' ')} `),
+    )
+    const trust = (other ? 0.55 : 1) * (sentence.facts ? 0.8 : 1)
+    candidate.evidence = ((inside + above) / whole) * trust
     // A sentence that shares nothing with the question but its title's words says nothing about it.
     if (inside === 0) continue
     const match = (inside + 0.55 * above) / whole
     const look = looksLike(question.kind, sentence.text, question.terms)
     candidate.score =
-      (match + 0.15 * proximity(words, question.terms) + 0.18 * look) *
+      (match + (0.12 * headed) / whole + 0.15 * proximity(words, question.terms) + 0.18 * look) *
+      trust *
       lengthFactor(words.length) *
-      (1 / (1 + 0.08 * rank))
+      (1 / (1 + 0.03 * rank))
   }
 }
 
@@ -112,16 +147,22 @@ function choose(candidates: Candidate[], question: Question): Candidate[] {
   const best = ranked[0]
   if (!best || best.evidence < EVIDENCE) return []
   const chosen: Candidate[] = []
-  const threshold = best.score * (question.plural ? 0.7 : 0.78)
+  const threshold = best.score * (question.plural ? 0.7 : 0.85)
   let length = 0
   for (const candidate of ranked) {
     if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
     if (candidate.evidence < EVIDENCE || chosen.some((other) => repeats(candidate, other))) continue
+    // Fields read out add nothing to a sentence.
+    if (candidate.sentence.facts && chosen.length > 0) continue
     length += candidate.sentence.text.length
     if (chosen.length > 0 && length > LONGEST_ANSWER) break
     chosen.push(candidate)
   }
-  return chosen.sort((a, b) => a.rank - b.rank || a.sentence.position - b.sentence.position)
+  // The document with the best sentence first, and within a document as it is written.
+  const order = [...new Set(chosen.map(({ rank }) => rank))]
+  return chosen.sort(
+    (a, b) => order.indexOf(a.rank) - order.indexOf(b.rank) || a.sentence.position - b.sentence.position,
+  )
 }
 
 /** Says again what another sentence said: most of the shorter one's words are in the longer. */

@@ -1,100 +1,129 @@
 /**
  * A follow-up made to stand alone, without a language model: what it points at is put back in.
  *
- * The subject of the earlier questions is their runs of topical words. A pronoun is replaced by it; an
- * elliptic question ("What about films from 1995?") is joined with it. A question that says enough by itself
- * is returned as it came.
+ * The questions so far are walked through once, to know what the talk is about by now. A pronoun is replaced
+ * by that; a question that leaves its subject out ("What are the symptoms?", "What about films from 1995?")
+ * is joined with it. A question that says enough by itself is returned as it came.
  */
 import type { ChatMessage } from '../language-model'
-import { isContent, isTopical, STOPWORDS, wordsOf } from '../words'
+import { wordsOf } from '../words'
+import { answeredName, namesSubject, type Phrase, phrasesOf } from './phrases'
 
 const PRONOUN = /\b(it|its|they|them|their|theirs|he|him|his|she|her|hers)\b/i
 const POINTING =
-  /\b(this|that|these|those|there|one|ones|here|former|latter|same|such|other|another|others)\b/i
-const ELLIPTIC = /^\s*(what|how) about\b|^\s*(and|or|but|why|how so|how come|so|also|else|then)\b/i
+  /\b(this|that|these|those|ones?|here|former|latter|same|such|others?|another)\b|(?<!\b(?:is|are|was|were) )\bthere\W*$/i
+const ELLIPTIC =
+  /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
 
 // "Is there a cure?", "those who", "it is true that": nothing is pointed at.
 const EMPTY_POINTER =
-  /\b(is|are|was|were|does|do) there\b|\bthere (is|are|was|were)\b|\b(those|one|ones|that) (who|of|with)\b|\b\w+ that\b/gi
+  /\b(those|ones?|that) (who|of|with)\b|\b\w+ that\b|\bit (is|was) (true|possible|necessary)\b/gi
+
+/** What is asked for by "who" and "which" is named in the answer. */
+const ASKS_FOR_NAME =
+  /\b(who|which|whom)\b|\bwhat (film|movie|book|company|person|country|city|product|song|team|page)\b/i
 
 /**
  * @param history the conversation so far, oldest first
  * @returns the question, standing alone
  */
 export function standalone(question: string, history: ChatMessage[]): string {
-  const asked = history.filter((message) => message.role === 'user').map((message) => message.content)
-  if (asked.length === 0) return question
-  const own = new Set(
-    wordsOf(question)
-      .filter(isContent)
-      .map((word) => word.stem),
+  const talk = topicOf(history)
+  if (talk.topic.length === 0 || !needsContext(question, talk)) return question
+  const own = new Set(wordsOf(question).map((word) => word.stem))
+  const isNew = (phrase: Phrase) => !phrase.stems.every((stem) => own.has(stem))
+  const elliptic = ELLIPTIC.test(question) && !PRONOUN.test(question)
+  const [present, ...behind] = talk.topic
+  // What the talk began with is its frame, and says more than what it passed by on the way.
+  const subject = (elliptic ? [...talk.last, ...talk.theme] : [present!, ...talk.theme, ...behind]).filter(
+    isNew,
   )
-  if (!needsContext(question)) return question
-  const subject = subjectOf(asked).filter(
-    (phrase) => !wordsOf(phrase).every((word) => own.has(word.stem) || STOPWORDS.has(word.folded)),
-  )
-  if (subject.length === 0) return question
-  return insert(question, subject)
+  return subject.length === 0 ? question : insert(question, unrepeated(subject), elliptic ? 3 : 2)
 }
 
-/** Points at something said before, or is too short to stand alone. */
-function needsContext(question: string): boolean {
-  if (ELLIPTIC.test(question) || PRONOUN.test(question.replace(/\bit (is|was) (true|possible)\b/gi, '')))
-    return true
+interface Talk {
+  /** what the talk is about, the most present first */
+  topic: Phrase[]
+  /** the first phrase of the first question */
+  theme: Phrase[]
+  /** all phrases of the last question */
+  last: Phrase[]
+}
+
+function topicOf(history: ChatMessage[]): Talk {
+  const talk: Talk = { topic: [], theme: [], last: [] }
+  history.forEach(({ role, content }, index) => {
+    if (role !== 'user') return
+    const phrases = phrasesOf(content)
+    if (talk.theme.length === 0) talk.theme = phrases.slice(0, 1)
+    if (talk.topic.length === 0) talk.topic = phrases
+    else if (PRONOUN.test(content) || !wordsOf(content).some(namesSubject)) {
+      // Still the same subject; what is asked of it is kept behind it.
+      talk.topic = unrepeated([...talk.topic, ...phrases])
+    } else if (phrases.length > 0) talk.topic = unrepeated([...phrases, ...talk.topic])
+    talk.last = phrases
+    const reply = history[index + 1]
+    const name =
+      reply?.role === 'assistant' && ASKS_FOR_NAME.test(content) ? answeredName(reply.content) : undefined
+    if (name) talk.topic = unrepeated([...phrasesOf(`about ${name}`), ...talk.topic])
+    talk.topic = talk.topic.slice(0, 4)
+  })
+  return talk
+}
+
+/** Without phrases whose words are all in an earlier one; a longer form takes the place of a shorter. */
+function unrepeated(phrases: Phrase[]): Phrase[] {
+  const kept: Phrase[] = []
+  for (const phrase of phrases) {
+    const same = kept.findIndex((other) => within(phrase, other) || within(other, phrase))
+    if (same < 0) kept.push(phrase)
+    else if (phrase.stems.length > kept[same]!.stems.length) kept[same] = phrase
+  }
+  return kept
+}
+
+const within = (a: Phrase, b: Phrase): boolean => a.stems.every((stem) => b.stems.includes(stem))
+
+/** Points at something said before, or names no subject of its own. */
+function needsContext(question: string, talk: Talk): boolean {
+  if (ELLIPTIC.test(question) || PRONOUN.test(question.replace(EMPTY_POINTER, ''))) return true
   if (POINTING.test(question.replace(EMPTY_POINTER, ''))) return true
-  const topical = wordsOf(question).filter(isTopical)
-  return topical.length < 2 && !topical.some((word) => /^\p{Lu}.+/u.test(word.raw))
+  if (!wordsOf(question).some(namesSubject)) return true
+  return talk.topic.some((phrase) => isShortened(question, phrase))
 }
 
-/** Phrases that name what the questions were about, the telling ones first. */
-function subjectOf(asked: string[]): string[] {
-  const recent = asked.slice(-3).reverse()
-  const phrases: string[] = []
-  const seen = new Set<string>()
-  for (const question of recent) {
-    const fresh = phrasesOf(question).filter((phrase) => !seen.has(phrase.toLowerCase()))
-    // A question that was itself a follow-up hands on to the one before it.
-    for (const phrase of fresh) {
-      seen.add(phrase.toLowerCase())
-      phrases.push(phrase)
-    }
-    if (phrases.length > 0 && !needsContext(question)) break
-  }
-  return phrases.slice(0, 4)
-}
-
-/** Runs of words that say something; a small word between two of them does not break a run of capitals. */
-function phrasesOf(question: string): string[] {
-  const phrases: string[] = []
-  let run: string[] = []
-  const close = () => {
-    if (run.length > 0) phrases.push(run.join(' '))
-    run = []
-  }
-  let end = 0
-  for (const match of question.matchAll(/[\p{L}\p{N}\p{M}]+(?:['’.-][\p{L}\p{N}]+)*/gu)) {
-    if (/[,;:.!?()"]/.test(question.slice(end, match.index))) close()
-    end = match.index + match[0].length
-    const word = wordsOf(match[0])[0]
-    if (word && isTopical(word)) run.push(match[0])
-    else close()
-  }
-  close()
-  return phrases.sort((a, b) => Number(/\p{Lu}/u.test(b)) - Number(/\p{Lu}/u.test(a)))
+/** "the College", where the talk is about the US Electoral College. */
+const isShortened = (question: string, phrase: Phrase): boolean => {
+  const head = phrase.stems.at(-1)!
+  const own = wordsOf(question)
+  const at = own.findIndex((word) => word.stem === head)
+  return phrase.stems.length > 1 && at > 0 && own[at - 1]!.folded === 'the'
 }
 
 const POSSESSIVE = /\b(its|their|his)\b|\bher(?=\s+\p{Ll})/iu
 const SUBJECT = /\b(it|they|them|he|him|she|her)\b/i
 
-function insert(question: string, subject: string[]): string {
-  const [first, ...others] = subject
-  const replaced = question.match(POSSESSIVE)
-    ? question.replace(POSSESSIVE, possessive(first!))
-    : question.replace(SUBJECT, first!)
-  const rest = replaced === question ? subject : others
+function insert(question: string, subject: Phrase[], most: number): string {
+  const pronoun = PRONOUN.exec(question)?.[0].toLowerCase()
+  const referent = pronoun ? referentOf(pronoun, subject) : undefined
+  let replaced = question
+  if (referent) {
+    replaced = POSSESSIVE.test(question)
+      ? question.replace(POSSESSIVE, possessive(referent.text))
+      : question.replace(SUBJECT, referent.text)
+  }
+  const rest = subject.filter((phrase) => phrase !== referent).slice(0, referent ? most - 1 : most)
   if (rest.length === 0) return replaced
   const [, body, mark] = /^(.*?)([\s.!?]*)$/s.exec(replaced)!
-  return `${body} (${rest.join(', ')})${mark}`
+  return `${body} (${rest.map(({ text }) => text).join(', ')})${mark}`
+}
+
+/** The phrase that agrees with the pronoun: a name for "he", one of many for "they"; else the first. */
+function referentOf(pronoun: string, subject: Phrase[]): Phrase {
+  const many = (phrase: Phrase) => /[^s]s$/.test(phrase.text)
+  if (/^(he|him|his|she|her|hers)$/.test(pronoun)) return subject.find(({ proper }) => proper) ?? subject[0]!
+  if (/^(they|them|their|theirs)$/.test(pronoun)) return subject.find(many) ?? subject[0]!
+  return subject.find((phrase) => !many(phrase)) ?? subject[0]!
 }
 
 const possessive = (phrase: string): string => (phrase.endsWith('s') ? `${phrase}'` : `${phrase}'s`)

@@ -5,6 +5,10 @@ export interface Question {
   /** the words to look for, each once, in the order they were asked */
   terms: Word[]
   kind: Kind
+  /** stems of words with a capital inside the question */
+  names: Set<string>
+  /** names of several words, as their stems */
+  fullNames: string[][]
   /** asks for several: "which films", "list", "what are the" */
   plural: boolean
 }
@@ -37,7 +41,24 @@ export function readQuestion(text: string): Question {
   const chosen = topical.length > 0 ? topical : words.filter(isContent)
   const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
-  return { terms, kind, plural: PLURAL.test(text) }
+  const fullNames = namesIn(text)
+  return {
+    terms,
+    kind,
+    names: new Set(fullNames.flat()),
+    fullNames: fullNames.filter((name) => name.length > 1),
+    plural: PLURAL.test(text),
+  }
+}
+
+/** Runs of capitalised words after the first word, as stems. */
+function namesIn(text: string): string[][] {
+  const inside = text.replace(/^\s*\S+/, '')
+  return Array.from(inside.matchAll(/\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*/gu), ([name]) =>
+    wordsOf(name)
+      .filter(isTopical)
+      .map((word) => word.stem),
+  ).filter((name) => name.length > 0)
 }
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
@@ -85,10 +106,11 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
   }
 }
 
-/** "X is a ...", where X is what was asked for, near the beginning. */
+/** "X is a ...", where X, or most of what comes before the verb, is what was asked for. */
 function defines(sentence: string, terms: Word[]): boolean {
-  const verb = /\b(is|are|was|were|refers? to|means?|stands for|describes?|provides?)\b/i.exec(sentence)
+  const verb = /\b(is|are|was|were|refers? to|means?|stands for)\b/i.exec(sentence)
   if (!verb || verb.index > 90) return false
-  const subject = new Set(wordsOf(sentence.slice(0, verb.index)).map((word) => word.stem))
-  return terms.some((term) => subject.has(term.stem))
+  const subject = wordsOf(sentence.slice(0, verb.index)).filter(isContent)
+  const asked = subject.filter((word) => terms.some((term) => term.stem === word.stem))
+  return asked.length > 0 && asked[0] === subject[0] && asked.length * 2 >= subject.length
 }

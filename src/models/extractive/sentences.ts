@@ -8,12 +8,16 @@ export interface Sentence {
   position: number
   /** number of its paragraph: neighbours of the same paragraph belong together */
   paragraph: number
+  /** not a sentence of the document but its short fields read out */
+  facts?: true
   /** a fenced block of code that follows directly, with its fences */
   code?: string
 }
 
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
 const LONGEST_CODE = 1500
+// Longer values are lists for machines: headings, tags, paths.
+const LONGEST_FACT = 120
 
 /** The document's own name for itself, '' without one. */
 export function titleOf(document: Record<string, unknown>): string {
@@ -45,7 +49,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
           sentences.push({ text, context, position: sentences.length, paragraph, ...(code && { code }) })
         })
       }
-    } else if (value !== '' && !/^https?:/.test(value)) {
+    } else if (value !== '' && value.length <= LONGEST_FACT && !/^https?:/.test(value)) {
       facts.push(`${path.replaceAll('_', ' ')}: ${value}`)
     }
   }
@@ -56,6 +60,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
       context: title === '' ? [] : [title],
       position: sentences.length,
       paragraph: paragraph + 1,
+      facts: true,
     })
   }
   return sentences
@@ -78,7 +83,11 @@ function* leaves(value: unknown, path = ''): Generator<[string, string]> {
 
 /** Running text, as against the value of a field. */
 const isProse = (value: string): boolean =>
-  value.length > 60 ? /\s/.test(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
+  value.length > 60 ? /\s/.test(value) && !isList(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
+
+/** Short items between commas, without an end. */
+const isList = (value: string): boolean =>
+  !/[.!?:]\s*$/.test(value) && value.split(', ').length > 3 && value.length / value.split(', ').length < 30
 
 interface Block {
   text: string
@@ -156,12 +165,12 @@ const inline = (text: string): string =>
     .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/\[([^\]]+)\]\((?:[^()]|\([^()]*\))*\)/g, '$1')
     .replace(/(\*\*|__)(.+?)\1/g, '$2')
-    .replace(/(^|\s)\*(\S.*?)\*(?=\s|[.,;:!?]|$)/g, '$1$2')
+    .replace(/(^|\s)([*_])(\S.*?)\2(?=\s|[.,;:!?]|$)/g, '$1$3')
     .trim()
 
 const ABBREVIATION =
   /(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$/iu
-const BOUNDARY = /[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{N}])|[。！？]+["”’」』]*/gu
+const BOUNDARY = /[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*/gu
 
 /** Sentences of a paragraph. Initials, common abbreviations and decimal numbers do not end one. */
 export function splitSentences(paragraph: string): string[] {

@@ -1,0 +1,82 @@
+/** The phrases of a question: what it is about, as against what it asks of it. */
+import { isTopical, type Word, wordsOf } from '../words'
+
+export interface Phrase {
+  text: string
+  stems: string[]
+  /** has a capital inside the sentence: a name */
+  proper: boolean
+}
+
+const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+
+/**
+ * Words that ask for something of a subject without naming one: "the symptoms", "main characters", "its role".
+ * A question of such words alone leaves its subject to what was said before.
+ */
+const RELATIONAL = list(
+  'main key new old good best better bad worst important common similar similarity similarities typical popular possible ' +
+    'different differences famous large larger largest big bigger biggest small smallest long longest first last next ' +
+    'early modern current recent average total whole own real true easy hard pros cons benefit benefits advantage ' +
+    'advantages disadvantage disadvantages role effect effects impact cause causes reason reasons symptom symptoms ' +
+    'history purpose cost costs price number rule rules character characters theme themes plot author director finding ' +
+    'findings result results risk risks problem problems issue issues detail details meaning origin origins term name ' +
+    'part parts step steps process method methods option options alternative alternatives version versions feature ' +
+    'features requirement requirements location locations place time date year age size length weight height member ' +
+    'members factor factors solution solutions approach approaches treatment treatments side thing things area people ' +
+    'person someone anything something everything please sure interesting ok yes great thanks differ compare change ' +
+    'changed start started begin began end ended come came become became important dangerous needed required involved ' +
+    'called said known considered hello hi hey',
+)
+
+const SPEAKERS = list('i you we they he she it one to')
+const NAME = /^\p{Lu}/u
+
+/** Says what it is about by itself. */
+export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL.has(word.folded)
+
+/**
+ * Runs of telling words. A word after "they", "to" and the like is what somebody does, and starts no phrase;
+ * nor does "does ... spread" keep its verb.
+ */
+export function phrasesOf(question: string): Phrase[] {
+  const phrases: Phrase[] = []
+  let run: { raw: string; word: Word; proper: boolean }[] = []
+  const asksWithDo = /\b(do|does|did)\b/i.test(question)
+  const close = (clauseEnds: boolean) => {
+    if (clauseEnds && asksWithDo && run.length > 1 && !run.at(-1)!.proper) run.pop()
+    if (run.some(({ word }) => namesSubject(word))) {
+      phrases.push({
+        text: run.map(({ raw }) => raw).join(' '),
+        stems: run.map(({ word }) => word.stem),
+        proper: run.some(({ proper }) => proper),
+      })
+    }
+    run = []
+  }
+  let end = 0
+  let before = ''
+  for (const match of question.matchAll(/[\p{L}\p{N}\p{M}]+(?:['’.-][\p{L}\p{N}]+)*/gu)) {
+    if (/[,;:.!?()"]/.test(question.slice(end, match.index))) close(true)
+    const word = wordsOf(match[0])[0]
+    if (word && isTopical(word) && !(SPEAKERS.has(before) && !NAME.test(match[0]))) {
+      run.push({ raw: match[0].replace(/['’]s$/, ''), word, proper: end > 0 && NAME.test(match[0]) })
+    } else close(false)
+    end = match.index + match[0].length
+    before = word?.folded ?? ''
+  }
+  close(true)
+  return phrases
+}
+
+/** The first name in an answer: what "Who ...?" or "Which film ...?" was answered with. */
+export function answeredName(answer: string): string | undefined {
+  const first = answer.split('\n')[0]!.slice(0, 300)
+  for (const match of first.matchAll(
+    /\p{Lu}[\p{L}\p{N}'’.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'’.-]*)*/gu,
+  )) {
+    const text = match[0].replace(/[.'’-]+$/, '').replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')
+    if (wordsOf(text).some(isTopical)) return text
+  }
+  return undefined
+}

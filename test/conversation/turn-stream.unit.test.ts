@@ -1,0 +1,116 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { TurnEvent } from '../../src/conversation/events'
+import { Reader, TurnStream } from '../../src/conversation/turn-stream'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const parse = (text: string): TurnEvent[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+
+const read = async (reader: Reader) => parse(await new Response(reader.stream).text())
+
+const makeStream = () => {
+  const logged: string[] = []
+  const stream = new TurnStream('c', 1, (lines) => void logged.push(lines))
+  const reader = new Reader()
+  stream.join(reader)
+  return { stream, reader, logged }
+}
+
+const done = { type: 'done', finish_reason: 'stop', answer: '' } as const
+
+const texts = (events: TurnEvent[]) => events.flatMap((event) => (event.type === 'delta' ? [event.text] : []))
+
+describe('the stream of a turn', () => {
+  it('writes the first piece at once, gathers what follows, and keeps the order', async () => {
+    const { stream, reader } = makeStream()
+    for (const text of ['a', 'b', 'c']) stream.emit({ type: 'delta', text })
+    vi.advanceTimersByTime(8)
+    stream.emit({ type: 'delta', text: 'd' })
+    stream.emit(done)
+    const events = await read(reader)
+    expect(texts(events)).toEqual(['a', 'bc', 'd'])
+    expect(events.map(({ seq }) => seq)).toEqual([0, 1, 2, 3])
+  })
+
+  it('writes at once again after a silence', async () => {
+    const { stream, reader } = makeStream()
+    stream.emit({ type: 'delta', text: 'a' })
+    vi.advanceTimersByTime(20)
+    stream.emit({ type: 'delta', text: 'b' })
+    stream.emit({ type: 'delta', text: 'c' })
+    stream.emit(done)
+    expect(texts(await read(reader))).toEqual(['a', 'b', 'c'])
+  })
+
+  it('does not let more than 4 KiB wait', async () => {
+    const { stream, reader } = makeStream()
+    stream.emit({ type: 'delta', text: 'a' })
+    for (let count = 0; count < 6; count++) stream.emit({ type: 'delta', text: 'x'.repeat(1024) })
+    stream.emit(done)
+    expect(texts(await read(reader)).map((text) => text.length)).toEqual([1, 4096, 2048])
+  })
+
+  it('logs everything once, in order, in segments', async () => {
+    const { stream, reader, logged } = makeStream()
+    for (let count = 0; count < 100; count++) {
+      stream.emit({ type: 'delta', text: `${count} ` })
+      vi.advanceTimersByTime(9)
+    }
+    stream.emit(done)
+    expect(parse(logged.join(''))).toEqual(await read(reader))
+    expect(logged.length).toBeGreaterThan(2)
+    expect(logged.length).toBeLessThan(10)
+    stream.emit({ type: 'delta', text: 'late' })
+    vi.advanceTimersByTime(1000)
+    expect(logged.join('')).not.toContain('late')
+  })
+
+  it('gives whoever joins, from wherever, what they have not seen', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.string({ minLength: 1 }), { maxLength: 20 }),
+        fc.nat(25),
+        fc.integer({ min: -1, max: 25 }),
+        async (pieces, joinsAt, seq) => {
+          const { stream, reader } = makeStream()
+          const late = new Reader()
+          pieces.forEach((text, index) => {
+            if (index === joinsAt) stream.join(late, Math.min(seq, index - 1))
+            stream.emit({ type: 'delta', text })
+            vi.advanceTimersByTime(10)
+          })
+          if (joinsAt >= pieces.length) stream.join(late, Math.min(seq, pieces.length - 1))
+          stream.emit(done)
+          const all = await read(reader)
+          const from = Math.min(seq, Math.min(joinsAt, pieces.length) - 1)
+          expect(texts(all)).toEqual(pieces)
+          expect(await read(late)).toEqual(all.slice(from + 1))
+        },
+      ),
+    )
+  })
+
+  it('lets go of a reader who is too slow, and of one who left', async () => {
+    const { stream, reader } = makeStream()
+    const left = new Reader()
+    stream.join(left)
+    await left.stream.cancel()
+    for (let count = 0; count < 20; count++) {
+      stream.emit({ type: 'delta', text: 'x'.repeat(1024 * 1024) })
+    }
+    stream.emit(done)
+    expect(reader.open).toBe(false)
+    await expect(new Response(reader.stream).text()).rejects.toThrow()
+  })
+})

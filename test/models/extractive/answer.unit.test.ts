@@ -1,0 +1,161 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { answerFrom, NOT_FOUND, NOTHING_FOUND } from '../../../src/models/extractive/answer'
+import { sentencesOf, splitSentences } from '../../../src/models/extractive/sentences'
+import { isSlip } from '../../../src/models/extractive/spelling'
+import { ask, textOf } from '../ask'
+
+const from = (...documents: Record<string, unknown>[]) =>
+  documents.map((document) => ({ collection: 'docs', document }))
+
+const films = from(
+  {
+    id: '1',
+    title: 'Alien',
+    text: 'Alien is a 1979 science fiction horror film directed by Ridley Scott. It stars Sigourney Weaver as Ellen Ripley. The film grossed 203 million dollars.',
+  },
+  {
+    id: '2',
+    title: 'Heat',
+    text: 'Heat is a 1995 crime film written and directed by Michael Mann. It was shot in Los Angeles because Mann knew the city.',
+  },
+  {
+    id: '3',
+    title: 'Life',
+    text: 'Life is a 2017 science fiction horror film. Its crew find a cell from Mars.',
+    year: 2017,
+  },
+)
+
+describe('an answer', () => {
+  it.each([
+    ['Who directed Alien?', 'Alien is a 1979 science fiction horror film directed by Ridley Scott.'],
+    ['Who directed Heat?', 'Heat is a 1995 crime film written and directed by Michael Mann.'],
+    ['How much did Alien gross?', 'The film grossed 203 million dollars.'],
+    ['Why was Heat shot in Los Angeles?', 'It was shot in Los Angeles because Mann knew the city.'],
+    ['who directd alien', 'Alien is a 1979 science fiction horror film directed by Ridley Scott.'],
+  ])('to %s has the sentence that says so', (question, sentence) => {
+    expect(answerFrom(question, films)).toContain(sentence)
+  })
+
+  it('opens a sentence that points back with the one before it', () => {
+    expect(answerFrom('Why was Heat shot in Los Angeles?', films)).toMatch(/^Heat is a 1995 crime film/)
+  })
+
+  it('to a question for several takes several documents', () => {
+    const answer = answerFrom('Which science fiction horror films are there?', films)
+    expect(answer).toContain('Alien')
+    expect(answer).toContain('Life')
+    expect(answer).not.toContain('Heat')
+  })
+
+  it.each([
+    'What is the capital of Mongolia?',
+    'Who won the world cup in 1990?',
+    'Who directed Alien Resurrection?',
+  ])('to %s is that there is none', (question) => {
+    expect(answerFrom(question, films)).toBe(NOT_FOUND)
+  })
+
+  it('without documents says so', () => {
+    expect(answerFrom('Who?', [])).toBe(NOTHING_FOUND)
+  })
+
+  it('brings the code along where one asks how', () => {
+    const docs = from({
+      id: 'status',
+      title: 'Context',
+      text: '# Context\n\nThe `Context` object lives for a request.\n\n## status()\n\nYou can set a status code with `c.status()`.\n\n```ts\nc.status(201)\n```\n\n## header()\n\nYou can set headers with `c.header()`.',
+    })
+    expect(answerFrom('How do I set the status code?', docs)).toBe(
+      'You can set a status code with `c.status()`.\n\n```ts\nc.status(201)\n```',
+    )
+  })
+
+  it('can come from short fields', () => {
+    const docs = from({ id: '124', company_name: 'Stark Industries', num_employees: 5215, country: 'USA' })
+    expect(answerFrom('How many employees does Stark Industries have?', docs)).toBe(
+      'Stark Industries — num employees: 5215; country: USA.',
+    )
+  })
+
+  it('is made of the documents only, whatever they are', () => {
+    fc.assert(
+      fc.property(
+        fc.string(),
+        fc.array(fc.dictionary(fc.string(), fc.jsonValue())),
+        (question, documents) => {
+          expect(typeof answerFrom(question, from(...documents))).toBe('string')
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('is streamed word by word, and is the same in one piece', async () => {
+    const request = { question: 'Who directed Alien?', sources: films }
+    const model = { model_name: 'local/extractive' }
+    const streamed = await ask(model, request)
+    expect(streamed.filter(({ type }) => type === 'text').length).toBeGreaterThan(5)
+    const whole = await ask(model, { ...request, stream: false })
+    expect(whole.filter(({ type }) => type === 'text')).toHaveLength(1)
+    expect(textOf(streamed)).toBe(textOf(whole))
+    expect(streamed).toContainEqual({ type: 'usage', inputTokens: 0, outputTokens: 0 })
+    expect(streamed.at(-1)).toEqual({ type: 'finish', reason: 'stop' })
+  })
+})
+
+describe('sentences', () => {
+  it('end where they end', () => {
+    expect(
+      splitSentences(
+        'Dr. J. R. Smith paid $1.50 in the U.S. office. He left at 5 p.m. on Monday! "Why?" asked Ann. 你好。再见。',
+      ),
+    ).toEqual([
+      'Dr. J. R. Smith paid $1.50 in the U.S. office.',
+      'He left at 5 p.m. on Monday!',
+      '"Why?" asked Ann.',
+      '你好。',
+      '再见。',
+    ])
+  })
+
+  it('lose nothing of a text but spaces', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('a', 'B', '.', '!', '?', ' ', '"', '1', '。') }),
+        (text) => {
+          expect(splitSentences(text).join('').replace(/\s/g, '')).toBe(text.replace(/\s/g, ''))
+        },
+      ),
+    )
+  })
+
+  it('of Markdown stand under their headings, items and rows by themselves', () => {
+    const text =
+      '# Top\nHard-wrapped\nline. And [more](http://x).\n\n## Sub\n- **first** item\n- second\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'
+    expect(sentencesOf({ title: 'T', text }).map(({ text, context }) => [text, context.join('/')])).toEqual([
+      ['Hard-wrapped line.', 'T/Top'],
+      ['And more.', 'T/Top'],
+      ['first item', 'T/Top/Sub'],
+      ['second', 'T/Top/Sub'],
+      ['a — b', 'T/Top/Sub'],
+      ['1 — 2', 'T/Top/Sub'],
+    ])
+  })
+})
+
+describe('a slip of the pen', () => {
+  it.each([
+    ['gendr', 'gender', true],
+    ['shuold', 'should', true],
+    ['hearin', 'hearing', true],
+    ['cost', 'post', false],
+    ['same', 'same', false],
+    ['health', 'wealth', false],
+    ['contract', 'contrast', true],
+    ['plain', 'planet', false],
+  ])('%s for %s: %s', (a, b, slip) => {
+    expect(isSlip(a, b)).toBe(slip)
+  })
+})

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import { standalone } from '../../../src/models/extractive/followup'
+import type { ChatMessage } from '../../../src/models/language-model'
+
+const said = (...texts: string[]): ChatMessage[] =>
+  texts.map((content, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content }))
+
+const cancer = said('What is throat cancer?', 'Throat cancer is a disease.')
+
+describe('a follow-up', () => {
+  it.each([
+    ['Is it treatable?', 'Is throat cancer treatable?'],
+    ['What are its symptoms?', "What are throat cancer's symptoms?"],
+    ['What are the main symptoms?', 'What are the main symptoms (throat cancer)?'],
+    ['Why?', 'Why (throat cancer)?'],
+  ])('%s', (question, expected) => {
+    expect(standalone(question, cancer)).toBe(expected)
+  })
+
+  it('that leaves all but a condition out is joined with the question before', () => {
+    const history = said('Which horror films are set in space?', 'Some.')
+    const question = standalone('What about films from 1995?', history)
+    expect(question).toContain('What about films from 1995')
+    expect(question).toContain('horror films')
+    expect(question).toContain('space')
+  })
+
+  it('points at what the answer named', () => {
+    const history = said(
+      'Which horror film did Ridley Scott direct?',
+      'Alien is a horror film by Ridley Scott.',
+    )
+    expect(standalone('What does the crew meet in it?', history)).toContain(
+      'What does the crew meet in Alien',
+    )
+  })
+
+  it('follows the talk, and keeps its frame', () => {
+    const history = said('Tell me about sharks.', '...', 'What do great whites eat?', '...')
+    const question = standalone('Where do they live?', history)
+    expect(question).toContain('great whites live')
+    expect(question).toContain('sharks')
+  })
+
+  it.each([
+    'Tell me about lung cancer in dogs.',
+    'Who wrote The Neverending Story?',
+    'Is there a cure for malaria?',
+  ])('that stands alone is left as it is: %s', (question) => {
+    expect(standalone(question, cancer)).toBe(question)
+  })
+
+  it('without anything before it is left as it is', () => {
+    expect(standalone('Is it?', [])).toBe('Is it?')
+    expect(standalone('Is it?', said('Hello!', 'Hello.'))).toBe(
+      'Is it (Hello)?'.replace(' (Hello)', '') || '',
+    )
+  })
+})
