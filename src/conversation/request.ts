@@ -13,6 +13,14 @@ export interface PlannedSearch {
   error?: { status: number; message: string }
 }
 
+/** Who asks. A conversation is open to the key and user that began it, and to the admin key. */
+export interface Asker {
+  /** `admin`, or the id of an API key (a scoped key's is its parent's) */
+  owner: string
+  /** the user on whose behalf the key asks; '' where none is named */
+  userId: string
+}
+
 export interface AskRequest {
   conversationId: string
   /** true when the caller gave the id: an id without history is then an error */
@@ -33,4 +41,11 @@ export interface AskRequest {
   stream: boolean
   /** whether `done` carries the conversation's history */
   withHistory: boolean
+  asker?: Asker
+  /** the wire it came in on: `typesense`, `parley`, ... */
+  protocol?: string
+  /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
+  idempotencyKey?: string
+  /** digest of key, path, query and body: the same request again joins a turn whose caller has gone */
+  fingerprint?: string
 }

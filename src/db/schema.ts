@@ -48,6 +48,8 @@ export const apiKeys = sqliteTable(
     collections: text('collections').notNull(),
     expiresAt: integer('expires_at').notNull(),
     autodelete: integer('autodelete', { mode: 'boolean' }).notNull().default(false),
+    /** JSON: what the key fixes (conversation_model_id, user_id) and its daily budget; null for an ordinary key */
+    limits: text('limits'),
   },
   (table) => [index('api_keys_prefix').on(table.prefix)],
 )
@@ -74,5 +76,77 @@ export const messages = sqliteTable(
     primaryKey({ columns: [table.historyId, table.documentId] }),
     index('messages_conversation').on(table.conversationId, table.timestamp),
     index('messages_expiry').on(table.modelId, table.timestamp),
+  ],
+)
+
+/** A row a conversation, whatever protocol began it: what listing and ownership ask for. */
+export const conversations = sqliteTable(
+  'conversations',
+  {
+    id: text('id').primaryKey(),
+    /** `collections.objectId` of its history collection */
+    historyId: text('history_id').notNull(),
+    modelId: text('model_id').notNull(),
+    /** the key that began it: `admin`, or the id of an API key */
+    owner: text('owner').notNull(),
+    /** the user on whose behalf the key asked; '' where none was named */
+    userId: text('user_id').notNull(),
+    protocol: text('protocol').notNull(),
+    /** the beginning of its first question */
+    title: text('title').notNull(),
+    turns: integer('turns').notNull(),
+    /** unix milliseconds, as everywhere but in `messages` */
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [
+    index('conversations_owner').on(table.owner, table.userId, table.updatedAt),
+    index('conversations_user').on(table.userId, table.updatedAt),
+    index('conversations_updated').on(table.updatedAt),
+    index('conversations_expiry').on(table.expiresAt),
+  ],
+)
+
+/** A row a finished turn: what `messages` has no room for. `trace` is for whoever debugs an answer. */
+export const turns = sqliteTable(
+  'turns',
+  {
+    conversationId: text('conversation_id').notNull(),
+    turn: integer('turn').notNull(),
+    question: text('question').notNull(),
+    standalone: text('standalone'),
+    answer: text('answer').notNull(),
+    finishReason: text('finish_reason').notNull(),
+    /** JSON, as in events.ts */
+    citations: text('citations').notNull(),
+    usage: text('usage').notNull(),
+    timings: text('timings').notNull(),
+    /** JSON: searches, prompt, documents, durations */
+    trace: text('trace').notNull(),
+    createdAt: integer('created_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.conversationId, table.turn] }),
+    index('turns_expiry').on(table.expiresAt),
+  ],
+)
+
+/** What was spent, by day (UTC, YYYY-MM-DD), key and model. */
+export const usage = sqliteTable(
+  'usage',
+  {
+    day: text('day').notNull(),
+    /** as `conversations.owner` */
+    owner: text('owner').notNull(),
+    modelId: text('model_id').notNull(),
+    turns: integer('turns').notNull(),
+    inputTokens: integer('input_tokens').notNull(),
+    outputTokens: integer('output_tokens').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.day, table.owner, table.modelId] }),
+    index('usage_model').on(table.modelId, table.day),
   ],
 )
