@@ -5,7 +5,7 @@
  * which `wrangler dev` does not fire by itself.
  */
 import { createServer } from 'node:net'
-import { relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { occupy, writeSecrets } from './folder.mjs'
 import { DEFAULT_FOLDER, readOptions, usage } from './options.mjs'
 import { loadSample } from './sample.mjs'
@@ -128,13 +128,23 @@ async function ready() {
 const tick = () => fetch(`${url}/cdn-cgi/handler/scheduled`).catch(() => undefined)
 
 try {
-  console.log('Preparing the database ...')
+  console.log('Preparing ...')
   await runWrangler(['d1', 'migrations', 'apply', 'DB', '--local', '--persist-to', folder])
 
-  const args = ['dev', '--local', '--port', String(port), '--persist-to', folder, '--inspector-port', '0']
+  // Served from a bundle of its own: an edit of the sources then does not restart it under its users.
+  const bundle = join(folder, 'bundle')
+  await runWrangler(['deploy', '--dry-run', '--outdir', bundle])
+
+  const args = ['dev', join(bundle, 'index.js'), '--no-bundle', '--config', join(root, 'wrangler.toml')]
+  args.push('--local', '--persist-to', folder, '--port', String(port), '--inspector-port', '0')
   args.push('--env-file', writeSecrets(folder, apiKey), '--var', 'AI_BACKEND:local')
   args.push('--show-interactive-dev-session', 'false', '--log-level', 'error')
-  server = wrangler(args, { stdio: ['ignore', 'inherit', 'inherit'], detached: true })
+  server = wrangler(args, {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true,
+    // wrangler's list of what runs on this machine: two of the same name would be taken for one
+    env: { WRANGLER_REGISTRY_PATH: join(folder, 'registry') },
+  })
   server.once('exit', (code) => {
     if (stopping) return
     console.error('The server stopped.')

@@ -67,7 +67,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const port = await freePort()
   const parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
   project.provide('url', `http://localhost:${port}`)
+  parley.child.once('close', (code) => {
+    // A server that ends by itself makes every later test fail: what it said is the first thing to know.
+    if (!stopping) console.error(`The Parley under test ended with ${code}:\n${parley.output()}`)
+  })
+  let stopping = false
   return async () => {
+    stopping = true
     await parley.stop()
     rmSync(folder, { recursive: true, force: true })
   }

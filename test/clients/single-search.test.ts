@@ -238,7 +238,7 @@ describe('refusing', () => {
   })
 
   test('43: a small budget keeps the best documents, whole', async () => {
-    const max_bytes = 700
+    const max_bytes = 400
     const small = await createModel({ model_name: 'openai/gpt', openai_url: llm.url, max_bytes })
     llm.forget()
     const q = 'an action series'
