@@ -30,7 +30,7 @@ const keyOf = (word: string): number => word.charCodeAt(0) * 65536 + (word.charC
 export class WordMatcher {
   #exact = new Map<string, number>()
   #stems = new Map<string, number>()
-  #beginnings: { text: string; word: number }[] = []
+  #beginnings: { text: string; stemmedText: string; word: number }[] = []
   // Porter's stemmer leaves the first two letters alone, so these tell most words apart before anything else is
   // done with them. A beginning of one letter switches the test off.
   #keys = new Set<number>()
@@ -51,7 +51,7 @@ export class WordMatcher {
         this.#keys.add(keyOf(token))
         this.#addStem(token, id)
         if (!prefix || index < tokens.length - 1) continue
-        this.#beginnings.push({ text: token, word: id })
+        this.#beginnings.push({ text: token, stemmedText: stem(token), word: id })
         this.#everyKey ||= token.length < 2
         for (const completion of completions(token)) this.#addStem(completion, id)
       }
@@ -81,10 +81,13 @@ export class WordMatcher {
   }
 
   #compare(token: string): { word: number; length: number } | undefined {
-    const exact = this.#exact.get(token) ?? this.#stems.get(stem(token))
+    const stemmed = stem(token)
+    const exact = this.#exact.get(token) ?? this.#stems.get(stemmed)
     if (exact !== undefined) return { word: exact, length: token.length }
-    for (const { text, word } of this.#beginnings) {
+    for (const { text, stemmedText, word } of this.#beginnings) {
       if (token.startsWith(text)) return { word, length: text.length }
+      // FTS5 stems the beginning too, and so it finds this.
+      if (stemmed.startsWith(stemmedText)) return { word, length: token.length }
     }
     return undefined
   }
