@@ -12,12 +12,12 @@ import {
 
 const RULES = { token_separators: [], symbols_to_index: [] }
 
-const term = (...tokens: string[]): Term => ({ tokens, prefix: false, corrections: [] })
-const unfinished = (...tokens: string[]): Term => ({ tokens, prefix: true, corrections: [] })
+const term = (...tokens: string[]): Term => ({ tokens, written: tokens, prefix: false, corrections: [] })
+const unfinished = (...tokens: string[]): Term => ({ ...term(...tokens), prefix: true })
 
 describe('parseQuery', () => {
   it.each<[string, Term[], Term[]]>([
-    ['Quick Fox', [term('quick'), unfinished('fox')], []],
+    ['quick fox', [term('quick'), unfinished('fox')], []],
     ['quick ', [unfinished('quick')], []],
     ['the the fox', [term('the'), unfinished('fox')], []],
     ['"quick fox" runs', [term('quick', 'fox'), unfinished('runs')], []],
@@ -28,7 +28,7 @@ describe('parseQuery', () => {
     ['--x', [unfinished('x')], []],
     ['?? ! "" -', [], []],
     ['東京 x', [term('東', '京'), unfinished('x')], []],
-    ['Élan', [unfinished('elan')], []],
+    ['Élan', [{ ...unfinished('elan'), written: ['Élan'] }], []],
     ['say "half open', [term('say'), term('half'), unfinished('open')], []],
   ])('%s', (q, terms, excluded) => {
     expect(parseQuery(q, RULES, true)).toEqual({ terms, excluded })
