@@ -124,7 +124,8 @@ function effectiveFilter(
 }
 
 function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned'] {
-  if (request.pinnedHits.length === 0) return []
+  // Groups have places, their hits have not.
+  if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),

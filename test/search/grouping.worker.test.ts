@@ -43,4 +43,9 @@ describe('group_by', () => {
     expect(result.found).toBe(3)
     expect(result.grouped_hits!.map(({ group_key }) => group_key)).toEqual([['Technique']])
   })
+
+  it('leaves pinned documents where their group has them', async () => {
+    const result = await search({ q: '*', group_by: 'genre', pinned_hits: 'fox:1' })
+    expect([result.found, result.found_docs]).toEqual([3, 4])
+  })
 })
