@@ -65,7 +65,7 @@ export async function* importResults(
         separator = '\n'
         // Reads of a body that arrives faster than it is written are always ready, and so are calls inside one
         // process: workerd would not look at another socket until the import is over. A timer makes it look.
-        await scheduler.wait(1)
+        await new Promise((resolve) => setTimeout(resolve, 1))
       }
       sent = send(batch)
       // Should reading the next batch fail first, this one's own failure is not news any more.
