@@ -8,6 +8,7 @@ import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
 import { type App, type Route, register } from './route'
 import { searchRoutes } from './search'
+import { usageRoutes } from './usage'
 
 // Search before documents: `search` would else be taken for a document's id.
 export const typesenseRoutes: Route[] = [
@@ -19,6 +20,7 @@ export const typesenseRoutes: Route[] = [
   ...collectionRoutes,
   ...aliasRoutes,
   ...keyRoutes,
+  ...usageRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)
