@@ -8,6 +8,7 @@ import { applyAlteration, checkDocuments, parseAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
 import type { SearchContext } from './context'
 import { discoverDimensions, Embedders } from './embedding'
+import { openFields, resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
 import { importLines } from './import'
 import type { StoredSchema } from './layout'
@@ -112,6 +113,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
+      schema.fields = await sealFields(schema.fields, this.env)
       if (this.#load() !== undefined) {
         throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
       }
@@ -147,7 +149,9 @@ export class Collection extends DurableObject implements CollectionRpc {
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(async () => {
       const { store, reindex } = this.#existing()
-      const alteration = parseAlteration(body, store.schema)
+      // Opened, since whether a key is another one shows in clear only.
+      const fields = await openFields(store.schema.fields, this.env)
+      const alteration = parseAlteration(body, { ...store.schema, fields })
       if (this.#altering || reindex.pending) {
         throw new ApiError(422, 'Another collection update operation is in progress.')
       }
@@ -155,6 +159,8 @@ export class Collection extends DurableObject implements CollectionRpc {
       try {
         await discoverDimensions(alteration.added, this.env)
         await discoverDimensions(alteration.rekeyed, this.env)
+        alteration.added = await sealFields(alteration.added, this.env)
+        alteration.rekeyed = await sealFields(alteration.rekeyed, this.env)
         await checkDocuments(store, alteration.added)
         if (store.closed) throw notFound()
         this.ctx.storage.transactionSync(() => {
@@ -170,6 +176,10 @@ export class Collection extends DurableObject implements CollectionRpc {
       if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
       return alteration.echo
     })
+  }
+
+  reseal(): Promise<Outcome<number>> {
+    return attempt(() => resealSchema(this.#existing().store, this.env))
   }
 
   async reindex(): Promise<Step> {

@@ -6,6 +6,7 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
+import { operationRoutes } from './operations'
 import { type App, type Route, register } from './route'
 import { searchRoutes } from './search'
 import { usageRoutes } from './usage'
@@ -21,6 +22,7 @@ export const typesenseRoutes: Route[] = [
   ...aliasRoutes,
   ...keyRoutes,
   ...usageRoutes,
+  ...operationRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)
