@@ -21,6 +21,7 @@ export default defineConfig(async () => ({
                 ALLOWED_HOSTS: '*, localhost, 127.0.0.1',
                 LOG_REQUESTS: 'off',
                 RATE_LIMITS: 'off',
+                FUZZ_CASES: process.env.FUZZ_CASES ?? '',
                 ADMIN_API_KEY: 'xyz',
                 ENCRYPTION_KEY: 'a key for tests only',
               },
