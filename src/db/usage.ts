@@ -1,4 +1,4 @@
-/** What was spent, by day, key and model: written at the end of each turn, read for budgets and by whoever pays. */
+/** What was spent, by day, key and model: turns.ts writes it, budgets and whoever pays read it. */
 import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
 import { type Database, database } from './client'
 import { usage } from './schema'
@@ -32,22 +32,8 @@ const cache = new Map<string, { spent: Spent; until: number }>()
 const ownerKey = (day: string, owner: string): string => `${day} key ${owner}`
 const modelKey = (day: string, modelId: string): string => `${day} model ${modelId}`
 
-/** Adds one turn and its tokens to a day's sum. */
-export async function recordUsage(
-  db: Database,
-  { day, owner, modelId, inputTokens, outputTokens }: Omit<UsageRow, 'turns'>,
-): Promise<void> {
-  await db
-    .insert(usage)
-    .values({ day, owner, modelId, turns: 1, inputTokens, outputTokens })
-    .onConflictDoUpdate({
-      target: [usage.day, usage.owner, usage.modelId],
-      set: {
-        turns: sql`${usage.turns} + 1`,
-        inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
-        outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
-      },
-    })
+/** Has a key's and a model's sums of a day read anew: after something was added to them here. */
+export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'owner' | 'modelId'>): void {
   cache.delete(ownerKey(day, owner))
   cache.delete(modelKey(day, modelId))
 }

@@ -13,8 +13,6 @@ const LONGEST_IDEMPOTENCY_KEY = 255
 /** A turn that may begin. */
 export interface Admission {
   asker: Asker
-  /** `conversationId` of a new conversation; the same one for a retry that carries an Idempotency-Key */
-  newId: string
   idempotencyKey?: string
   fingerprint: string
 }
@@ -60,20 +58,5 @@ export async function admitTurn(
   const fingerprint = await sha256(
     JSON.stringify([...identity, keys, request.method, pathname, search, body]),
   )
-  if (idempotencyKey === undefined) return { asker, newId: crypto.randomUUID(), fingerprint }
-  // A conversation lives in the object of its id: only the same id leads a retry to the turn that it repeats.
-  const newId = uuidOf(await sha256(JSON.stringify([...identity, keys, idempotencyKey])))
-  return { asker, newId, idempotencyKey, fingerprint }
-}
-
-/** A digest in the form of a random UUID (RFC 9562, version 4). */
-const uuidOf = (hex: string): string => {
-  const variant = '89ab'[Number.parseInt(hex[16]!, 16) & 3]
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `4${hex.slice(13, 16)}`,
-    `${variant}${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join('-')
+  return { asker, fingerprint, ...(idempotencyKey !== undefined && { idempotencyKey }) }
 }

@@ -3,11 +3,14 @@
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
 import type { Access } from '../../auth/access'
-import { mayAsk, pinnedModel } from '../../auth/pins'
-import { conversationObject } from '../../conversation/conversation-object'
+import { identify, mayAsk, pinnedModel } from '../../auth/pins'
+import { ask } from '../../conversation/ask'
 import { findModel } from '../../conversation/models'
+import { mayOpen } from '../../conversation/ownership'
 import type { PlannedSearch } from '../../conversation/request'
-import { ApiError, unwrap } from '../../errors'
+import { database } from '../../db/client'
+import { findConversationRow } from '../../db/conversations'
+import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
@@ -100,15 +103,20 @@ export async function checkConversation(
 }
 
 /**
- * Looks whether a multi_search's conversation exists. The turn does so by itself; this is for requests that
- * have another fault, since an unknown conversation is reported before it.
+ * Looks whether a multi_search's conversation exists and is open to its asker. The turn does so by itself; this is
+ * for requests that have another fault, since an unknown conversation is reported before it.
  *
  * @throws ApiError 400
  */
-export async function requireConversation(env: Cloudflare.Env, conversing: Conversing): Promise<void> {
-  if (conversing.conversationId === undefined) return
-  const history = collectionObject(env, conversing.historyId)
-  if ((await history.messages(conversing.conversationId)).length === 0) throw invalidId()
+export async function requireConversation(caller: TurnCaller, conversing: Conversing): Promise<void> {
+  const { conversationId, historyId } = conversing
+  if (conversationId === undefined) return
+  const { env, accesses, userId } = caller
+  const [messages, row] = await Promise.all([
+    collectionObject(env, historyId).messages(conversationId),
+    findConversationRow(database(env), conversationId, Date.now()),
+  ])
+  if (messages.length === 0 || (row && !mayOpen(identify(accesses, userId), row))) throw invalidId()
 }
 
 /** Runs the turn and answers it. @throws ApiError */
@@ -120,23 +128,18 @@ export async function converse(
   withHistory: boolean,
 ): Promise<Response> {
   const { question, model, historyId, stream } = conversing
-  const { newId, ...admission } = await admitTurn(caller, model)
-  const conversationId = conversing.conversationId ?? newId
-  const events = unwrap(
-    await conversationObject(caller.env, conversationId).ask({
-      conversationId,
-      continues: conversing.conversationId !== undefined,
-      question,
-      model,
-      historyId,
-      searches,
-      shape,
-      stream,
-      withHistory,
-      protocol: 'typesense',
-      ...admission,
-    }),
-  )
+  const { conversationId, events } = await ask(caller.env, {
+    ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
+    question,
+    model,
+    historyId,
+    searches,
+    shape,
+    stream,
+    withHistory,
+    protocol: 'typesense',
+    ...(await admitTurn(caller, model)),
+  })
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
   return stream ? answerStreaming(events, answer) : answerWhole(events, answer)
 }

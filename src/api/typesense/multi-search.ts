@@ -6,7 +6,7 @@ import { requireRate } from '../../auth/rate-limit'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
-import { namedUser } from '../edge/admit-turn'
+import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { readText } from './body'
 import {
   type Conversing,
@@ -52,11 +52,11 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const pinned = pinnedParameters(accesses)
   if (query.q !== undefined) record.question = query.q
   const conversing = await checkConversation(env, accesses, override(query, pinned), isUnion)
-  const own = await ownParameters(env, searches, conversing)
+  const caller = { env, request, accesses, body: text, userId: namedUser(request, query) }
+  const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
 
   if (conversing) {
-    const caller = { env, request, accesses, body: text, userId: namedUser(request, query) }
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   }
   if (isUnion) return json(await unite(env, planned, query, removeDuplicates !== false))
@@ -150,14 +150,14 @@ async function plan(
  * @throws ApiError 400 for a fault of the body, unless the conversation is unknown: that is reported first
  */
 async function ownParameters(
-  env: Cloudflare.Env,
+  caller: TurnCaller,
   searches: unknown[],
   conversing: Conversing | undefined,
 ): Promise<SearchParameters[]> {
   try {
     return searches.map((search) => readSearch(search, conversing !== undefined))
   } catch (fault) {
-    if (conversing) await requireConversation(env, conversing)
+    if (conversing) await requireConversation(caller, conversing)
     throw fault
   }
 }

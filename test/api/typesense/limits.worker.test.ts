@@ -2,7 +2,8 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { database } from '../../../src/db/client'
-import { dayOf, recordUsage } from '../../../src/db/usage'
+import { recordSpent } from '../../../src/db/turns'
+import { dayOf } from '../../../src/db/usage'
 import { call, FORBIDDEN, queryString, send } from './api'
 import { HISTORY, scopedKey } from './conversing'
 
@@ -118,9 +119,35 @@ describe('limits of a key', () => {
   })
 })
 
+describe('a conversation', () => {
+  const asked = { conversation_model_id: 'one' }
+
+  it('goes on for the key and the user that began it, and is unknown to anybody else', async () => {
+    const parent = (await makeKey()).value
+    const [ann, bob] = [
+      await scopedKey(parent, { user_id: 'ann' }),
+      await scopedKey(parent, { user_id: 'bob' }),
+    ]
+    const stranger = (await makeKey()).value
+    const [, { conversation }] = await askOnce(ann, asked)
+    const goesOn = { ...asked, conversation_id: conversation.conversation_id, q: 'How many metres is that?' }
+    for (const key of [bob, stranger, parent]) {
+      expect(await askOnce(key, goesOn)).toEqual([400, { message: 'Conversation not found' }])
+      const invalid = [400, { message: '`conversation_id` is invalid.' }]
+      expect(await askAcross(key, goesOn)).toEqual(invalid)
+      // Nor does a fault elsewhere in the request show that it is there.
+      const path = `/multi_search${queryString({ ...ASKING, ...goesOn })}`
+      const body = { searches: [{ collection: 'facts', query_by: 'text', q: 'x' }] }
+      expect(await call('POST', path, { key, body })).toEqual(invalid)
+    }
+    expect((await askOnce(ann, goesOn))[0]).toBe(200)
+    expect((await askOnce('xyz', goesOn))[0]).toBe(200)
+  })
+})
+
 const today = () => dayOf(Date.now())
 const spend = (owner: string, modelId: string, inputTokens: number, outputTokens = 0) =>
-  recordUsage(database(env), { day: today(), owner, modelId, inputTokens, outputTokens })
+  recordSpent(database(env), { day: today(), owner, modelId, inputTokens, outputTokens })
 
 describe('budgets', () => {
   const SPENT =
@@ -158,6 +185,18 @@ describe('budgets', () => {
     expect((await response.json<{ message: string }>()).message).toMatch(SPENT)
   })
 
+  it('are spent by turns', async () => {
+    const { id, value } = await makeKey({ turns_per_day: 2 })
+    const asked = { conversation_model_id: 'one' }
+    const statuses: number[] = []
+    for (let turn = 0; turn < 3; turn++) {
+      statuses.push((await askOnce(value, { ...asked, q: `How high is tower ${turn}?` }))[0])
+    }
+    expect(statuses).toEqual([200, 200, 429])
+    const [, { usage }] = await call('GET', `/usage?key=${id}`)
+    expect(usage).toMatchObject([{ day: today(), key: String(id), conversation_model_id: 'one', turns: 2 }])
+  })
+
   it('of a model, whoever asks', async () => {
     const model = { ...MODEL, id: 'dear', tokens_per_day: 10, turns_per_day: 1_000 }
     expect((await call('POST', '/conversations/models', { body: model }))[1]).toMatchObject(model)
@@ -184,10 +223,10 @@ describe('GET /usage', () => {
   it('lists what was spent, by day, key and model', async () => {
     const row = { day: '2025-03-01', owner: '5', modelId: 'm', inputTokens: 3, outputTokens: 4 }
     const db = database(env)
-    await recordUsage(db, row)
-    await recordUsage(db, row)
-    await recordUsage(db, { ...row, day: '2025-03-02', owner: 'admin' })
-    await recordUsage(db, { ...row, modelId: 'n' })
+    await recordSpent(db, row)
+    await recordSpent(db, row)
+    await recordSpent(db, { ...row, day: '2025-03-02', owner: 'admin' })
+    await recordSpent(db, { ...row, modelId: 'n' })
     const list = async (parameters: Record<string, unknown>) => {
       const [status, answer] = await call('GET', `/usage${queryString(parameters)}`)
       expect(status).toBe(200)
