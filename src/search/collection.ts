@@ -4,10 +4,11 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { ApiError, attempt, type Outcome } from '../errors'
-import { applyAlteration, checkDocuments, parseAlteration } from './alter'
+import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
 import type { SearchContext } from './context'
 import { discoverDimensions, Embedders } from './embedding'
+import { resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
 import { importLines } from './import'
 import type { StoredSchema } from './layout'
@@ -20,6 +21,7 @@ import type {
   CollectionSummary,
   DirtyValues,
   ImportOptions,
+  RecentMessages,
   Step,
   StoredMessage,
   WriteOptions,
@@ -28,7 +30,15 @@ import { parseSchema, summarize } from './schema'
 import { executeSearch } from './search'
 import { Store } from './store'
 import { createTables } from './tables'
-import { claimOrigin, conversationMessages, indexConversations } from './turns'
+import {
+  claimOrigin,
+  conversationMessages,
+  expireMessages,
+  indexConversations,
+  recentMessages,
+  removeConversation,
+  wholeTurns,
+} from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
 import { Wakeup } from './wakeup'
 import { Writer } from './writer'
@@ -116,6 +126,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
+      schema.fields = await sealFields(schema.fields, this.env)
       if (this.#load() !== undefined) {
         throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
       }
@@ -151,15 +162,14 @@ export class Collection extends DurableObject implements CollectionRpc {
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(async () => {
       const { store, reindex } = this.#existing()
-      const alteration = parseAlteration(body, store.schema)
-      if (this.#altering || reindex.pending) {
+      const before = store.schema
+      const alteration = await readAlteration(body, before, this.env)
+      if (this.#altering || reindex.pending || store.schema !== before) {
         throw new ApiError(422, 'Another collection update operation is in progress.')
       }
       this.#altering = true
       try {
-        await discoverDimensions(alteration.added, this.env)
-        await discoverDimensions(alteration.rekeyed, this.env)
-        await checkDocuments(store, alteration.added)
+        await prepareAlteration(alteration, store, this.env)
         if (store.closed) throw notFound()
         this.ctx.storage.transactionSync(() => {
           const { carried, reindexing } = applyAlteration(store, alteration)
@@ -174,6 +184,10 @@ export class Collection extends DurableObject implements CollectionRpc {
       if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
       return alteration.echo
     })
+  }
+
+  reseal(): Promise<Outcome<number>> {
+    return attempt(() => resealSchema(this.#existing().store, this.env))
   }
 
   async reindex(): Promise<Step> {
@@ -195,12 +209,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   async #clear(): Promise<void> {
     if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
       const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
-      const mirror = new HistoryMirror(
-        new Store(this.#sql, schema, 0),
-        this.env,
-        this.#objectId,
-        this.#wakeup,
-      )
+      const store = new Store(this.#sql, schema, 0)
+      const mirror = new HistoryMirror(store, this.env, this.#objectId, this.#wakeup)
       if (!(await mirror.removeAll())) {
         this.#wakeup.within(ABANDONED_MS)
         return
@@ -335,6 +345,25 @@ export class Collection extends DurableObject implements CollectionRpc {
     return open === undefined ? [] : conversationMessages(open.store, conversationId)
   }
 
+  async recentMessages(conversationId: string, bytes: number): Promise<RecentMessages> {
+    const open = this.#load()
+    if (open === undefined) return { messages: [], complete: true }
+    return recentMessages(open.store, conversationId, bytes)
+  }
+
+  async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
+    const open = this.#load()
+    return open === undefined ? [] : wholeTurns(open.store, conversationId, timestamps)
+  }
+
+  async removeConversation(conversationId: string): Promise<Step> {
+    const open = this.#load()
+    if (open === undefined) return { count: 0, done: true }
+    const step = removeConversation(this.ctx.storage, open.store, conversationId)
+    await open.mirror?.settle()
+    return step
+  }
+
   appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>> {
     return attempt(async () => {
       const { writer, mirror } = this.#existing()
@@ -348,21 +377,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async expireMessages(documentIds: string[]): Promise<void> {
     const open = this.#load()
-    if (open === undefined) return
-    const { store } = open
-    // The sweep removes the rows in D1 itself: the outbox has nothing to do with it.
-    const { onChange } = store
-    store.onChange = undefined
-    try {
-      const found = store.find(documentIds)
-      removeAll(
-        this.ctx.storage,
-        store,
-        [...found].map(([id, seq]) => [seq, id]),
-      )
-    } finally {
-      store.onChange = onChange
-    }
+    if (open !== undefined) expireMessages(this.ctx.storage, open.store, documentIds)
   }
 
   override async alarm(): Promise<void> {

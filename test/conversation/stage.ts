@@ -2,9 +2,10 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import { conversationObject } from '../../src/conversation/conversation-object'
+import { conversationObject, type Position } from '../../src/conversation/conversation-object'
 import type { TurnEvent } from '../../src/conversation/events'
 import { createModel, findModel } from '../../src/conversation/models'
+import { ADMIN } from '../../src/conversation/ownership'
 import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
 import { collectionObject, createCollection, findCollection } from '../../src/search/catalog'
@@ -78,6 +79,8 @@ export async function asking(question: string, parts: Partial<AskRequest> = {}):
     shape: 'single',
     stream: true,
     withHistory: true,
+    asker: { owner: 'admin', userId: '' },
+    protocol: 'typesense',
     ...parts,
   }
 }
@@ -92,9 +95,24 @@ export async function read(stream: ReadableStream<Uint8Array>): Promise<TurnEven
     .map((line) => JSON.parse(line))
 }
 
+/** Takes a turn in the conversation that the request names. */
+export async function begin(request: AskRequest): Promise<ReadableStream<Uint8Array>> {
+  const asked = unwrap(await conversation(request.conversationId).ask(request))
+  if ('elsewhere' in asked) throw new Error('the turn belongs elsewhere')
+  return asked.events
+}
+
 /** Takes a turn and reads all of it. */
-export const take = async (request: AskRequest): Promise<TurnEvent[]> =>
-  read(unwrap(await conversation(request.conversationId).ask(request)))
+export const take = async (request: AskRequest): Promise<TurnEvent[]> => read(await begin(request))
+
+export { ADMIN } from '../../src/conversation/ownership'
+
+/** The events of a conversation after a position, to the end of the running turn. */
+export async function eventsOf(id: string, after?: Position): Promise<TurnEvent[]> {
+  const stream = unwrap(await conversation(id).events(ADMIN, after))
+  if (stream === null) throw new Error('nothing comes after the position')
+  return read(stream)
+}
 
 /** A provider that answers each request with a stream which the test writes. */
 export interface Provider {
