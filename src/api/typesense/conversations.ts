@@ -132,7 +132,7 @@ export async function converse(
 export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
 
-async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
+export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
   try {
     return (await findCollection(env, model.history_collection)).objectId
   } catch (error) {
