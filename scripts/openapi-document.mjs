@@ -21,6 +21,7 @@ const named = {
   Usage: schemas.Usage,
   Timings: schemas.Timings,
   SearchReply: schemas.SearchReply,
+  TurnTrace: schemas.TurnTrace,
   Trace: schemas.Trace,
   Failure: schemas.Failure,
 }

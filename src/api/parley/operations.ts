@@ -54,6 +54,7 @@ export const operations = {
       404: 'There is no such model or collection',
       408: 'A search or the model took too long',
       413: 'The body is too large',
+      422: 'The idempotency key has named another request',
       429: 'Too many turns are waiting in this conversation, or a limit of the key is reached',
     },
   }),
@@ -72,10 +73,11 @@ export const operations = {
   getConversation: operation({
     method: 'GET',
     path: '/conversations/{id}',
-    summary: 'Read a conversation with its turns',
-    description: OWN,
+    summary: 'Read a conversation with its latest turns',
+    description: `Finished turns only: a running one is in its events. ${OWN}`,
     actions: ['conversations:get', 'documents:search'],
     params: schemas.ConversationPath,
+    query: schemas.ConversationQuery,
     headers: schemas.UserHeader,
     success: { description: 'The conversation, its turns oldest first', schema: schemas.Conversation },
     failures: UNKNOWN,
@@ -96,8 +98,8 @@ export const operations = {
     path: '/conversations/{id}/events',
     summary: 'Follow a conversation, or go on where a stream broke off',
     description:
-      'Replays what came after a position, then follows the running turn to its end. Without a position: the ' +
-      `latest turn from its beginning. ${OWN}`,
+      'Replays what came after a position, later turns included, then follows the running turn to its end. Without ' +
+      `a position: the latest turn from its beginning. ${OWN}`,
     actions: ['conversations:get', 'documents:search'],
     params: schemas.ConversationPath,
     query: schemas.EventsQuery,
@@ -129,9 +131,9 @@ export const operations = {
       'key, and for keys with the action `conversations:trace`.',
     actions: ['conversations:trace'],
     params: schemas.ConversationPath,
-    headers: schemas.UserHeader,
+    query: schemas.TraceQuery,
     success: { description: 'The traces, oldest first', schema: schemas.Trace },
-    failures: UNKNOWN,
+    failures: { 404: 'There is no such conversation or turn' },
   }),
   deleteUserConversations: operation({
     method: 'DELETE',
@@ -141,5 +143,6 @@ export const operations = {
     actions: ['conversations:delete'],
     params: schemas.UserPath,
     success: { description: 'They are deleted', schema: schemas.DeletedAll },
+    failures: { 404: 'The key speaks for another user' },
   }),
 }

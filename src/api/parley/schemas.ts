@@ -100,29 +100,36 @@ export const EventsHeaders = v.object({
   ),
 })
 
+/** A number in a query string, and in the document an integer. */
+const number = (minimum: number, maximum: number, metadata: Record<string, unknown>) =>
+  v.pipe(
+    v.string(),
+    v.check(
+      (text) => /^\d{1,9}$/.test(text) && Number(text) >= minimum && Number(text) <= maximum,
+      `Expected a number from ${minimum} to ${maximum}.`,
+    ),
+    v.transform(Number),
+    v.metadata({ type: 'integer', minimum, maximum, ...metadata }),
+  )
+
+const HIGHEST_TURN = 999_999_999
+const limit = (what: string, usual: number) => number(1, LONGEST_PAGE, { default: usual, description: what })
+
 export const ListQuery = v.object({
-  user_id: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only of this user'))),
-  limit: v.optional(
-    v.pipe(
-      v.string(),
-      v.check((text) => /^([1-9]\d?|100)$/.test(text), `Expected a number from 1 to ${LONGEST_PAGE}.`),
-      v.transform(Number),
-      v.metadata({
-        type: 'integer',
-        minimum: 1,
-        maximum: LONGEST_PAGE,
-        default: PAGE,
-        description: 'Conversations on a page',
-      }),
-    ),
-  ),
+  user_id: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only those of this user'))),
+  limit: v.optional(limit('Conversations on a page', PAGE)),
   cursor: v.optional(
-    v.pipe(
-      v.string(),
-      v.maxLength(1_024),
-      v.description('`next` of the page before; absent: the first page'),
-    ),
+    v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),
   ),
+})
+
+export const ConversationQuery = v.object({
+  limit: v.optional(limit('Turns in the answer: the latest', LONGEST_PAGE)),
+  before: v.optional(number(1, HIGHEST_TURN, { description: 'Only turns before this one' })),
+})
+
+export const TraceQuery = v.object({
+  turn: v.optional(number(1, HIGHEST_TURN, { description: 'Only this turn. Absent: the latest 20' })),
 })
 
 export const ConversationPath = v.object({ id: Id })
@@ -195,7 +202,7 @@ export const Turn = v.object({
 const summary = {
   id: v.string(),
   title: v.pipe(v.string(), v.description('The beginning of its first question')),
-  model: v.pipe(v.string(), v.description('Id of the conversation model')),
+  model_id: v.pipe(v.string(), v.description('Id of the conversation model')),
   user_id: v.pipe(v.string(), v.description('Empty where none was named')),
   protocol: v.pipe(v.string(), v.description('The wire that it began on: `typesense`, `parley`, ...')),
   turn_count: Count,
@@ -208,27 +215,72 @@ export const ConversationSummary = v.object(summary)
 
 export const ConversationPage = v.object({
   conversations: v.array(ConversationSummary),
-  next: v.optional(v.pipe(v.string(), v.description('`cursor` of the next page; absent on the last'))),
+  next_cursor: v.optional(v.pipe(v.string(), v.description('`cursor` of the next page; absent on the last'))),
 })
 
-export const Conversation = v.object({ ...summary, turns: v.array(Turn) })
+export const Conversation = v.object({
+  ...summary,
+  turns: v.pipe(v.array(Turn), v.description('Oldest first')),
+  earlier: v.optional(v.pipe(Count, v.description('`before` of the page with earlier turns; absent on the first'))),
+})
+
+const SearchTrace = v.object({
+  collection: v.string(),
+  params: v.pipe(v.looseObject({}), v.description('As they were searched, `q` included')),
+  found: v.optional(Count),
+  hits: v.optional(
+    v.array(
+      v.object({
+        id: v.optional(v.string()),
+        text_match: v.optional(v.number()),
+        vector_distance: v.optional(v.number()),
+        hybrid_score: v.optional(v.number()),
+      }),
+    ),
+  ),
+  error: v.optional(v.object({ status: v.number(), message: v.string() })),
+  started: v.pipe(v.number(), v.description('Milliseconds since the turn began to run')),
+  took: v.pipe(v.number(), v.description('Milliseconds')),
+})
+
+const CallTrace = v.object({
+  purpose: v.string(),
+  model: v.string(),
+  prompt: v.pipe(
+    v.array(v.object({ role: v.string(), content: v.string() })),
+    v.description('The prompt exactly as it was sent'),
+  ),
+  answer: v.string(),
+  finish_reason: v.optional(v.string()),
+  input_tokens: v.optional(Count),
+  output_tokens: v.optional(Count),
+  error: v.optional(v.string()),
+  started: v.number(),
+  first_token: v.optional(v.number()),
+  took: v.number(),
+})
+
+export const TurnTrace = v.object({
+  question: v.string(),
+  standalone: v.optional(v.string()),
+  searches: v.array(SearchTrace),
+  calls: v.pipe(v.array(CallTrace), v.description('Calls to language models')),
+  shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
+})
 
 export const Trace = v.object({
   id: v.string(),
-  turns: v.array(
-    v.looseObject({
-      turn: Count,
-      question: v.string(),
-      standalone: v.optional(v.string()),
-    }),
-  ),
+  turns: v.array(v.object({ ...Turn.entries, trace: TurnTrace })),
 })
 
 export const Stopped = v.object({
   stopped: v.pipe(v.boolean(), v.description('False when no turn was running')),
 })
 export const Deleted = v.object({ id: v.string() })
-export const DeletedAll = v.object({ deleted: v.pipe(Count, v.description('Conversations deleted')) })
+export const DeletedAll = v.object({
+  deleted: v.pipe(Count, v.description('Conversations deleted')),
+  done: v.pipe(v.boolean(), v.description('False when some are left: ask again')),
+})
 export const Failure = v.object({ message: v.string() })
 
 /** The JSON after `data:` by the name after `event:`. */
