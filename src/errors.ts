@@ -10,10 +10,12 @@ export class ApiError extends Error {
   /**
    * @param status HTTP status to answer with
    * @param message the wire's own sentence, saying what to do
+   * @param retryAfter seconds after which the same request may succeed, where that is known
    */
   constructor(
     readonly status: number,
     message: string,
+    readonly retryAfter?: number,
   ) {
     super(message)
   }
@@ -23,6 +25,8 @@ export class ApiError extends Error {
 export interface Failure {
   status: number
   message: string
+  /** seconds */
+  retryAfter?: number
 }
 
 /** What an RPC method that can fail on its caller's account returns. */
@@ -34,7 +38,7 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Outcome<T>
     return { ok: true, value: await work() }
   } catch (error) {
     if (error instanceof ApiError) {
-      return { ok: false, error: { status: error.status, message: error.message } }
+      return { ok: false, error: failed(error) }
     }
     throw error
   }
@@ -43,5 +47,12 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Outcome<T>
 /** The value of an outcome. @throws ApiError when it is a failure */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value
-  throw new ApiError(outcome.error.status, outcome.error.message)
+  throw new ApiError(outcome.error.status, outcome.error.message, outcome.error.retryAfter)
 }
+
+/** An ApiError as plain data. */
+export const failed = ({ status, message, retryAfter }: ApiError): Failure => ({
+  status,
+  message,
+  ...(retryAfter !== undefined && { retryAfter }),
+})

@@ -1,21 +1,46 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
-import type { AskRequest } from './request'
+import type { Asker, AskRequest } from './request'
+
+/** Where a turn is to be read: here, or, for a new conversation whose place is taken, in another one. */
+export type Asked = { events: ReadableStream<Uint8Array> } | { elsewhere: string }
+
+/** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
+export interface Position {
+  turn: number
+  /** -1: before the turn's first event */
+  seq: number
+}
 
 export interface ConversationRpc {
   /**
-   * Takes a turn: its events as lines of JSON (events.ts), from the first to its `done` or `error`. Turns of
-   * one conversation run one at a time, in the order they came. A reader who cancels leaves; the turn goes on.
-   * Fails with 429 when too many turns are waiting.
+   * Takes a turn, or joins the one that this request began before (see ask.ts, which is the way to call this):
+   * its events as lines of JSON (events.ts), from the first to its `done` or `error`. Turns of one
+   * conversation run one at a time, in the order they came. A reader who cancels leaves; the turn goes on.
+   * Fails with 429 when too many turns are waiting, with 400 when the conversation is another asker's and
+   * with 422 when its idempotency key has named another request.
    */
-  ask(request: AskRequest): Promise<Outcome<ReadableStream<Uint8Array>>>
+  ask(request: AskRequest): Promise<Outcome<Asked>>
   /**
-   * The events after a place, those to come included, to the end of that turn. Without a place: the latest
-   * turn from its beginning. Fails with 404 when there is no such turn, or no log of it any more.
+   * The events after a position: the rest of its turn and whatever turns came after it, to the end of the one
+   * that is running. Without a position: the latest turn from its beginning. Null when nothing comes after the
+   * position and nothing is running. Fails with 404 for a conversation that is unknown, deleted, or another
+   * asker's.
    */
-  events(after?: { turn: number; seq: number }): Promise<Outcome<ReadableStream<Uint8Array>>>
-  /** Stops the running turn, which then ends in an `error`. False when none is running. */
-  stop(): Promise<boolean>
+  events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>>
+  /**
+   * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when
+   * none is running. Fails with 404 as `events` does.
+   */
+  stop(asker: Asker): Promise<Outcome<boolean>>
+  /**
+   * Deletes the conversation for good: what this object holds, its messages in its history collection and its
+   * rows in D1. A running turn is stopped. The conversation is unreadable at once; what cannot be deleted now
+   * is deleted by alarm.
+   * @param historyId its history collection's object, should this object not know
+   * @returns false when something is left to the alarm
+   */
+  erase(historyId?: string): Promise<boolean>
 }
 
 /** A handle on a conversation. Makes no call. */

@@ -11,12 +11,12 @@ import { ttlsOf } from '../db/conversation-models'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { createLanguageModel } from '../models/providers'
 import { collectionObject } from '../search/catalog'
-import type { ConversationRpc } from './conversation-object'
+import type { Asked, ConversationRpc, Position } from './conversation-object'
 import { type HistoryMessage, isTerminal } from './events'
 import { migrate } from './migrations'
 import { Outbox } from './outbox'
 import type { TurnPorts } from './ports'
-import type { AskRequest } from './request'
+import type { Asker, AskRequest } from './request'
 import { runTurn } from './turn'
 import { TurnLog, type TurnStatus } from './turn-log'
 import { Reader, TurnStream } from './turn-stream'
@@ -50,7 +50,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     this.#log.interrupt(this.#id, Date.now())
   }
 
-  ask(request: AskRequest): Promise<Outcome<ReadableStream<Uint8Array>>> {
+  ask(request: AskRequest): Promise<Outcome<Asked>> {
     return attempt(() => {
       if (this.#waiting > QUEUE_LIMIT) {
         throw new ApiError(
@@ -71,11 +71,11 @@ export class Conversation extends DurableObject implements ConversationRpc {
           this.#running = undefined
         })
       this.ctx.waitUntil(this.#queue)
-      return reader.stream
+      return { events: reader.stream }
     })
   }
 
-  events(after?: { turn: number; seq: number }): Promise<Outcome<ReadableStream<Uint8Array>>> {
+  events(_asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(() => {
       const reader = new Reader()
       const turn = after?.turn ?? this.#running?.stream.turn ?? this.#log.latest()
@@ -93,9 +93,18 @@ export class Conversation extends DurableObject implements ConversationRpc {
     })
   }
 
-  async stop(): Promise<boolean> {
+  stop(_asker: Asker): Promise<Outcome<boolean>> {
+    return attempt(() => {
+      this.#running?.abort.abort()
+      return this.#running !== undefined
+    })
+  }
+
+  async erase(): Promise<boolean> {
     this.#running?.abort.abort()
-    return this.#running !== undefined
+    await this.#queue
+    await this.ctx.storage.deleteAll()
+    return true
   }
 
   /** Delivers what history has not taken yet, and forgets turns past their time. */

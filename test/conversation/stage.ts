@@ -92,9 +92,15 @@ export async function read(stream: ReadableStream<Uint8Array>): Promise<TurnEven
     .map((line) => JSON.parse(line))
 }
 
+/** Takes a turn in the conversation that the request names. */
+export async function begin(request: AskRequest): Promise<ReadableStream<Uint8Array>> {
+  const asked = unwrap(await conversation(request.conversationId).ask(request))
+  if ('elsewhere' in asked) throw new Error('the turn belongs elsewhere')
+  return asked.events
+}
+
 /** Takes a turn and reads all of it. */
-export const take = async (request: AskRequest): Promise<TurnEvent[]> =>
-  read(unwrap(await conversation(request.conversationId).ask(request)))
+export const take = async (request: AskRequest): Promise<TurnEvent[]> => read(await begin(request))
 
 /** A provider that answers each request with a stream which the test writes. */
 export interface Provider {

@@ -2,10 +2,10 @@
  * Searches that are answered in a conversation (contract 1.6 and 1.7): the checks that come before the turn,
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
-import { conversationObject } from '../../conversation/conversation-object'
+import { ask } from '../../conversation/ask'
 import { findModel } from '../../conversation/models'
 import type { PlannedSearch } from '../../conversation/request'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
@@ -110,20 +110,16 @@ export async function converse(
   withHistory: boolean,
 ): Promise<Response> {
   const { question, model, historyId, stream } = conversing
-  const conversationId = conversing.conversationId ?? crypto.randomUUID()
-  const events = unwrap(
-    await conversationObject(env, conversationId).ask({
-      conversationId,
-      continues: conversing.conversationId !== undefined,
-      question,
-      model,
-      historyId,
-      searches,
-      shape,
-      stream,
-      withHistory,
-    }),
-  )
+  const { conversationId, events } = await ask(env, {
+    ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
+    question,
+    model,
+    historyId,
+    searches,
+    shape,
+    stream,
+    withHistory,
+  })
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
   return stream ? answerStreaming(events, answer) : answerWhole(events, answer)
 }

@@ -1,0 +1,77 @@
+/**
+ * The way into a conversation: which object a question goes to.
+ *
+ * A retry must find the turn that it began, and a new conversation has no id yet that could lead there. So the
+ * id of a new conversation is made from the request: a digest of who asks and of the idempotency key, else of
+ * the request's fingerprint, under a secret of the server, or whoever shares a key could work out the ids of
+ * others. The first request and its retries thus meet in one object, in a single hop and without a
+ * coordinator on the way.
+ *
+ * Somebody who asks the same thing again later, with the first answer in hand, meets there too. The object then
+ * hands out a random id, and remembers the last one that it gave, for the retries of that request: only
+ * repeated requests pay a second hop.
+ */
+import { unwrap } from '../errors'
+import { conversationObject } from './conversation-object'
+import { ADMIN } from './ownership'
+import type { AskRequest } from './request'
+
+/** A request whose conversation may be new. */
+export interface Question extends Omit<AskRequest, 'conversationId' | 'continues'> {
+  /** absent: a new conversation */
+  conversationId?: string
+}
+
+export interface Answering {
+  conversationId: string
+  /** lines of JSON (events.ts) */
+  events: ReadableStream<Uint8Array>
+}
+
+/** Objects that a question is sent on to. One or two is usual; more are requests that overtook each other. */
+const MOST_HOPS = 5
+
+/**
+ * Asks, or joins the turn that the same request began before: one with its idempotency key, running or
+ * finished; without a key one with its fingerprint that is running, or that ended within the last minute after
+ * its caller had gone.
+ * @throws ApiError 429 with `retryAfter`, 422; 400 for another asker's conversation, as for an unknown one
+ */
+export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
+  const continues = question.conversationId !== undefined
+  let conversationId = question.conversationId ?? (await newId(env, question))
+  for (let hop = 0; hop < MOST_HOPS; hop++) {
+    const request: AskRequest = { ...question, conversationId, continues }
+    const asked = unwrap(await conversationObject(env, conversationId).ask(request))
+    if ('events' in asked) return { conversationId, events: asked.events }
+    conversationId = asked.elsewhere
+  }
+  throw new Error('No conversation took the question.')
+}
+
+async function newId(env: Cloudflare.Env, question: Question): Promise<string> {
+  const { idempotencyKey, fingerprint, asker = ADMIN } = question
+  const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
+  if (!secret || (idempotencyKey === undefined && fingerprint === undefined)) return crypto.randomUUID()
+  const named = idempotencyKey === undefined ? ['request', fingerprint] : ['key', idempotencyKey]
+  const key = await crypto.subtle.importKey(
+    'raw',
+    encoder.encode(`conversation ids ${secret}`),
+    { name: 'HMAC', hash: 'SHA-256' },
+    false,
+    ['sign'],
+  )
+  const text = JSON.stringify([asker.owner, asker.userId, ...named])
+  return asUuid(new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text))))
+}
+
+const encoder = new TextEncoder()
+
+/** The first 122 bits of a digest as a UUID of version 4. */
+function asUuid(digest: Uint8Array): string {
+  const bytes = digest.slice(0, 16)
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  return [8, 12, 16, 20].reduceRight((text, at) => `${text.slice(0, at)}-${text.slice(at)}`, hex)
+}

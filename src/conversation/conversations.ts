@@ -1,0 +1,241 @@
+/**
+ * Conversations as things to list, read, trace and delete, whatever protocol began them. What is read here is
+ * the record in D1; a running turn is read from its object (conversation-object.ts).
+ */
+import { database } from '../db/client'
+import {
+  type ConversationRow,
+  conversationsOfUser,
+  findConversationRow,
+  listConversationRows,
+  type PageEnd,
+} from '../db/conversations'
+import { findTurn, latestTurns, type TurnRow } from '../db/turns'
+import { ApiError } from '../errors'
+import { conversationObject } from './conversation-object'
+import type { Citation, Timings, Usage } from './events'
+import { ADMIN, conversationNotFound, mayOpen } from './ownership'
+import type { Asker } from './request'
+import type { TurnTrace } from './trace'
+
+/** A conversation as it is listed. Times in milliseconds since 1970. */
+export interface ConversationSummary {
+  id: string
+  /** the beginning of its first question */
+  title: string
+  model_id: string
+  user_id: string
+  /** the one that began it */
+  protocol: string
+  turn_count: number
+  created_at: number
+  updated_at: number
+  expires_at: number
+}
+
+export interface ConversationDetail extends ConversationSummary {
+  /** oldest first */
+  turns: RecordedTurn[]
+  /** where there are earlier turns: ask for those before this one */
+  earlier?: number
+}
+
+/** A finished turn. */
+export interface RecordedTurn {
+  turn: number
+  question: string
+  /** what was searched and answered, where it is not the question as it was asked */
+  standalone?: string
+  answer: string
+  citations: Citation[]
+  usage: Usage
+  timings: Timings
+  finish_reason: string
+  created_at: number
+}
+
+export interface TracedTurn extends RecordedTurn {
+  trace: TurnTrace
+}
+
+const MOST_LISTED = 100
+const TURNS_A_PAGE = 100
+const TRACES_A_PAGE = 20
+
+/**
+ * An asker's conversations, the last used first. The admin key on nobody's behalf sees everybody's.
+ * @param limit 1 to 100 @param cursor `next_cursor` of the page before
+ * @throws ApiError 400 for another cursor
+ */
+export async function listConversations(
+  env: Cloudflare.Env,
+  asker: Asker,
+  { userId, limit, cursor }: { userId?: string; limit: number; cursor?: string },
+): Promise<{ conversations: ConversationSummary[]; next_cursor?: string }> {
+  const scope = scopeOf(asker, userId)
+  if (!scope) return { conversations: [] }
+  const most = Math.max(1, Math.min(limit, MOST_LISTED))
+  const rows = await listConversationRows(database(env), {
+    ...scope,
+    ...(cursor !== undefined && { after: parseCursor(cursor) }),
+    limit: most + 1,
+    now: Date.now(),
+  })
+  const page = rows.slice(0, most)
+  return {
+    conversations: page.map(summaryOf),
+    ...(rows.length > most && { next_cursor: makeCursor(page.at(-1)!) }),
+  }
+}
+
+/**
+ * A conversation with its latest turns.
+ * @param before only turns before this one @param limit how many, 100 at most
+ * @throws ApiError 404
+ */
+export async function getConversation(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  { before, limit = TURNS_A_PAGE }: { before?: number; limit?: number } = {},
+): Promise<ConversationDetail> {
+  const row = await readable(env, asker, id)
+  const most = Math.max(1, Math.min(limit, TURNS_A_PAGE))
+  const found = await latestTurns(database(env), id, {
+    ...(before !== undefined && { before }),
+    limit: most + 1,
+    now: Date.now(),
+  })
+  const page = found.slice(0, most).reverse()
+  return {
+    ...summaryOf(row),
+    turns: page.map(recordedTurn),
+    ...(found.length > most && { earlier: page[0]!.turn }),
+  }
+}
+
+/**
+ * How answers came about: the rewritten question, each search, the prompts as they were sent, tokens and
+ * durations. For admin keys only, which is the caller's to check.
+ * @param turn undefined: the latest 20
+ * @throws ApiError 404
+ */
+export async function traceConversation(
+  env: Cloudflare.Env,
+  id: string,
+  turn?: number,
+): Promise<{ id: string; turns: TracedTurn[] }> {
+  await readable(env, ADMIN, id)
+  const db = database(env)
+  const now = Date.now()
+  if (turn === undefined) {
+    const rows = await latestTurns(db, id, { limit: TRACES_A_PAGE, now })
+    return { id, turns: rows.reverse().map(tracedTurn) }
+  }
+  const row = await findTurn(db, id, turn, now)
+  if (!row) throw new ApiError(404, 'Turn not found')
+  return { id, turns: [tracedTurn(row)] }
+}
+
+/**
+ * Deletes a conversation everywhere. It is gone for readers at once; what cannot be deleted now, D1 being out
+ * of reach, is deleted by its object's alarm.
+ * @throws ApiError 404
+ */
+export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
+  const { historyId } = await readable(env, asker, id)
+  await conversationObject(env, id).erase(historyId)
+}
+
+/** Conversations deleted side by side, and the time after which no more are begun, in milliseconds. */
+const ERASED_AT_ONCE = 5
+const ERASE_BUDGET_MS = 20_000
+/** An invocation may make 1,000 calls; each of these costs one, a query for every five besides. */
+const MOST_ERASED = 500
+
+/**
+ * Deletes a user's conversations: with the admin key those of every key, else those of the asker's own. A call
+ * is bounded.
+ * @returns how many went, and whether none is left; if some are, call again
+ * @throws ApiError 404 for a user that the asker does not speak for
+ */
+export async function deleteUserConversations(
+  env: Cloudflare.Env,
+  asker: Asker,
+  userId: string,
+): Promise<{ deleted: number; done: boolean }> {
+  const scope = scopeOf(asker, userId)
+  if (!scope) throw conversationNotFound()
+  const db = database(env)
+  const until = Date.now() + ERASE_BUDGET_MS
+  let deleted = 0
+  while (deleted < MOST_ERASED && Date.now() < until) {
+    const found = await conversationsOfUser(db, userId, scope.owner, ERASED_AT_ONCE)
+    const gone = await Promise.all(
+      found.map(({ id, historyId }) => conversationObject(env, id).erase(historyId)),
+    )
+    deleted += found.length
+    if (found.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
+    // Those left to their alarms would be found again and again.
+    if (!gone.some(Boolean)) break
+  }
+  return { deleted, done: false }
+}
+
+/** What an asker may list, narrowed to a user; undefined when that is nothing. */
+function scopeOf(asker: Asker, userId: string | undefined): { owner?: string; userId?: string } | undefined {
+  if (asker.owner === ADMIN.owner && asker.userId === '') return userId === undefined ? {} : { userId }
+  if (userId !== undefined && userId !== asker.userId) return undefined
+  return asker.owner === ADMIN.owner ? { userId: asker.userId } : { owner: asker.owner, userId: asker.userId }
+}
+
+/** @throws ApiError 404 */
+async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
+  const row = await findConversationRow(database(env), id, Date.now())
+  if (!row || !mayOpen(asker, row)) throw conversationNotFound()
+  return row
+}
+
+const summaryOf = (row: ConversationRow): ConversationSummary => ({
+  id: row.id,
+  title: row.title,
+  model_id: row.modelId,
+  user_id: row.userId,
+  protocol: row.protocol,
+  turn_count: row.turns,
+  created_at: row.createdAt,
+  updated_at: row.updatedAt,
+  expires_at: row.expiresAt,
+})
+
+const recordedTurn = (row: TurnRow): RecordedTurn => ({
+  turn: row.turn,
+  question: row.question,
+  ...(row.standalone !== null && { standalone: row.standalone }),
+  answer: row.answer,
+  citations: JSON.parse(row.citations),
+  usage: JSON.parse(row.usage),
+  timings: JSON.parse(row.timings),
+  finish_reason: row.finishReason,
+  created_at: row.createdAt,
+})
+
+const tracedTurn = (row: TurnRow): TracedTurn => ({ ...recordedTurn(row), trace: JSON.parse(row.trace) })
+
+const makeCursor = ({ updatedAt, id }: PageEnd): string => encodeURIComponent(`${updatedAt}.${id}`)
+
+function parseCursor(cursor: string): PageEnd {
+  const [, updatedAt, id] = /^(\d{1,15})\.(.+)$/s.exec(safeDecode(cursor)) ?? []
+  if (updatedAt === undefined || id === undefined) {
+    throw new ApiError(400, 'The cursor is not one that a page of conversations ended with.')
+  }
+  return { updatedAt: Number(updatedAt), id }
+}
+
+function safeDecode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
+  }
+}

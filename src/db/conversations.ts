@@ -1,0 +1,105 @@
+/**
+ * Rows of conversations: what there is to list, and whose it is.
+ *
+ * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts):
+ * from then on it is not found, and the sweep erases what is left of it.
+ */
+import { and, desc, eq, gt, lte, ne, sql } from 'drizzle-orm'
+import type { Database } from './client'
+import { conversations, turns } from './schema'
+
+export type ConversationRow = typeof conversations.$inferSelect
+
+/** Where a page of conversations ended. */
+export interface PageEnd {
+  updatedAt: number
+  id: string
+}
+
+/**
+ * Conversations that have not expired, the last used first.
+ * @param owner undefined: any @param userId undefined: any @param now milliseconds
+ */
+export const listConversationRows = (
+  db: Database,
+  { owner, userId, after, limit, now }: ConversationQuery,
+): Promise<ConversationRow[]> =>
+  db
+    .select()
+    .from(conversations)
+    .where(
+      and(
+        owner === undefined ? undefined : eq(conversations.owner, owner),
+        userId === undefined ? undefined : eq(conversations.userId, userId),
+        gt(conversations.expiresAt, now),
+        after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
+      ),
+    )
+    .orderBy(desc(conversations.updatedAt), desc(conversations.id))
+    .limit(limit)
+
+export interface ConversationQuery {
+  owner?: string
+  userId?: string
+  after?: PageEnd
+  limit: number
+  now: number
+}
+
+/** A conversation that has not expired. @param now milliseconds */
+export async function findConversationRow(
+  db: Database,
+  id: string,
+  now: number,
+): Promise<ConversationRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(conversations)
+    .where(and(eq(conversations.id, id), gt(conversations.expiresAt, now)))
+  return row
+}
+
+/** Some conversations of a user, expired or not. @param owner undefined: whatever key began them */
+export const conversationsOfUser = (
+  db: Database,
+  userId: string,
+  owner: string | undefined,
+  limit: number,
+): Promise<Pick<ConversationRow, 'id' | 'historyId'>[]> =>
+  db
+    .select({ id: conversations.id, historyId: conversations.historyId })
+    .from(conversations)
+    .where(
+      and(eq(conversations.userId, userId), owner === undefined ? undefined : eq(conversations.owner, owner)),
+    )
+    .limit(limit)
+
+/** Some conversations whose messages somebody has deleted, and that are themselves still there. */
+export const emptiedConversations = (
+  db: Database,
+  limit: number,
+): Promise<Pick<ConversationRow, 'id' | 'historyId'>[]> =>
+  db
+    .select({ id: conversations.id, historyId: conversations.historyId })
+    .from(conversations)
+    .where(eq(conversations.expiresAt, 0))
+    .limit(limit)
+
+/** Removes a conversation's row and those of its turns. Its messages are its history collection's to remove. */
+export async function deleteConversationRows(db: Database, id: string): Promise<void> {
+  await db.batch([
+    db.delete(turns).where(eq(turns.conversationId, id)),
+    db.delete(conversations).where(eq(conversations.id, id)),
+  ])
+}
+
+/** Deletes some conversations that have expired: their objects forget them by themselves. @returns how many */
+export async function deleteExpiredConversations(db: Database, now: number, limit: number): Promise<number> {
+  const expired = db
+    .select({ id: conversations.id })
+    .from(conversations)
+    .where(and(lte(conversations.expiresAt, now), ne(conversations.expiresAt, 0)))
+    .limit(limit)
+  const { meta } = await db.delete(conversations).where(sql`${conversations.id} IN ${expired}`)
+  return meta.changes
+}
