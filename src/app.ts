@@ -1,5 +1,6 @@
 /** Mounts the APIs and what they share: CORS and the answers to what no route took. */
 import { Hono } from 'hono'
+import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { discardBody } from './api/typesense/body'
 import { errorResponse, notFound } from './api/typesense/response'
@@ -29,6 +30,7 @@ app.use(async (context, next) => {
 })
 
 mountTypesense(app)
+mountParley(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)

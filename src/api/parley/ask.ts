@@ -1,7 +1,7 @@
 /** POST /conversations: a question asked directly, answered whole or as a stream. */
-import { conversationObject } from '../../conversation/conversation-object'
+import { ask as askConversation } from '../../conversation/ask'
 import { findModel } from '../../conversation/models'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError } from '../../errors'
 import { eventReader } from '../turn-events'
 import { findHistory } from '../typesense/conversations'
 import { askerOf } from './asker'
@@ -24,27 +24,23 @@ export async function ask({
   const historyId = await findHistory(env, model)
   const asker = askerOf(access, headers['x-typesense-user-id'])
   const idempotencyKey = headers['idempotency-key']
-  const continued = embedded.conversation_id ?? body.conversation_id
-  const conversationId = continued ?? crypto.randomUUID()
+  const conversationId = embedded.conversation_id ?? body.conversation_id
   const stream = body.stream ?? request.headers.get('accept')?.includes('text/event-stream') ?? false
 
-  const events = unwrap(
-    await conversationObject(env, conversationId).ask({
-      conversationId,
-      continues: continued !== undefined,
-      question: embedded.q ?? body.question,
-      model,
-      historyId,
-      searches,
-      shape: 'multi',
-      stream,
-      withHistory: false,
-      asker,
-      protocol: 'parley',
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-    }),
-  )
-  const names = { 'x-parley-conversation-id': conversationId }
-  const read = eventReader(events)
+  const answering = await askConversation(env, {
+    ...(conversationId !== undefined && { conversationId }),
+    question: embedded.q ?? body.question,
+    model,
+    historyId,
+    searches,
+    shape: 'multi',
+    stream,
+    withHistory: false,
+    asker,
+    protocol: 'parley',
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  })
+  const names = { 'x-parley-conversation-id': answering.conversationId }
+  const read = eventReader(answering.events)
   return stream ? streamEvents(read, names) : answerWhole(read, names)
 }

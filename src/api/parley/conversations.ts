@@ -19,12 +19,7 @@ import { PAGE } from './schemas'
 
 type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 
-export async function list({
-  env,
-  access,
-  query,
-  headers,
-}: Serving<'listConversations'>): Promise<Response> {
+export async function list({ env, access, query, headers }: Serving<'listConversations'>): Promise<Response> {
   requireUser(access)
   const { user_id: userId, cursor, limit = PAGE } = query
   const asker = askerOf(access, headers['x-typesense-user-id'] ?? userId)
@@ -75,12 +70,7 @@ export async function follow({
   return events ? streamEvents(eventReader(events)) : new Response(null, { status: 204 })
 }
 
-export async function stop({
-  env,
-  access,
-  path,
-  headers,
-}: Serving<'stopConversation'>): Promise<Response> {
+export async function stop({ env, access, path, headers }: Serving<'stopConversation'>): Promise<Response> {
   const asker = askerOf(access, headers['x-typesense-user-id'])
   return json({ stopped: unwrap(await conversationObject(env, path.id).stop(asker)) })
 }

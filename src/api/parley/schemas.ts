@@ -221,7 +221,9 @@ export const ConversationPage = v.object({
 export const Conversation = v.object({
   ...summary,
   turns: v.pipe(v.array(Turn), v.description('Oldest first')),
-  earlier: v.optional(v.pipe(Count, v.description('`before` of the page with earlier turns; absent on the first'))),
+  earlier: v.optional(
+    v.pipe(Count, v.description('`before` of the page with earlier turns; absent on the first')),
+  ),
 })
 
 const SearchTrace = v.object({
