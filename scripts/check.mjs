@@ -62,6 +62,7 @@ const steps = [
     () => run('wrangler', 'types', '--include-runtime=false', '--strict-vars=false', '--check'),
   ],
   ['migrations match the schema', migrations],
+  ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],
   ['the bundle builds', () => run('wrangler', 'deploy', '--dry-run', '--outdir', join(scratch, 'dist'))],
 ]
 
