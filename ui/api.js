@@ -73,7 +73,7 @@ function row({ name, place, required, schema, description }) {
 const table = (caption, rows) =>
   element(
     'div',
-    { class: 'wide' },
+    { class: 'scroll' },
     element('table', {}, element('caption', {}, caption), element('tbody', {}, ...rows)),
   )
 

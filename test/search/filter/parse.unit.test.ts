@@ -122,17 +122,15 @@ describe('parseFilter', () => {
           values: [value],
         }),
       ),
-      fc
-        .record({ field: name, operator, values: fc.array(value, { maxLength: 4 }) })
-        .map(
-          ({ field, operator, values }): FilterNode => ({
-            kind: 'clause',
-            field,
-            operator,
-            list: true,
-            values,
-          }),
-        ),
+      fc.record({ field: name, operator, values: fc.array(value, { maxLength: 4 }) }).map(
+        ({ field, operator, values }): FilterNode => ({
+          kind: 'clause',
+          field,
+          operator,
+          list: true,
+          values,
+        }),
+      ),
     )
     const tree = fc.letrec<{ node: FilterNode }>((tie) => ({
       node: fc.oneof(
