@@ -1,5 +1,6 @@
-/** `npm run bench [import|search|busy|stream]`: all of them without a name. Prints ratios and a table. */
+/** `npm run bench [import|search|busy|stream|load]`: all of them without a name. Prints ratios and a table. */
 import { benchImport } from './import.mjs'
+import { benchLoad } from './load.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
@@ -10,6 +11,7 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  load: benchLoad,
 }
 
 const wanted = process.argv.slice(2)
