@@ -34,6 +34,11 @@ export interface ConversationRpc {
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
   /**
+   * Whether a request for a new conversation would be taken here, or joined to the turn that it began before,
+   * rather than sent elsewhere.
+   */
+  welcomes(request: Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>): Promise<boolean>
+  /**
    * Deletes the conversation for good: what this object holds, its messages in its history collection and its
    * rows in D1. A running turn is stopped. The conversation is unreadable at once; what cannot be deleted now
    * is deleted by alarm.

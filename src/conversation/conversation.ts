@@ -3,181 +3,363 @@
  *
  * A turn belongs to this object and not to the request that asked for it: readers come and go, it runs to its
  * end. What is kept here is the log of recent turns and what history has not yet taken; history itself is in
- * the history collection and in D1.
+ * the history collection and in D1. An object that was only asked about holds nothing.
  */
 import { DurableObject } from 'cloudflare:workers'
 import { database } from '../db/client'
-import { ttlsOf } from '../db/conversation-models'
+import { deleteConversationRows } from '../db/conversations'
 import { ApiError, attempt, type Outcome } from '../errors'
-import { createLanguageModel } from '../models/providers'
 import { collectionObject } from '../search/catalog'
-import type { Asked, ConversationRpc, Position } from './conversation-object'
-import { type HistoryMessage, isTerminal } from './events'
-import { migrate } from './migrations'
-import { Outbox } from './outbox'
-import type { TurnPorts } from './ports'
+import { Alarm } from './alarm'
+import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
+import { Memory } from './memory'
+import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
-import { runTurn } from './turn'
-import { TurnLog, type TurnStatus } from './turn-log'
-import { Reader, TurnStream } from './turn-stream'
+import type { RequestNames } from './turn-log'
+import { QueuedTurn, TurnQueue } from './turn-queue'
+import { TurnRun } from './turn-run'
+import { Reader } from './turn-stream'
 
-/** turns that may wait behind the running one */
-export const QUEUE_LIMIT = 32
+/**
+ * While a turn runs an alarm is set this far ahead, in milliseconds: should the object not live to see its end, it
+ * wakes and says so.
+ */
+const HEARTBEAT_MS = 30_000
+/** How long a deletion waits for writes that are under way, and until it is tried again. */
+const ERASE_PATIENCE_MS = 5_000
+const ERASE_RETRY_MS = 10_000
+/** When to look again whether the messages are gone that outlived the turns here, their model's ttl having grown. */
+const LINGER_MS = 600_000
 
 const encoder = new TextEncoder()
 
-interface RunningTurn {
-  stream: TurnStream
-  abort: AbortController
-}
+type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
 
 export class Conversation extends DurableObject implements ConversationRpc {
-  readonly #log: TurnLog
-  readonly #outbox: Outbox
-  readonly #id: string
-  #running: RunningTurn | undefined
-  #waiting = 0
-  /** settles when the last turn in the queue has ended; never rejects */
-  #queue: Promise<void> = Promise.resolve()
-
-  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
-    super(ctx, env)
-    const { sql } = ctx.storage
-    migrate(sql)
-    this.#id = ctx.id.name ?? ctx.id.toString()
-    this.#log = new TurnLog(sql)
-    this.#outbox = new Outbox(sql, env, this.#id)
-    this.#log.interrupt(this.#id, Date.now())
-  }
+  readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
+  readonly #alarm = new Alarm(this.ctx.storage)
+  #memory = Memory.load(this.ctx.storage.sql, this.env, this.#id)
+  #queue = new TurnQueue()
+  #erasing: Promise<boolean> | undefined
+  /** settles when the last search for a successor has ended; never rejects */
+  #succession: Promise<unknown> = Promise.resolve()
 
   ask(request: AskRequest): Promise<Outcome<Asked>> {
-    return attempt(() => {
-      if (this.#waiting > QUEUE_LIMIT) {
-        throw new ApiError(
-          429,
-          `Too many turns are waiting in this conversation (${QUEUE_LIMIT}). Try again later.`,
-        )
+    return attempt(async () => {
+      const { asker = ADMIN, continues, shape } = request
+      const memory = this.#memory
+      if (memory?.closed || memory?.mayContinue(asker) === false) {
+        if (continues) throw unknownConversation(shape)
+        return { elsewhere: crypto.randomUUID() }
       }
-      const reader = new Reader()
-      this.#waiting += 1
-      this.#queue = this.#queue
-        .then(() => this.#run(request, reader))
-        .catch((error) => {
-          console.error('turn could not run', error)
-          reader.end()
-        })
-        .finally(() => {
-          this.#waiting -= 1
-          this.#running = undefined
-        })
-      this.ctx.waitUntil(this.#queue)
-      return { events: reader.stream }
+      const names = namesOf(request)
+      const joined = (await this.#joinFinished(names)) ?? this.#joinQueued(names)
+      if (joined) return { events: joined }
+      const named = names.idempotencyKey !== undefined || names.fingerprint !== undefined
+      // The id of a request without names is random: it met nobody here by asking again.
+      if (!continues && named && this.#taken) return { elsewhere: await this.#successor(request) }
+      return { events: this.#enqueue(request, names) }
     })
   }
 
-  events(_asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
-    return attempt(() => {
+  async welcomes(request: RequestIdentity): Promise<boolean> {
+    const memory = this.#memory
+    if (memory?.closed || memory?.mayContinue(request.asker ?? ADMIN) === false) return false
+    const names = namesOf(request)
+    return (
+      !this.#taken ||
+      this.#queue.find(names) !== undefined ||
+      memory?.log.joinable(names, Date.now()) !== undefined
+    )
+  }
+
+  events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
+    return attempt(async () => {
+      const known = this.#readable(asker)
+      await this.#forgetDeleted(known, after?.turn ?? known.log.latest() ?? 0)
+      // From here on without a pause, so that no event falls between the log and the running turn.
+      const memory = this.#readable(asker)
+      const { current } = this.#queue
+      const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (memory.log.latest() ?? 0))
+      const missed = this.#loggedAfter(memory, from, after?.seq ?? -1, current?.stream?.turn)
+      if (missed === '' && !current) return null
       const reader = new Reader()
-      const turn = after?.turn ?? this.#running?.stream.turn ?? this.#log.latest()
-      const seq = after?.seq ?? -1
-      if (this.#running && this.#running.stream.turn === turn) {
-        this.#running.stream.join(reader, seq)
-        return reader.stream
-      }
-      const lines = turn === undefined ? undefined : this.#log.lines(turn)
-      if (!lines) throw new ApiError(404, 'Turn not found')
-      const missed = lines.slice(seq + 1)
-      if (missed.length > 0) reader.write(encoder.encode(`${missed.join('\n')}\n`))
-      reader.end()
+      if (missed !== '') reader.write(encoder.encode(missed))
+      if (current) current.addReader(reader, current.stream?.turn === after?.turn ? after?.seq : -1)
+      else reader.end()
       return reader.stream
     })
   }
 
-  stop(_asker: Asker): Promise<Outcome<boolean>> {
+  stop(asker: Asker): Promise<Outcome<boolean>> {
     return attempt(() => {
-      this.#running?.abort.abort()
-      return this.#running !== undefined
+      this.#readable(asker)
+      const { current } = this.#queue
+      current?.abort.abort()
+      return current !== undefined
     })
   }
 
-  async erase(): Promise<boolean> {
-    this.#running?.abort.abort()
-    await this.#queue
-    await this.ctx.storage.deleteAll()
-    return true
+  erase(historyId?: string): Promise<boolean> {
+    this.#memory ??= this.#create()
+    const memory = this.#memory
+    if (historyId !== undefined) memory.addHistory(historyId)
+    memory.erase()
+    this.#queue.stopAll()
+    this.#queue = new TurnQueue()
+    return this.#erase(memory)
   }
 
-  /** Delivers what history has not taken yet, and forgets turns past their time. */
+  /** Delivers what D1 and history have not taken yet, and forgets turns past their time. */
   override async alarm(): Promise<void> {
-    await this.#outbox.deliver()
-    this.#log.expire(Date.now())
-    await this.#setAlarm()
+    this.#alarm.rang()
+    const memory = this.#memory
+    if (!memory) return
+    if (memory.closed) {
+      await this.#erase(memory)
+      return
+    }
+    await memory.outbox.deliver()
+    await this.#dropDeletedRecords(memory)
+    await memory.records.deliver()
+    if (memory.closed) return
+    memory.log.expire(Date.now())
+    if (memory.log.empty && this.#atRest(memory)) await this.#forget(memory)
+    else this.#schedule(memory)
   }
 
-  async #run(request: AskRequest, reader: Reader): Promise<void> {
-    const turn = this.#log.begin(Date.now())
-    let status: TurnStatus = 'failed'
-    const stream = new TurnStream(this.#id, turn, (lines) => this.#log.append(turn, lines))
-    const abort = new AbortController()
-    this.#running = { stream, abort }
-    stream.join(reader)
-    const end = () => this.#log.finish(turn, status, Date.now() + request.model.ttl * 1000)
-    await runTurn(
-      request,
-      this.#ports(request, turn, (event) => {
-        if (event.type === 'done') status = 'done'
-        stream.emit(event)
-        if (isTerminal(event)) end()
-      }),
-      abort.signal,
+  #create(): Memory {
+    return new Memory(this.ctx.storage.sql, this.env, this.#id)
+  }
+
+  /** @throws ApiError 404 */
+  #readable(asker: Asker): Memory {
+    const memory = this.#memory
+    if (!memory?.mayRead(asker) || (memory.log.empty && this.#queue.idle)) throw conversationNotFound()
+    return memory
+  }
+
+  /** Whether a new conversation cannot begin here: there is one. */
+  get #taken(): boolean {
+    return !this.#queue.idle || this.#memory?.log.answered === true
+  }
+
+  #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
+    const turn = new QueuedTurn(request, names)
+    const reader = turn.addCaller()
+    const run = new TurnRun(turn, this.env, {
+      memory: () => this.#memory,
+      remember: () => {
+        this.#memory ??= this.#create()
+        return this.#memory
+      },
+      schedule: (memory) => this.#schedule(memory),
+    })
+    const ended = this.#queue
+      .add(turn, () => run.run())
+      .then(() => {
+        const memory = this.#memory
+        if (memory && !memory.closed) this.#schedule(memory)
+      })
+    this.ctx.waitUntil(ended)
+    return reader.stream
+  }
+
+  /** @throws ApiError 422 */
+  #joinQueued(names: RequestNames): ReadableStream<Uint8Array> | undefined {
+    const queued = this.#queue.find(names)
+    if (!queued) return undefined
+    requireSame(names, queued.names.fingerprint)
+    return queued.addCaller().stream
+  }
+
+  /** @throws ApiError 422; 409 for an idempotency key of long ago */
+  async #joinFinished(names: RequestNames): Promise<ReadableStream<Uint8Array> | undefined> {
+    const memory = this.#memory
+    const finished = memory?.log.joinable(names, Date.now())
+    if (!memory || !finished || this.#queue.find(names)) return undefined
+    const { turn } = finished
+    requireSame(names, finished.fingerprint ?? undefined)
+    await this.#forgetDeleted(memory, turn)
+    if (memory.closed || !memory.log.ended(turn).some((ended) => ended.turn === turn)) return undefined
+    const lines = memory.log.lines(turn)
+    if (!lines) {
+      if (names.idempotencyKey === undefined) return undefined
+      throw new ApiError(409, 'The turn of this idempotency key has ended too long ago to be replayed.')
+    }
+    // Who has read it all has it: the same question from now on is a new one.
+    memory.log.abandon(turn, false)
+    const reader = new Reader(() => {
+      if (!memory.closed) memory.log.abandon(turn, true)
+    })
+    reader.write(encoder.encode(`${lines.join('\n')}\n`))
+    reader.end()
+    return reader.stream
+  }
+
+  /** The conversation that a request begins whose place here is taken, the same one for its retries. */
+  #successor(request: AskRequest): Promise<string> {
+    const { asker, idempotencyKey, fingerprint } = request
+    const identity: RequestIdentity = {
+      ...(asker && { asker }),
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+      ...(fingerprint !== undefined && { fingerprint }),
+    }
+    const search = async (): Promise<string> => {
+      const latest = this.#memory?.successor
+      if (latest !== undefined && (await conversationObject(this.env, latest).welcomes(identity)))
+        return latest
+      const id = crypto.randomUUID()
+      if (this.#memory && !this.#memory.closed) this.#memory.successor = id
+      return id
+    }
+    // One at a time, or two retries at once would be given two conversations.
+    const found = this.#succession.then(search)
+    this.#succession = found.catch(() => {})
+    return found
+  }
+
+  /**
+   * The lines of the turns that have ended, after a position.
+   * @throws ApiError 404 when some of them are not kept
+   */
+  #loggedAfter(memory: Memory, from: number, seq: number, running: number | undefined): string {
+    const ended = memory.log.ended(from)
+    const latest = Math.max(memory.log.latest() ?? 0, running ?? 0)
+    if (from <= latest && from !== running && ended[0]?.turn !== from)
+      throw new ApiError(404, 'Turn not found')
+    let text = ''
+    for (const { turn } of ended) {
+      const lines = memory.log.lines(turn)
+      if (!lines) throw new ApiError(404, 'Turn not found')
+      for (const line of turn === from ? lines.slice(seq + 1) : lines) text += `${line}\n`
+    }
+    return text
+  }
+
+  /**
+   * Forgets the turns from this one on whose messages somebody has deleted from the history collection. Where
+   * nothing is left the conversation is deleted.
+   * @throws ApiError 404 where nothing is left
+   */
+  async #forgetDeleted(memory: Memory, from: number): Promise<void> {
+    const deleted = await this.#deletedTurns(memory, from)
+    if (memory.closed || deleted.length === 0) return
+    for (const turn of deleted) memory.log.forget(turn)
+    if (memory.log.answered || !this.#atRest(memory)) return
+    this.ctx.waitUntil(this.erase())
+    throw conversationNotFound()
+  }
+
+  async #deletedTurns(memory: Memory, from: number): Promise<number[]> {
+    const waiting = memory.outbox.turns
+    const said = memory.log.ended(from).filter(({ turn, saidAt }) => saidAt !== null && !waiting.has(turn))
+    if (said.length === 0) return []
+    const whole = await Promise.all(
+      memory.histories.map((history) =>
+        collectionObject(this.env, history).wholeTurns(
+          this.#id,
+          said.map(({ saidAt }) => saidAt!),
+        ),
+      ),
     )
-    await this.#setAlarm()
+    const left = new Set(whole.flat())
+    return said.filter(({ saidAt }) => !left.has(saidAt!)).map(({ turn }) => turn)
   }
 
-  #ports(request: AskRequest, turn: number, emit: TurnPorts['emit']): TurnPorts {
-    const { env } = this
-    const history = collectionObject(env, request.historyId)
-    return {
-      emit,
-      // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
-      get model() {
-        return createLanguageModel(request.model, env)
-      },
-      search: (objectId, params) => collectionObject(env, objectId).search(params),
-      schema: (objectId) => collectionObject(env, objectId).schema(),
-      messages: async () => {
-        await this.#outbox.deliver()
-        const stored = await history.messages(this.#id)
-        return [...stored, ...this.#outbox.pending(request.historyId)]
-      },
-      ttls: (ids) => ttlsOf(database(env), ids),
-      store: (said) => this.#store(request, turn, said),
-      now: () => Date.now(),
+  /** Takes records back whose turns were deleted while D1 did not answer: only what they cost is still told. */
+  async #dropDeletedRecords(memory: Memory): Promise<void> {
+    const waiting = memory.records.turns
+    if (waiting.length === 0) return
+    const deleted = await this.#deletedTurns(memory, Math.min(...waiting)).catch(() => [])
+    if (memory.closed) return
+    for (const turn of deleted) memory.records.reduce(turn)
+  }
+
+  #atRest(memory: Memory): boolean {
+    return this.#queue.idle && memory.outbox.empty && memory.records.empty
+  }
+
+  /**
+   * Deletes what is left of a conversation whose turns have all expired. While its history holds messages,
+   * somebody may go on with it, and it must be known whose it is.
+   */
+  async #forget(memory: Memory): Promise<void> {
+    const left = await Promise.all(
+      memory.histories.map((history) => collectionObject(this.env, history).recentMessages(this.#id, 0)),
+    ).catch(() => undefined)
+    if (memory.closed || !memory.log.empty || !this.#atRest(memory)) return
+    if (left?.every(({ messages }) => messages.length === 0)) {
+      this.#memory = undefined
+      await this.ctx.storage.deleteAll()
+    } else {
+      this.#alarm.set(Date.now() + LINGER_MS)
     }
   }
 
-  /** Writes a turn down here, then hands it to its history; an alarm is set first, in case this object dies. */
-  async #store(request: AskRequest, turn: number, said: HistoryMessage[]): Promise<Outcome<void>> {
-    this.#outbox.put(
-      turn,
-      request.historyId,
-      said.map(({ role, message, timestamp }) => ({
-        conversation_id: this.#id,
-        role,
-        message,
-        timestamp,
-        model_id: request.model.id,
-      })),
-    )
-    await this.#setAlarm()
-    return this.#outbox.deliver()
+  #erase(memory: Memory): Promise<boolean> {
+    this.#erasing ??= this.#eraseAll(memory).finally(() => {
+      this.#erasing = undefined
+    })
+    return this.#erasing
   }
 
-  /** Wakes this object for whatever comes next: another try to deliver, or the next turn to forget. */
-  async #setAlarm(): Promise<void> {
-    const retry = this.#outbox.empty ? undefined : Date.now() + this.#outbox.patience
-    const times = [retry, this.#log.nextExpiry()].filter((time) => time !== undefined)
-    if (times.length > 0) await this.ctx.storage.setAlarm(Math.min(...times))
-    else await this.ctx.storage.deleteAlarm()
+  async #eraseAll(memory: Memory): Promise<boolean> {
+    // Should this object not live to see the end of it, the alarm goes on.
+    this.#alarm.set(Date.now() + ERASE_RETRY_MS)
+    try {
+      await settledWithin(ERASE_PATIENCE_MS, memory.outbox.settled(), memory.records.settled())
+      for (const history of memory.histories) {
+        const collection = collectionObject(this.env, history)
+        while (!(await collection.removeConversation(this.#id)).done);
+      }
+      await deleteConversationRows(database(this.env), this.#id)
+      this.#memory = undefined
+      await this.ctx.storage.deleteAll()
+      this.#alarm.rang()
+      return true
+    } catch (error) {
+      console.error('a conversation could not be deleted yet', error)
+      this.#alarm.set(Date.now() + ERASE_RETRY_MS)
+      return false
+    }
   }
+
+  /** Sets the alarm for whatever comes next: a sign of life, another try to deliver, the next turn to forget. */
+  #schedule({ outbox, records, log }: Memory): void {
+    const now = Date.now()
+    const times = [
+      this.#queue.idle ? undefined : now + HEARTBEAT_MS,
+      outbox.empty ? undefined : now + outbox.patience,
+      records.empty ? undefined : now + records.patience,
+      log.nextExpiry(),
+    ].filter((time) => time !== undefined)
+    // While a turn runs the alarm may well ring early: moving it costs more than that.
+    if (times.length > 0) this.#alarm.set(Math.min(...times), { orSooner: !this.#queue.idle })
+  }
+}
+
+/** Settles with all of these. @throws Error when they take too long */
+async function settledWithin(milliseconds: number, ...work: Promise<void>[]): Promise<void> {
+  const late = scheduler.wait(milliseconds).then(() => {
+    throw new Error('a write is still under way')
+  })
+  await Promise.race([Promise.all(work), late])
+}
+
+/** What a request is known by: its own names, with who asks. */
+function namesOf({ asker = ADMIN, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
+  const name = (given: string) => JSON.stringify([asker.owner, asker.userId, given])
+  return {
+    ...(idempotencyKey !== undefined && { idempotencyKey: name(idempotencyKey) }),
+    ...(fingerprint !== undefined && { fingerprint: name(fingerprint) }),
+  }
+}
+
+/** @throws ApiError 422 when an idempotency key has named another request before */
+function requireSame(names: RequestNames, fingerprint: string | undefined): void {
+  if (names.idempotencyKey === undefined || names.fingerprint === undefined || fingerprint === undefined)
+    return
+  if (names.fingerprint === fingerprint) return
+  throw new ApiError(422, 'The idempotency key was used for another request.')
 }

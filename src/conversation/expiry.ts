@@ -2,27 +2,59 @@
  * The sweep of expired history, run by the cron trigger.
  *
  * Expiry is per message: what was said longer ago than its model's ttl goes, from the history collection and
- * from D1. A deleted model keeps its row, and its messages their ttl, until the last of them is gone. A sweep
- * is bounded; what it leaves, the next one finds, since everything it needs to know is in the rows.
+ * from D1. A deleted model keeps its row, and its messages their ttl, until the last of them is gone. The rows of
+ * turns and conversations carry their end themselves; their objects forget by their own alarms, so that a sweep
+ * wakes none of them. Only conversations that somebody emptied through the documents API are erased from here.
+ *
+ * A sweep is bounded; what it leaves, the next one finds, since everything it needs to know is in the rows.
  */
-import { database } from '../db/client'
-import { type ExpiredMessage, expiredMessages, expiryRules, forgetDeletedModels } from '../db/message-expiry'
+import { type Database, database } from '../db/client'
+import {
+  deleteConversationRows,
+  deleteExpiredConversations,
+  type EmptiedConversation,
+  emptiedConversations,
+} from '../db/conversations'
+import {
+  type ExpiredMessage,
+  type ExpiryRule,
+  expiredMessages,
+  expiryRules,
+  forgetDeletedModels,
+} from '../db/message-expiry'
 import { deleteMessages } from '../db/messages'
+import { deleteExpiredTurns } from '../db/turns'
 import { collectionObject } from '../search/catalog'
+import { conversationObject } from './conversation-object'
 
 export interface SweepLimits {
   /** milliseconds after which no further batch is begun */
   budgetMs?: number
-  /** messages a batch */
+  /** rows a batch */
   batch?: number
   /** queries and calls a sweep: an invocation may make 50 on the free plan, 1,000 on the paid one */
   calls?: number
 }
 
 const RULES_A_PAGE = 100
+/** Conversations erased side by side. */
+const ERASED_AT_ONCE = 5
+
+/** What a part of the sweep may still use. */
+interface Allowance {
+  until: number
+  calls: number
+}
+
+/** What a part of the sweep did, and whether nothing is left of its kind. */
+interface Swept {
+  expired: number
+  done: boolean
+}
 
 /**
- * Deletes expired messages, until none are left or a limit is reached.
+ * Deletes what has expired, until nothing is left or a limit is reached. No kind of rows can keep the others
+ * waiting for ever: each has a share of the budget, and leaves what it does not use to the next.
  * @param now unix seconds
  * @returns how many messages went, and whether all that was expired is gone
  */
@@ -30,44 +62,131 @@ export async function sweepExpired(
   env: Cloudflare.Env,
   now: number,
   { budgetMs = 25_000, batch = 500, calls = 800 }: SweepLimits = {},
-): Promise<{ expired: number; done: boolean }> {
+): Promise<Swept> {
+  const began = Date.now()
   const db = database(env)
-  const until = Date.now() + budgetMs
-  let expired = 0
-  let left = calls
-  let after = ''
-  while (true) {
-    left -= 1
-    const rules = await expiryRules(db, after, RULES_A_PAGE)
-    if (rules.length === 0) break
-    for (const { id, ttl } of rules) {
-      let found: ExpiredMessage[]
-      do {
-        if (left < 4 || Date.now() > until) return { expired, done: false }
-        left -= 1
-        found = await expiredMessages(db, id, now - ttl, batch)
-        const groups = byHistory(found)
-        left -= 2 * groups.size
-        let failed = false
-        for (const [historyId, ids] of groups) {
-          try {
-            // The collection first: a row that stays behind is found again, a document would not be.
-            await collectionObject(env, historyId).expireMessages(ids)
-            await deleteMessages(db, historyId, ids)
-            expired += ids.length
-          } catch (error) {
-            // One collection out of reach must not keep the others' messages alive.
-            console.error(`expiry: history ${historyId} is left for the next sweep`, error)
-            failed = true
-          }
-        }
-        if (failed) break
-      } while (found.length === batch)
+  let rest = calls
+  const run = async <T>(part: number, work: (allowance: Allowance) => Promise<T>): Promise<T> => {
+    const given = Math.floor(rest / (PARTS + 1 - part))
+    const allowance = { until: began + (budgetMs * part) / PARTS, calls: given }
+    const result = await work(allowance)
+    rest -= given - allowance.calls
+    return result
+  }
+  const rowsGone = await run(1, (allowance) => sweepRows(db, now * 1000, batch, allowance))
+  const erased = await run(2, (allowance) => eraseEmptied(env, db, allowance))
+  const messages = await run(3, (allowance) => sweepMessages(env, db, now, batch, allowance))
+  return { expired: messages.expired, done: rowsGone && erased && messages.done }
+}
+
+/** Rows past their time, conversations to erase, messages. */
+const PARTS = 3
+
+/** Turns and conversations past their time. @param now milliseconds @returns whether none are left */
+async function sweepRows(db: Database, now: number, batch: number, allowance: Allowance): Promise<boolean> {
+  for (const remove of [deleteExpiredTurns, deleteExpiredConversations]) {
+    for (let removed = batch; removed === batch; ) {
+      if (!take(allowance, 1)) return false
+      removed = await remove(db, now, batch)
     }
-    after = rules.at(-1)!.id
+  }
+  return true
+}
+
+/** Conversations whose messages were deleted. @returns whether none are left */
+async function eraseEmptied(env: Cloudflare.Env, db: Database, allowance: Allowance): Promise<boolean> {
+  let all = true
+  for (let after = ''; ; ) {
+    if (!take(allowance, 1 + ERASED_AT_ONCE)) return false
+    const found = await emptiedConversations(db, after, ERASED_AT_ONCE)
+    const erased = await Promise.all(found.map((conversation) => eraseOne(env, db, conversation)))
+    all &&= erased.every(Boolean)
+    if (found.length < ERASED_AT_ONCE) return all
+    after = found.at(-1)!.id
+  }
+}
+
+async function eraseOne(
+  env: Cloudflare.Env,
+  db: Database,
+  { id, historyId, refilled }: EmptiedConversation,
+): Promise<boolean> {
+  try {
+    if (!refilled) return await conversationObject(env, id).erase(historyId)
+    // What was put back is to stay; only what was recorded before goes.
+    await deleteConversationRows(db, id)
+    return true
+  } catch (error) {
+    console.error('a conversation is left for the next sweep', error)
+    return false
+  }
+}
+
+async function sweepMessages(
+  env: Cloudflare.Env,
+  db: Database,
+  now: number,
+  batch: number,
+  allowance: Allowance,
+): Promise<Swept> {
+  const stuck = new Set<string>()
+  let expired = 0
+  // Pass after pass, one batch a model: no model's messages wait for all of another's.
+  for (let progress = true; progress; ) {
+    progress = false
+    for (let after = ''; ; ) {
+      if (!take(allowance, 1)) return { expired, done: false }
+      const rules = await expiryRules(db, now, after, RULES_A_PAGE)
+      for (const rule of rules) {
+        if (stuck.has(rule.id)) continue
+        // A batch is a query and, for each history in it, two calls.
+        if (!take(allowance, 3)) return { expired, done: false }
+        const swept = await sweepModel(env, db, now, rule, batch, allowance)
+        expired += swept.expired
+        if (swept.expired > 0) progress = true
+        if (!swept.done) stuck.add(rule.id)
+      }
+      if (rules.length < RULES_A_PAGE) break
+      after = rules.at(-1)!.id
+    }
   }
   await forgetDeletedModels(db)
-  return { expired, done: true }
+  return { expired, done: stuck.size === 0 }
+}
+
+/** One batch of a model's messages. `done` is false when some of them cannot be deleted now. */
+async function sweepModel(
+  env: Cloudflare.Env,
+  db: Database,
+  now: number,
+  { id, ttl }: ExpiryRule,
+  batch: number,
+  allowance: Allowance,
+): Promise<Swept> {
+  const groups = byHistory(await expiredMessages(db, id, now - ttl, batch))
+  allowance.calls -= 2 * Math.max(0, groups.size - 1)
+  let expired = 0
+  let done = true
+  for (const [historyId, ids] of groups) {
+    try {
+      // The collection first: a row that stays behind is found again, a document would not be.
+      await collectionObject(env, historyId).expireMessages(ids)
+      await deleteMessages(db, historyId, ids)
+      expired += ids.length
+    } catch (error) {
+      // One collection out of reach must not keep the others' messages alive.
+      console.error(`expiry: history ${historyId} is left for the next sweep`, error)
+      done = false
+    }
+  }
+  return { expired, done }
+}
+
+/** Takes calls off an allowance. @returns false when they or the time are used up */
+function take(allowance: Allowance, calls: number): boolean {
+  if (allowance.calls < calls || Date.now() >= allowance.until) return false
+  allowance.calls -= calls
+  return true
 }
 
 function byHistory(found: ExpiredMessage[]): Map<string, string[]> {

@@ -55,10 +55,11 @@ export async function generate(
   }
   const text = pieces.join('')
   if (!finish || text.trim() === '') throw new ApiError(400, `Got malformed response from ${model.name}.`)
-  return { text, finish, usage: usage ?? estimate(request, text) }
+  return { text, finish, usage: usage ?? usageOfPart(request, text) }
 }
 
-const estimate = (request: GenerationRequest, text: string): TokenUsage => ({
+/** What a call has used when it got this far, by the length of its texts. */
+export const usageOfPart = (request: GenerationRequest, text: string): TokenUsage => ({
   inputTokens: tokens(request.messages.reduce((sum, { content }) => sum + byteLength(content), 0)),
   outputTokens: tokens(byteLength(text)),
   estimated: true,

@@ -4,16 +4,39 @@ import type { StoredMessage } from '../search/rpc'
 import type { HistoryMessage } from './events'
 import type { TurnPorts } from './ports'
 
+type HistoryPorts = Pick<TurnPorts, 'messages' | 'ttls' | 'now'>
+
+/** A conversation so far. */
+export interface History {
+  /** oldest first, without those that have expired */
+  messages: HistoryMessage[]
+  /** false where older ones were left out */
+  complete: boolean
+}
+
 /**
- * The conversation so far without expired messages, oldest first. A message lives as long as the ttl of its
- * own model says, whether or not the sweep has come by; one of a model that nobody knows stays.
+ * The conversation so far, as much of its end as `bytes` allow: a prompt holds no more, and a long conversation
+ * must not be read whole to be cut. A message lives as long as the ttl of its own model says, whether or not the
+ * sweep has come by; one of a model that nobody knows stays.
  * @param model the model of this turn, whose ttl need not be asked for
+ * @param bytes of text; undefined: everything
  */
 export async function readHistory(
-  ports: Pick<TurnPorts, 'messages' | 'ttls' | 'now'>,
+  ports: HistoryPorts,
+  model: { id: string; ttl: number },
+  bytes?: number,
+): Promise<History> {
+  const { messages, complete } = await ports.messages(bytes)
+  const alive = await livingMessages(messages, ports, model)
+  // The end can have expired before what came earlier, where models of several ttls took turns.
+  return alive.length === 0 && !complete ? readHistory(ports, model) : { messages: alive, complete }
+}
+
+async function livingMessages(
+  messages: StoredMessage[],
+  ports: HistoryPorts,
   model: { id: string; ttl: number },
 ): Promise<HistoryMessage[]> {
-  const messages = await ports.messages()
   const others = [...new Set(messages.map((message) => message.modelId))].filter((id) => id !== model.id)
   const ttls = others.length > 0 ? await ports.ttls(others) : new Map<string, number>()
   ttls.set(model.id, model.ttl)

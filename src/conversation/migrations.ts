@@ -1,13 +1,21 @@
 /**
  * The tables of a Conversation object.
  *
- *     turns(turn, status, started_at, expires_at)   one row a turn; numbers are never used twice
- *     log(turn, segment, lines)                     its events, lines of JSON, cut into segments
- *     outbox(turn, history_id, documents)           finished turns that are not yet in their history
+ *     meta(key, value)                      whose the conversation is, and what else it knows of itself
+ *     turns(turn, status, ...)              one row a turn; numbers are never used twice
+ *     log(turn, segment, lines)             its events, lines of JSON, cut into segments
+ *     outbox(turn, history_id, documents)   finished turns that are not yet in their history
+ *     records(turn, record)                 finished turns that are not yet in D1
  *
- * `status` is running, done, failed or interrupted. A segment is a piece of the text of all lines: its borders
- * mean nothing, because a single line can be longer than a row may be.
+ * Of a turn: `status` is running, done, failed, or interrupted, which means that the same request may well
+ * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
+ * caller had gone when it ended, and `said_at` is the timestamp of its messages, once they are to be history.
+ *
+ * A segment is a piece of the text of all lines: its borders mean nothing, because a single line can be longer
+ * than a row may be.
  */
+
+import type { Asker } from './request'
 
 /** Append only: an object that has run one of these never runs it again. */
 const MIGRATIONS = [
@@ -28,9 +36,23 @@ const MIGRATIONS = [
      history_id TEXT NOT NULL,
      documents TEXT NOT NULL
    );`,
+  `CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+   ALTER TABLE turns ADD COLUMN idempotency_key TEXT;
+   ALTER TABLE turns ADD COLUMN fingerprint TEXT;
+   ALTER TABLE turns ADD COLUMN ended_at INTEGER;
+   ALTER TABLE turns ADD COLUMN abandoned INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE turns ADD COLUMN said_at INTEGER;
+   CREATE INDEX turns_idempotency_key ON turns (idempotency_key) WHERE idempotency_key IS NOT NULL;
+   CREATE INDEX turns_fingerprint ON turns (fingerprint) WHERE fingerprint IS NOT NULL;
+   CREATE INDEX turns_expiry ON turns (expires_at);
+   CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
 ]
 
-/** Brings the tables up to date. Runs in the constructor, before anything else can. */
+/** Whether this object has ever held anything. One that was merely asked about stays empty. */
+export const isCreated = (sql: SqlStorage): boolean =>
+  sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").toArray().length > 0
+
+/** Brings the tables up to date, making them where there are none. */
 export function migrate(sql: SqlStorage): void {
   sql.exec('CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY)')
   const { version } = sql.exec<{ version: number }>('SELECT count(*) AS version FROM migrations').one()
@@ -39,4 +61,32 @@ export function migrate(sql: SqlStorage): void {
     sql.exec(migration)
     sql.exec('INSERT INTO migrations (version) VALUES (?)', index + 1)
   }
+}
+
+/** What a conversation knows of itself. */
+export interface Meta {
+  /** the key and the user that asked first */
+  owner: Asker
+  /** tells this conversation from an earlier one of its id, which was deleted */
+  incarnation: string
+  /** the beginning of the first question */
+  title: string
+  protocol: string
+  /** milliseconds since 1970 */
+  created_at: number
+  /** objects of the history collections that it was written to */
+  histories: string[]
+  /** the last id given out for a request that is this conversation's, asked again */
+  successor: string
+  /** set when it is being deleted: nothing may be read any more */
+  erasing: boolean
+}
+
+export function readMeta<Key extends keyof Meta>(sql: SqlStorage, key: Key): Meta[Key] | undefined {
+  const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
+  return row && (JSON.parse(row.value) as Meta[Key])
+}
+
+export function writeMeta<Key extends keyof Meta>(sql: SqlStorage, key: Key, value: Meta[Key]): void {
+  sql.exec('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, JSON.stringify(value))
 }

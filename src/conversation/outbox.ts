@@ -4,7 +4,7 @@
  * A turn is written here first and leaves when its history has it, at the first try or at an alarm's. The
  * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
  */
-import type { Outcome } from '../errors'
+import type { Failure, Outcome } from '../errors'
 import { collectionObject } from '../search/catalog'
 import type { StoredMessage } from '../search/rpc'
 
@@ -25,13 +25,19 @@ const LAST_RETRY_MS = 300_000
 export class Outbox {
   readonly #sql: SqlStorage
   readonly #env: Cloudflare.Env
-  readonly #conversationId: string
+  readonly #origin: string
   #failures = 0
+  /** settles when the deliveries so far have ended; never rejects */
+  #delivering: Promise<void> = Promise.resolve()
+  /** why a turn was refused, until its writer has asked */
+  readonly #refusals = new Map<number, Failure>()
+  closed = false
 
-  constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string) {
+  /** @param origin tells this conversation's turns from those of any other, and from an earlier one of its id */
+  constructor(sql: SqlStorage, env: Cloudflare.Env, origin: string) {
     this.#sql = sql
     this.#env = env
-    this.#conversationId = conversationId
+    this.#origin = origin
   }
 
   put(turn: number, historyId: string, documents: HistoryDocument[]): void {
@@ -44,7 +50,12 @@ export class Outbox {
   }
 
   get empty(): boolean {
-    return this.#rows().length === 0
+    return this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length === 0
+  }
+
+  /** The turns that are still waiting. */
+  get turns(): Set<number> {
+    return new Set(this.#rows().map(({ turn }) => turn))
   }
 
   /** How long to wait until the next try, in milliseconds. */
@@ -52,29 +63,47 @@ export class Outbox {
     return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures)
   }
 
+  /** Delivers a turn and what waits before it. @returns its refusal, if it was refused; waiting on is no failure */
+  async settle(turn: number): Promise<Outcome<void>> {
+    await this.deliver()
+    const refusal = this.#refusals.get(turn)
+    this.#refusals.delete(turn)
+    return refusal ? { ok: false, error: refusal } : { ok: true, value: undefined }
+  }
+
   /**
-   * Delivers what is waiting, oldest first. A turn that its history refuses is dropped: it would be refused
-   * for ever.
-   * @returns the refusal of the last turn delivered, if it was one
+   * Delivers what is waiting, oldest first. A turn that its history refuses is dropped: it would be refused for
+   * ever.
    */
-  async deliver(): Promise<Outcome<void>> {
-    let last: Outcome<void> = { ok: true, value: undefined }
+  deliver(): Promise<void> {
+    this.#delivering = this.#delivering.then(() => this.#deliver())
+    return this.#delivering
+  }
+
+  /** Settles when nothing is under way any more. */
+  settled(): Promise<void> {
+    return this.#delivering
+  }
+
+  async #deliver(): Promise<void> {
+    if (this.closed) return
     for (const { turn, history_id, documents } of this.#rows()) {
       try {
-        last = await collectionObject(this.#env, history_id).appendTurn(
-          `${this.#conversationId}/${turn}`,
+        const outcome = await collectionObject(this.#env, history_id).appendTurn(
+          `${this.#origin}/${turn}`,
           JSON.parse(documents),
         )
         this.#failures = 0
-        this.#sql.exec('DELETE FROM outbox WHERE turn = ?', turn)
+        if (!outcome.ok) this.#refusals.set(turn, outcome.error)
       } catch (error) {
         // Out of reach, which passes: the turn stays, and with it all later ones, so that order is kept.
         this.#failures += 1
         console.error('history is out of reach; the turn will be delivered later', error)
-        return { ok: true, value: undefined }
+        return
       }
+      if (this.closed) return
+      this.#sql.exec('DELETE FROM outbox WHERE turn = ?', turn)
     }
-    return last
   }
 
   /** What is still waiting, as its history would tell it. */

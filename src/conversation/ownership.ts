@@ -21,3 +21,7 @@ export function mayOpen(asker: Asker, conversation: Asker): boolean {
 
 /** What Parley's own routes say to an unknown id, and to one of somebody else. */
 export const conversationNotFound = (): ApiError => new ApiError(404, 'Conversation not found')
+
+/** What a turn ends with whose conversation nobody knows (contract 1.6, 1.7), or that is somebody else's. */
+export const unknownConversation = (shape: 'single' | 'multi'): ApiError =>
+  new ApiError(400, shape === 'single' ? 'Conversation not found' : '`conversation_id` is invalid.')

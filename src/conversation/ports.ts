@@ -1,20 +1,38 @@
 /** What a turn needs of the world. The Conversation object provides it; tests provide their own. */
 import type { Outcome } from '../errors'
 import type { LanguageModel } from '../models/language-model'
-import type { StoredMessage } from '../search/rpc'
+import type { RecentMessages } from '../search/rpc'
 import type { CollectionSchema, SearchParameters, SearchResult } from '../search/types'
-import type { HistoryMessage, TurnEventBody } from './events'
+import type { Citation, HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import type { TurnTrace } from './trace'
+
+/** A turn that came to its end, as it is written down beside its messages. */
+export interface FinishedTurn {
+  question: string
+  standalone?: string
+  answer: string
+  finish_reason: string
+  citations: Citation[]
+  usage: Usage
+  timings: Timings
+  trace: TurnTrace
+  /** milliseconds since 1970, in the second that its messages carry */
+  created_at: number
+}
 
 export interface TurnPorts {
   model: LanguageModel
   search(objectId: string, params: SearchParameters): Promise<Outcome<SearchResult>>
   schema(objectId: string): Promise<Outcome<CollectionSchema>>
-  /** everything said in this conversation, oldest first, expired or not */
-  messages(): Promise<StoredMessage[]>
+  /**
+   * What was said in this conversation, oldest first, expired or not.
+   * @param bytes of text after which older messages are left out; undefined: everything
+   */
+  messages(bytes?: number): Promise<RecentMessages>
   /** ttls in seconds of models, deleted ones too; unknown models are left out */
   ttls(modelIds: string[]): Promise<Map<string, number>>
   /** Keeps a finished turn for good. A failure means that the history refuses it. */
-  store(messages: HistoryMessage[]): Promise<Outcome<void>>
+  store(messages: HistoryMessage[], finished: FinishedTurn): Promise<Outcome<void>>
   emit(event: TurnEventBody): void
   /** milliseconds since 1970 */
   now(): number

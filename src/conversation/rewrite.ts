@@ -8,12 +8,12 @@
 import { namespaceOf } from '../models/providers'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
-import { type Generated, generate } from './generate'
+import type { Generated } from './generate'
 import { toChat } from './history'
-import type { TurnPorts } from './ports'
 import { familyOf, standalonePrompt } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, fatalError, type Retrieved, retrieve } from './retrieval'
+import type { TracedPorts } from './trace'
 
 export interface Rewritten {
   /** what to search and to answer */
@@ -27,7 +27,7 @@ export interface Rewritten {
 export async function rewriteAndRetrieve(
   request: AskRequest,
   history: HistoryMessage[],
-  ports: TurnPorts,
+  ports: TracedPorts,
   signal: AbortSignal,
   onRewritten: () => void,
 ): Promise<Rewritten> {
@@ -42,8 +42,7 @@ export async function rewriteAndRetrieve(
   )
   const needless = new AbortController()
   const raw = retrieve(searches, question, ports)
-  const writing = generate(
-    ports.model,
+  const writing = ports.generate(
     {
       purpose: 'standalone',
       messages: standalonePrompt(family, kept, question),

@@ -1,16 +1,30 @@
-/** How an answer came about, for whoever debugs it: written beside the turn, never holding a key. */
+/** How an answer came about, for whoever debugs it: kept beside the turn, and never holding a key. */
+import { ApiError } from '../errors'
 import type { ChatMessage, GenerationRequest } from '../models/language-model'
+import type { Hit, SearchParameters } from '../search/types'
+import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
+import type { TurnPorts } from './ports'
 
-/** A search as it was run. */
+export interface TurnTrace {
+  question: string
+  /** what was searched and answered, where it is not the question as it was asked */
+  standalone?: string
+  searches: SearchTrace[]
+  calls: CallTrace[]
+  /** true where the whole was too long to be kept: texts in it end early */
+  shortened?: true
+}
+
+/** A search as it was run. Times in milliseconds, `started` since the turn began. */
 export interface SearchTrace {
-  collection: string
-  /** `q` included: the question that this search was given */
-  params: Record<string, unknown>
+  /** name of the collection, where the search got so far */
+  collection?: string
+  /** with `q`: the question that this search was given */
+  params: SearchParameters
   found?: number
-  /** in the order in which they were found */
+  /** best first */
   hits?: HitTrace[]
   error?: { status: number; message: string }
-  /** milliseconds since the turn began, and how long it took */
   started: number
   took: number
 }
@@ -19,30 +33,147 @@ export interface HitTrace {
   id?: string
   text_match?: number
   vector_distance?: number
-  hybrid_score?: number
+  /** rank fusion's */
+  score?: number
 }
 
-/** A call to a language model. */
+/** A call to the language model. */
 export interface CallTrace {
   purpose: GenerationRequest['purpose']
   model: string
-  /** the prompt exactly as it was sent */
+  /** the messages exactly as they were sent */
   prompt: ChatMessage[]
-  answer: string
+  /** what it said; for an `answer` that was finished it stands in the turn */
+  text?: string
   finish_reason?: string
-  input_tokens?: number
-  output_tokens?: number
+  input_tokens: number
+  output_tokens: number
+  estimated?: true
   error?: string
   started: number
   first_token?: number
   took: number
 }
 
-export interface TurnTrace {
-  question: string
-  standalone?: string
-  searches: SearchTrace[]
-  calls: CallTrace[]
-  /** true where the whole was too long to be kept, and texts in it end early */
-  shortened?: true
+/** What a turn works with: its ports, with every search and every call written down. */
+export interface TracedPorts extends Omit<TurnPorts, 'model'> {
+  /** @throws ApiError as generate.ts does */
+  generate(
+    request: GenerationRequest,
+    signal: AbortSignal,
+    onText?: (text: string) => void,
+  ): Promise<Generated>
 }
+
+export class Tracer {
+  readonly trace: TurnTrace
+  readonly ports: TracedPorts
+  readonly #ports: TurnPorts
+  readonly #started: number
+
+  constructor(ports: TurnPorts, question: string) {
+    this.trace = { question, searches: [], calls: [] }
+    this.#ports = ports
+    this.#started = ports.now()
+    this.ports = {
+      search: (objectId, params) => this.#search(objectId, params),
+      generate: (request, signal, onText) => this.#generate(request, signal, onText),
+      schema: (objectId) => ports.schema(objectId),
+      messages: (bytes) => ports.messages(bytes),
+      ttls: (ids) => ports.ttls(ids),
+      store: (said, finished) => ports.store(said, finished),
+      emit: (event) => ports.emit(event),
+      now: () => ports.now(),
+    }
+  }
+
+  /** All that was spent so far, on calls that failed too. */
+  get spent(): { inputTokens: number; outputTokens: number } {
+    const sum = { inputTokens: 0, outputTokens: 0 }
+    for (const call of this.trace.calls) {
+      sum.inputTokens += call.input_tokens
+      sum.outputTokens += call.output_tokens
+    }
+    return sum
+  }
+
+  #elapsed(): number {
+    return this.#ports.now() - this.#started
+  }
+
+  async #search(objectId: string, params: SearchParameters): ReturnType<TurnPorts['search']> {
+    const started = this.#elapsed()
+    const entry: SearchTrace = { params: withoutKeys(params), started, took: 0 }
+    this.trace.searches.push(entry)
+    try {
+      const outcome = await this.#ports.search(objectId, params)
+      if (outcome.ok) {
+        const { found, hits = [], grouped_hits = [], request_params } = outcome.value
+        entry.collection = request_params?.collection_name
+        entry.found = found
+        entry.hits = [...hits, ...grouped_hits.flatMap((group) => group.hits)].map(hitTrace)
+      } else {
+        entry.error = { status: outcome.error.status, message: outcome.error.message }
+      }
+      return outcome
+    } finally {
+      entry.took = this.#elapsed() - started
+    }
+  }
+
+  async #generate(
+    request: GenerationRequest,
+    signal: AbortSignal,
+    onText: (text: string) => void = () => {},
+  ): Promise<Generated> {
+    const started = this.#elapsed()
+    const { model } = this.#ports
+    const entry: CallTrace = {
+      purpose: request.purpose,
+      model: model.name,
+      prompt: request.messages,
+      input_tokens: 0,
+      output_tokens: 0,
+      started,
+      took: 0,
+    }
+    this.trace.calls.push(entry)
+    const pieces: string[] = []
+    try {
+      const generated = await generate(model, request, signal, (text) => {
+        entry.first_token ??= this.#elapsed()
+        pieces.push(text)
+        onText(text)
+      })
+      entry.finish_reason = generated.finish
+      if (request.purpose !== 'answer') entry.text = generated.text
+      count(entry, generated.usage)
+      return generated
+    } catch (error) {
+      entry.error = error instanceof ApiError ? error.message : 'The call did not come to its end.'
+      entry.text = pieces.join('')
+      // What was said before it broke off has to be paid for; a refusal has not.
+      if (pieces.length > 0) count(entry, usageOfPart(request, entry.text))
+      throw error
+    } finally {
+      entry.took = this.#elapsed() - started
+    }
+  }
+}
+
+// Protocols strip their own keys off a search; a key under any other name has no business here either.
+const withoutKeys = (params: SearchParameters): SearchParameters =>
+  Object.fromEntries(Object.entries(params).filter(([name]) => !/api[-_]?key|secret|token$/i.test(name)))
+
+function count(entry: CallTrace, usage: TokenUsage): void {
+  entry.input_tokens = usage.inputTokens
+  entry.output_tokens = usage.outputTokens
+  if (usage.estimated) entry.estimated = true
+}
+
+const hitTrace = (hit: Hit): HitTrace => ({
+  ...(typeof hit.document.id === 'string' && { id: hit.document.id }),
+  ...(hit.text_match !== undefined && { text_match: hit.text_match }),
+  ...(hit.vector_distance !== undefined && { vector_distance: hit.vector_distance }),
+  ...(hit.hybrid_search_info !== undefined && { score: hit.hybrid_search_info.rank_fusion_score }),
+})

@@ -1,13 +1,29 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
-import type { TurnEvent } from './events'
+import type { TurnEvent, TurnEventBody } from './events'
 
 /** turns whose log is kept; of older ones only what history holds */
 const LOGGED_TURNS = 20
+
+/** How long a turn waits to be joined by its caller, who had gone, in milliseconds. */
+export const ABANDONED_MS = 60_000
 
 // A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
 const SEGMENT_CHARACTERS = 500_000
 
 export type TurnStatus = 'running' | 'done' | 'failed' | 'interrupted'
+
+/** What a request that began a turn is known by, its asker included. */
+export interface RequestNames {
+  idempotencyKey?: string
+  fingerprint?: string
+}
+
+export interface LoggedTurn {
+  turn: number
+  status: TurnStatus
+  /** unix seconds: the timestamp of its messages, where it became history */
+  saidAt: number | null
+}
 
 export class TurnLog {
   readonly #sql: SqlStorage
@@ -16,12 +32,20 @@ export class TurnLog {
     this.#sql = sql
   }
 
-  /** Begins a turn. @returns its number */
-  begin(now: number): number {
+  /**
+   * Begins a turn.
+   * @param now @param expiresAt when what is said in it is to be forgotten; milliseconds since 1970
+   * @returns its number
+   */
+  begin(now: number, expiresAt = now, names: RequestNames = {}): number {
     const { turn } = this.#sql
       .exec<{ turn: number }>(
-        "INSERT INTO turns (status, started_at) VALUES ('running', ?) RETURNING turn",
+        `INSERT INTO turns (status, started_at, expires_at, idempotency_key, fingerprint)
+          VALUES ('running', ?, ?, ?, ?) RETURNING turn`,
         now,
+        expiresAt,
+        names.idempotencyKey ?? null,
+        names.fingerprint ?? null,
       )
       .one()
     this.#sql.exec('DELETE FROM log WHERE turn <= ?', turn - LOGGED_TURNS)
@@ -38,9 +62,49 @@ export class TurnLog {
     })
   }
 
-  /** @param expiresAt when what was said in it is to be forgotten, in milliseconds since 1970 */
-  finish(turn: number, status: TurnStatus, expiresAt: number): void {
-    this.#sql.exec('UPDATE turns SET status = ?, expires_at = ? WHERE turn = ?', status, expiresAt, turn)
+  /** Notes that a turn's messages, of this timestamp in unix seconds, are to be history; null: they are not. */
+  markSaid(turn: number, timestamp: number | null): void {
+    this.#sql.exec('UPDATE turns SET said_at = ? WHERE turn = ?', timestamp, turn)
+  }
+
+  /** @param abandoned whether its caller had gone */
+  finish(turn: number, status: TurnStatus, now: number, expiresAt: number, abandoned: boolean): void {
+    this.#sql.exec(
+      'UPDATE turns SET status = ?, ended_at = ?, expires_at = ?, abandoned = ? WHERE turn = ?',
+      status,
+      now,
+      expiresAt,
+      Number(abandoned),
+      turn,
+    )
+  }
+
+  /** Notes that a turn's caller has gone, or is back. */
+  abandon(turn: number, abandoned: boolean): void {
+    this.#sql.exec('UPDATE turns SET abandoned = ? WHERE turn = ?', Number(abandoned), turn)
+  }
+
+  /**
+   * The finished turn that a request joins. With an idempotency key: the one of that key, unless it ended
+   * through no fault of the request. Without: one of its fingerprint that was answered within the last minute,
+   * its caller having gone.
+   * @returns the turn and the fingerprint that it began with
+   */
+  joinable(names: RequestNames, now: number): { turn: number; fingerprint: string | null } | undefined {
+    const columns = 'SELECT turn, fingerprint FROM turns'
+    const rows =
+      names.idempotencyKey !== undefined
+        ? this.#sql.exec<{ turn: number; fingerprint: string | null }>(
+            `${columns} WHERE idempotency_key = ? AND status IN ('done', 'failed') ORDER BY turn DESC LIMIT 1`,
+            names.idempotencyKey,
+          )
+        : this.#sql.exec<{ turn: number; fingerprint: string | null }>(
+            `${columns} WHERE fingerprint = ? AND status = 'done' AND abandoned AND ended_at >= ?
+              ORDER BY turn DESC LIMIT 1`,
+            names.fingerprint ?? null,
+            now - ABANDONED_MS,
+          )
+    return rows.toArray()[0]
   }
 
   /** The lines of a turn; undefined when there is no log of it. */
@@ -61,41 +125,79 @@ export class TurnLog {
     return turn ?? undefined
   }
 
+  /** The turns from this one on that have ended, in order. */
+  ended(from: number): LoggedTurn[] {
+    return this.#sql
+      .exec<{ turn: number; status: TurnStatus; saidAt: number | null }>(
+        `SELECT turn, status, said_at AS saidAt FROM turns WHERE turn >= ? AND status <> 'running' ORDER BY turn`,
+        from,
+      )
+      .toArray()
+  }
+
+  /** Whether anything was ever answered here. */
+  get answered(): boolean {
+    return this.#sql.exec("SELECT 1 FROM turns WHERE status = 'done' LIMIT 1").toArray().length > 0
+  }
+
+  get empty(): boolean {
+    return this.latest() === undefined
+  }
+
   /**
-   * Ends the turns that an earlier life of this object left running: nobody writes them any more. Their logs
-   * get the error that their readers wait for.
+   * Ends the turns that an earlier life of this object left running: nobody writes them any more. One that had
+   * become history is done, and gets the end that its answer is owed; the log of any other gets the error that
+   * its readers wait for.
    */
   interrupt(conversationId: string, now: number): void {
-    const left = this.#sql.exec<{ turn: number }>("SELECT turn FROM turns WHERE status = 'running'").toArray()
-    for (const { turn } of left) {
-      const event: TurnEvent = {
-        type: 'error',
-        status: 503,
-        message: 'The turn was interrupted. Ask again.',
-        retryable: true,
-        conversation_id: conversationId,
-        turn,
-        seq: this.lines(turn)?.length ?? 0,
-      }
+    const left = this.#sql
+      .exec<{ turn: number; expires_at: number | null; said_at: number | null }>(
+        "SELECT turn, expires_at, said_at FROM turns WHERE status = 'running'",
+      )
+      .toArray()
+    for (const { turn, expires_at, said_at } of left) {
+      const lines = this.lines(turn) ?? []
+      const done = said_at !== null
+      // The log was brought up to date before the turn became history, so it holds the whole answer.
+      const end: TurnEventBody = done
+        ? { type: 'done', finish_reason: 'stop', answer: answerIn(lines) }
+        : { type: 'error', status: 503, message: 'The turn was interrupted. Ask again.', retryable: true }
+      const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq: lines.length }
       this.append(turn, `${JSON.stringify(event)}\n`)
-      this.finish(turn, 'interrupted', now)
+      // Whoever read along has lost the stream, and may well ask again.
+      this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)
     }
+  }
+
+  /** Removes a turn and its log. */
+  forget(turn: number): void {
+    this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
+    this.#sql.exec('DELETE FROM turns WHERE turn = ?', turn)
   }
 
   /** Forgets what was said in turns past their time. */
   expire(now: number): void {
-    this.#sql.exec('DELETE FROM log WHERE turn IN (SELECT turn FROM turns WHERE expires_at <= ?)', now)
-    this.#sql.exec('DELETE FROM turns WHERE expires_at <= ?', now)
+    const expired = "SELECT turn FROM turns WHERE expires_at <= ? AND status <> 'running'"
+    this.#sql.exec(`DELETE FROM log WHERE turn IN (${expired})`, now)
+    this.#sql.exec(`DELETE FROM turns WHERE turn IN (${expired})`, now)
   }
 
   /** When the next turn expires, in milliseconds since 1970. */
   nextExpiry(): number | undefined {
     const { next } = this.#sql
-      .exec<{ next: number | null }>('SELECT min(expires_at) AS next FROM turns')
+      .exec<{ next: number | null }>("SELECT min(expires_at) AS next FROM turns WHERE status <> 'running'")
       .one()
     return next ?? undefined
   }
 }
+
+const DAY_MS = 86_400_000
+
+const answerIn = (lines: string[]): string =>
+  lines
+    .map((line): TurnEvent => JSON.parse(line))
+    .map((event) => (event.type === 'delta' ? event.text : ''))
+    .join('')
 
 function segmentsOf(text: string): string[] {
   const segments: string[] = []

@@ -22,8 +22,10 @@ export class Reader {
   readonly stream: ReadableStream<Uint8Array>
   #controller!: ReadableByteStreamController
   #open = true
+  #gone = false
 
-  constructor() {
+  /** @param onGone called when the reader leaves before it has read everything */
+  constructor(onGone: () => void = () => {}) {
     this.stream = new ReadableStream({
       type: 'bytes',
       start: (controller: ReadableByteStreamController) => {
@@ -31,6 +33,8 @@ export class Reader {
       },
       cancel: () => {
         this.#open = false
+        this.#gone = true
+        onGone()
       },
     })
   }
@@ -39,11 +43,17 @@ export class Reader {
     return this.#open
   }
 
+  /** Whether it left, or was let go, before it had read everything. */
+  get gone(): boolean {
+    return this.#gone
+  }
+
   /** @param bytes are taken over: another reader needs a copy of its own */
   write(bytes: Uint8Array): void {
     if (!this.#open) return
     if (-(this.#controller.desiredSize ?? 0) > READER_LIMIT) {
       this.#open = false
+      this.#gone = true
       this.#controller.error(new Error('The reader is too slow.'))
       return
     }
@@ -80,6 +90,10 @@ export class TurnStream {
     return this.#names.turn
   }
 
+  get ended(): boolean {
+    return this.#ended
+  }
+
   emit(event: TurnEventBody): void {
     if (this.#ended) return
     if (event.type === 'delta') {
@@ -94,7 +108,7 @@ export class TurnStream {
     if (this.#gathering) clearTimeout(this.#gathering)
     for (const reader of this.#readers) reader.end()
     this.#readers.clear()
-    this.#flushLog()
+    this.flush()
   }
 
   /** Lets a reader have the events after `seq`, those to come included. */
@@ -126,11 +140,12 @@ export class TurnStream {
       reader.write(this.#readers.size === 1 ? bytes : bytes.slice())
       if (!reader.open) this.#readers.delete(reader)
     }
-    if (this.#lines.length - this.#logged >= LOG_EVENTS) this.#flushLog()
-    else this.#logTimer ??= setTimeout(() => this.#flushLog(), LOG_MS)
+    if (this.#lines.length - this.#logged >= LOG_EVENTS) this.flush()
+    else this.#logTimer ??= setTimeout(() => this.flush(), LOG_MS)
   }
 
-  #flushLog(): void {
+  /** Writes to the log what it does not have yet. */
+  flush(): void {
     if (this.#logTimer) clearTimeout(this.#logTimer)
     this.#logTimer = undefined
     if (this.#logged === this.#lines.length) return

@@ -8,22 +8,33 @@ import { ApiError, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
 import { fitDocuments } from './budget'
 import { resolveCitations } from './citations'
-import type { HistoryMessage, Timings, TurnEventBody } from './events'
-import { addUsage, type Generated, generate } from './generate'
-import { readHistory } from './history'
-import type { TurnPorts } from './ports'
+import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import { addUsage, type Generated } from './generate'
+import { type History, readHistory } from './history'
+import { unknownConversation } from './ownership'
+import type { FinishedTurn, TurnPorts } from './ports'
 import { answerPrompt, familyOf, guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, asAsked, fatalError, referencesOf, retrieve } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import { type TracedPorts, Tracer } from './trace'
 
-/** Runs a turn to its end. Never throws: the last event says how it went. */
-export async function runTurn(request: AskRequest, ports: TurnPorts, signal: AbortSignal): Promise<void> {
+/**
+ * Runs a turn to its end. Never throws: the last event says how it went.
+ * @returns what it spent on language models, whatever its end
+ */
+export async function runTurn(
+  request: AskRequest,
+  ports: TurnPorts,
+  signal: AbortSignal,
+): Promise<{ inputTokens: number; outputTokens: number }> {
+  const tracer = new Tracer(ports, request.question)
   try {
-    await converse(request, ports, signal)
+    await converse(request, tracer, signal)
   } catch (error) {
     ports.emit(errorEvent(error, signal))
   }
+  return tracer.spent
 }
 
 function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
@@ -41,23 +52,21 @@ function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
   }
 }
 
-const STOPPED = 'The turn was stopped.'
+export const STOPPED = 'The turn was stopped.'
 
-async function converse(request: AskRequest, ports: TurnPorts, signal: AbortSignal): Promise<void> {
+async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
+  const { ports } = tracer
   const started = ports.now()
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
-  const history = request.continues ? await readHistory(ports, request.model) : []
-  if (request.continues && history.length === 0) {
-    throw new ApiError(
-      400,
-      request.shape === 'single' ? 'Conversation not found' : '`conversation_id` is invalid.',
-    )
-  }
+  const history: History = request.continues
+    ? await readHistory(ports, request.model, request.model.max_bytes)
+    : { messages: [], complete: true }
+  if (request.continues && history.messages.length === 0) throw unknownConversation(request.shape)
 
   const judging = judge(request, ports, signal)
-  const { question, retrieved, generated } = await find(request, history, ports, signal, () => {
+  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
     timings.rewritten = elapsed()
   })
   timings.retrieved = elapsed()
@@ -85,8 +94,8 @@ async function converse(request: AskRequest, ports: TurnPorts, signal: AbortSign
   )
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources) })
 
-  const answer = await generate(
-    ports.model,
+  signal.throwIfAborted()
+  const answer = await ports.generate(
     {
       purpose: 'answer',
       messages: answerPrompt(
@@ -106,7 +115,9 @@ async function converse(request: AskRequest, ports: TurnPorts, signal: AbortSign
       ports.emit({ type: 'delta', text })
     },
   )
-  await finish(request, history, answer, sources, ports, {
+  signal.throwIfAborted()
+  if (question !== request.question) tracer.trace.standalone = question
+  await finish(request, history, answer, sources, tracer, {
     calls: [verdict, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
   })
@@ -116,7 +127,7 @@ async function converse(request: AskRequest, ports: TurnPorts, signal: AbortSign
 async function find(
   request: AskRequest,
   history: HistoryMessage[],
-  ports: TurnPorts,
+  ports: TracedPorts,
   signal: AbortSignal,
   onRewritten: () => void,
 ): Promise<Rewritten> {
@@ -126,25 +137,26 @@ async function find(
 }
 
 /** Has the question judged, beside the searches, where the model has a guardrail. @throws ApiError 400 */
-function judge(request: AskRequest, ports: TurnPorts, signal: AbortSignal): Promise<Generated | undefined> {
+function judge(request: AskRequest, ports: TracedPorts, signal: AbortSignal): Promise<Generated | undefined> {
   const instruction = request.model.input_guardrail_prompt
   if (typeof instruction !== 'string' || instruction === '') return Promise.resolve(undefined)
   const { question } = request
-  const judging = generate(
-    ports.model,
-    {
-      purpose: 'guardrail',
-      messages: guardrailPrompt(instruction, question),
-      question,
-      sources: [],
-      history: [],
-      stream: false,
-    },
-    signal,
-  ).then((verdict) => {
-    if (/^\W*SAFE\W*$/i.test(verdict.text)) return verdict
-    throw new ApiError(400, 'The question was deemed unsafe or inappropriate to answer.')
-  })
+  const judging = ports
+    .generate(
+      {
+        purpose: 'guardrail',
+        messages: guardrailPrompt(instruction, question),
+        question,
+        sources: [],
+        history: [],
+        stream: false,
+      },
+      signal,
+    )
+    .then((verdict) => {
+      if (/^\W*SAFE\W*$/i.test(verdict.text)) return verdict
+      throw new ApiError(400, 'The question was deemed unsafe or inappropriate to answer.')
+    })
   // A search that fails first ends the turn; the verdict is then not waited for.
   judging.catch(() => {})
   return judging
@@ -153,37 +165,50 @@ function judge(request: AskRequest, ports: TurnPorts, signal: AbortSignal): Prom
 /** Citations, cost, history, and only then the end. */
 async function finish(
   request: AskRequest,
-  history: HistoryMessage[],
+  history: History,
   answer: Generated,
   sources: Source[],
-  ports: TurnPorts,
+  { ports, trace }: Tracer,
   { calls, timings }: { calls: Generated[]; timings: Timings },
 ): Promise<void> {
-  for (const citation of resolveCitations(answer.text, sources)) {
-    ports.emit({ type: 'citation', ...citation })
+  const { model, question, withHistory } = request
+  // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
+  const whole = withHistory && !history.complete ? readHistory(ports, model) : history
+  const citations = resolveCitations(answer.text, sources)
+  for (const citation of citations) ports.emit({ type: 'citation', ...citation })
+  const { inputTokens, outputTokens, estimated } = addUsage(calls.map((call) => call.usage))
+  const usage: Usage = {
+    model: model.model_name,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    ...(estimated && { estimated: true }),
   }
-  const usage = addUsage(calls.map((call) => call.usage))
-  ports.emit({
-    type: 'usage',
-    usage: {
-      model: request.model.model_name,
-      input_tokens: usage.inputTokens,
-      output_tokens: usage.outputTokens,
-      ...(usage.estimated && { estimated: true }),
-    },
-    timings,
-  })
+  ports.emit({ type: 'usage', usage, timings })
+  const before = (await whole).messages
   // One moment for both, so that a ttl cannot leave an answer without its question.
-  const timestamp = Math.floor(ports.now() / 1000)
+  const now = ports.now()
+  const timestamp = Math.floor(now / 1000)
   const said: HistoryMessage[] = [
-    { role: 'user', message: request.question, timestamp },
+    { role: 'user', message: question, timestamp },
     { role: 'assistant', message: answer.text, timestamp },
   ]
-  unwrap(await ports.store(said))
+  const { standalone } = trace
+  const finished: FinishedTurn = {
+    question,
+    ...(standalone !== undefined && { standalone }),
+    answer: answer.text,
+    finish_reason: answer.finish,
+    citations,
+    usage,
+    timings,
+    trace,
+    created_at: now,
+  }
+  unwrap(await ports.store(said, finished))
   ports.emit({
     type: 'done',
     finish_reason: answer.finish,
     answer: answer.text,
-    ...(request.withHistory && { history: [...history, ...said] }),
+    ...(withHistory && { history: [...before, ...said] }),
   })
 }

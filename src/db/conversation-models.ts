@@ -2,7 +2,8 @@
  * Rows of conversation models, read through a cache in the isolate.
  *
  * The cache holds what was found for a few seconds, so that a turn waits for no query. An unknown id is never
- * cached, and a write here forgets its row at once; another isolate sees it when its copy is old.
+ * cached, and a write here forgets its row at once; another isolate sees it when its copy is old. While D1 does
+ * not answer an old copy goes on being true: nobody can have changed it.
  */
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { type Database, database } from './client'
@@ -23,8 +24,15 @@ export async function findModel(
 ): Promise<ConversationModelRow | undefined> {
   const cached = cache.get(id)
   if (cached && cached.until > Date.now()) return cached.row
+  let row: ConversationModelRow | undefined
+  try {
+    row = await readModel(database(env), id)
+  } catch (error) {
+    if (!cached) throw error
+    console.error('a conversation model could not be read anew', error)
+    return cached.row
+  }
   cache.delete(id)
-  const row = await readModel(database(env), id)
   if (row) {
     if (cache.size >= MOST_CACHED) cache.clear()
     cache.set(id, { row, until: Date.now() + MODEL_CACHE_MS })

@@ -4,9 +4,9 @@
  * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts):
  * from then on it is not found, and the sweep erases what is left of it.
  */
-import { and, desc, eq, gt, lte, ne, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'
-import { conversations, turns } from './schema'
+import { conversations, messages, turns } from './schema'
 
 export type ConversationRow = typeof conversations.$inferSelect
 
@@ -31,7 +31,8 @@ export const listConversationRows = (
       and(
         owner === undefined ? undefined : eq(conversations.owner, owner),
         userId === undefined ? undefined : eq(conversations.userId, userId),
-        gt(conversations.expiresAt, now),
+        // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
+        sql`+${conversations.expiresAt} > ${now}`,
         after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
       ),
     )
@@ -74,15 +75,26 @@ export const conversationsOfUser = (
     )
     .limit(limit)
 
-/** Some conversations whose messages somebody has deleted, and that are themselves still there. */
+export interface EmptiedConversation extends Pick<ConversationRow, 'id' | 'historyId'> {
+  /** 1 where messages of its id have come in since, as when a backup is put back */
+  refilled: number
+}
+
+/** Some conversations whose messages somebody has deleted, in the order of their ids. */
 export const emptiedConversations = (
   db: Database,
+  after: string,
   limit: number,
-): Promise<Pick<ConversationRow, 'id' | 'historyId'>[]> =>
+): Promise<EmptiedConversation[]> =>
   db
-    .select({ id: conversations.id, historyId: conversations.historyId })
+    .select({
+      id: conversations.id,
+      historyId: conversations.historyId,
+      refilled: sql<number>`EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.conversationId} = ${conversations.id})`,
+    })
     .from(conversations)
-    .where(eq(conversations.expiresAt, 0))
+    .where(and(eq(conversations.expiresAt, 0), gt(conversations.id, after)))
+    .orderBy(asc(conversations.id))
     .limit(limit)
 
 /** Removes a conversation's row and those of its turns. Its messages are its history collection's to remove. */
@@ -98,7 +110,7 @@ export async function deleteExpiredConversations(db: Database, now: number, limi
   const expired = db
     .select({ id: conversations.id })
     .from(conversations)
-    .where(and(lte(conversations.expiresAt, now), ne(conversations.expiresAt, 0)))
+    .where(between(conversations.expiresAt, 1, now))
     .limit(limit)
   const { meta } = await db.delete(conversations).where(sql`${conversations.id} IN ${expired}`)
   return meta.changes

@@ -14,12 +14,22 @@ export interface ExpiredMessage {
   documentId: string
 }
 
-/** A page of models, deleted ones too, in the order of their ids. */
-export const expiryRules = (db: Database, after: string, limit: number): Promise<ExpiryRule[]> =>
+/**
+ * A page of the models that have expired messages, deleted models too, in the order of their ids: one query finds
+ * the few with work among any number.
+ * @param now unix seconds
+ */
+export const expiryRules = (db: Database, now: number, after: string, limit: number): Promise<ExpiryRule[]> =>
   db
     .select({ id: conversationModels.id, ttl: conversationModels.ttl })
     .from(conversationModels)
-    .where(gt(conversationModels.id, after))
+    .where(
+      and(
+        gt(conversationModels.id, after),
+        sql`EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.modelId} = ${conversationModels.id}
+          AND ${messages.timestamp} < ${now} - ${conversationModels.ttl})`,
+      ),
+    )
     .orderBy(asc(conversationModels.id))
     .limit(limit)
 

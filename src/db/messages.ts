@@ -1,7 +1,7 @@
 /** Rows of history. Every write is idempotent: the outbox of a history collection may send it twice. */
-import { and, eq, sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
-import { messages } from './schema'
+import { conversations, messages, turns } from './schema'
 
 export type MessageRow = typeof messages.$inferSelect
 
@@ -21,40 +21,74 @@ export async function syncMessages(
       value->>'message', value->>'timestamp'
     FROM json_each(${JSON.stringify(rows)}) WHERE true`
   const excluded = (column: string) => sql.raw(`excluded.${column}`)
-  await db.batch([
-    db
-      .insert(messages)
-      .select(incoming)
-      .onConflictDoUpdate({
-        target: [messages.historyId, messages.documentId],
-        set: {
-          conversationId: excluded('conversation_id'),
-          modelId: excluded('model_id'),
-          role: excluded('role'),
-          message: excluded('message'),
-          timestamp: excluded('timestamp'),
-        },
-      }),
-    removal(db, historyId, removedIds),
-  ])
+  const write = db
+    .insert(messages)
+    .select(incoming)
+    .onConflictDoUpdate({
+      target: [messages.historyId, messages.documentId],
+      set: {
+        conversationId: excluded('conversation_id'),
+        modelId: excluded('model_id'),
+        role: excluded('role'),
+        message: excluded('message'),
+        timestamp: excluded('timestamp'),
+      },
+    })
+  // Most writes remove nothing, and a turn waits for this one.
+  if (removedIds.length === 0) await write
+  else {
+    const going = named(historyId, removedIds)
+    await db.batch([write, withoutTraces(db, going), ...removal(db, going)])
+  }
 }
 
-const removal = (db: Database, historyId: string, documentIds: string[]) =>
-  db
-    .delete(messages)
-    .where(
-      and(
-        eq(messages.historyId, historyId),
-        sql`${messages.documentId} IN (SELECT value FROM json_each(${JSON.stringify(documentIds)}))`,
+/** The messages of a history that are to go, by their documents' ids. */
+const named = (historyId: string, documentIds: string[]): SQL =>
+  sql`${messages.historyId} = ${historyId} AND ${messages.documentId} IN
+    (SELECT value FROM json_each(${JSON.stringify(documentIds)}))`
+
+/**
+ * Removes messages and what was recorded of their turns: the records quote them. A conversation that has none left
+ * is marked (`expires_at` 0): nobody finds it any more, and the sweep erases it.
+ *
+ * A turn is told by its second: its messages carry no other mark. Another turn of the same second loses its
+ * record as well, which is the safe side.
+ */
+function removal(db: Database, going: SQL) {
+  const concerned = sql`SELECT ${messages.conversationId} FROM ${messages} WHERE ${going}`
+  return [
+    db.delete(turns).where(
+      sql`(${turns.conversationId}, ${turns.createdAt} / 1000) IN
+          (SELECT ${messages.conversationId}, ${messages.timestamp} FROM ${messages} WHERE ${going})`,
+    ),
+    db
+      .update(conversations)
+      .set({ expiresAt: 0 })
+      .where(
+        sql`${conversations.id} IN (${concerned}) AND NOT EXISTS (SELECT 1 FROM ${messages}
+          WHERE ${messages.conversationId} = ${conversations.id} AND NOT (${going}))`,
       ),
+    db.delete(messages).where(going),
+  ] as const
+}
+
+/** Where messages are deleted on purpose the traces of later turns go too: their prompts may quote them. */
+const withoutTraces = (db: Database, going: SQL) =>
+  db
+    .update(turns)
+    .set({ trace: NO_TRACE })
+    .where(
+      sql`${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
     )
+
+const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
 
 /** Removes every message of a history: its collection is gone. */
 export async function deleteHistory(db: Database, historyId: string): Promise<void> {
-  await db.delete(messages).where(eq(messages.historyId, historyId))
+  await db.batch(removal(db, sql`${messages.historyId} = ${historyId}`))
 }
 
-/** Removes messages by their documents' ids. */
+/** Removes messages that have expired, by their documents' ids. */
 export async function deleteMessages(db: Database, historyId: string, documentIds: string[]): Promise<void> {
-  await removal(db, historyId, documentIds)
+  await db.batch(removal(db, named(historyId, documentIds)))
 }

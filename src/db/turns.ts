@@ -2,59 +2,80 @@
  * Rows of finished turns, written once each together with what they add: the conversation's row and the day's
  * usage.
  */
-import { and, asc, desc, eq, gt, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, lt, lte, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversations, turns, usage } from './schema'
 
 export type TurnRow = typeof turns.$inferSelect
 
+export type Spent = Omit<typeof usage.$inferSelect, 'turns'>
+
 export interface TurnRecord {
   /** the conversation; how many turns it has is counted here */
   conversation: Omit<typeof conversations.$inferSelect, 'turns'>
   turn: TurnRow
-  usage: Omit<typeof usage.$inferSelect, 'turns'>
+  usage: Spent
 }
 
 /**
  * Writes a turn down, as one transaction. May be repeated: a turn that is there already adds nothing.
  *
- * The usage is counted by the statement that follows the turn's insertion, if and only if that one inserted.
+ * The usage is counted by the statement that follows the turn's insertion, if and only if that one wrote. A row of
+ * the same number and another time is what is left of an expired conversation of this id, and gives way.
  */
 export async function recordTurn(
   db: Database,
   { conversation, turn, usage: spent }: TurnRecord,
 ): Promise<void> {
-  const { id, expiresAt, updatedAt, ...begun } = conversation
+  const { id, expiresAt } = conversation
   const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
+  const same = sql`${conversations.createdAt} = excluded.created_at`
   await db.batch([
-    db.insert(turns).values(turn).onConflictDoNothing(),
+    db
+      .insert(turns)
+      .values(turn)
+      .onConflictDoUpdate({
+        target: [turns.conversationId, turns.turn],
+        set: turn,
+        setWhere: ne(turns.createdAt, turn.createdAt),
+      }),
     db
       .insert(usage)
       .select(
         sql`SELECT ${spent.day}, ${spent.owner}, ${spent.modelId}, 1, ${spent.inputTokens}, ${spent.outputTokens}
           WHERE changes() = 1`,
       )
-      .onConflictDoUpdate({
-        target: [usage.day, usage.owner, usage.modelId],
-        set: {
-          turns: sql`${usage.turns} + 1`,
-          inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
-          outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
-        },
-      }),
+      .onConflictDoUpdate({ target: [usage.day, usage.owner, usage.modelId], set: ONE_MORE }),
     db
       .insert(conversations)
-      .values({ id, ...begun, turns: many, updatedAt, expiresAt })
+      .values({ ...conversation, turns: many })
       .onConflictDoUpdate({
         target: conversations.id,
         set: {
+          ...conversation,
           turns: many,
-          modelId: begun.modelId,
-          updatedAt: sql`max(${conversations.updatedAt}, excluded.updated_at)`,
-          expiresAt: sql`max(${conversations.expiresAt}, excluded.expires_at)`,
+          updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
+            ELSE excluded.updated_at END`,
+          // One that is about to be erased stays so, whatever arrives late.
+          expiresAt: sql`CASE WHEN ${same} AND ${conversations.expiresAt} = 0 THEN 0
+            WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
         },
       }),
   ])
+}
+
+const ONE_MORE = {
+  turns: sql`${usage.turns} + 1`,
+  inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
+  outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
+}
+
+/** Adds what a turn spent that came to no answer. There is no row to tell by that it was counted before. */
+export async function recordSpent(db: Database, spent: Spent): Promise<void> {
+  await db
+    .insert(usage)
+    .values({ ...spent, turns: 1 })
+    .onConflictDoUpdate({ target: [usage.day, usage.owner, usage.modelId], set: ONE_MORE })
 }
 
 /**
@@ -91,6 +112,11 @@ export async function findTurn(
     .from(turns)
     .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn), gt(turns.expiresAt, now)))
   return row
+}
+
+/** Removes a turn that did not become history after all. */
+export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
+  await db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
 }
 
 /** Deletes some turns that have expired, the oldest first. @returns how many */

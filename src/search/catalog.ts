@@ -3,11 +3,12 @@
  *
  * Answers are cached in the isolate for a few seconds; an unknown name never is, so that what was just
  * created is found. Another isolate may thus answer 404 for those seconds when a collection was dropped and
- * made again under its name.
+ * made again under its name. While D1 does not answer an old answer stands.
  */
 import { deleteAlias as deleteAliasRow, findAlias, listAliasRows, upsertAlias } from '../db/aliases'
 import { database } from '../db/client'
 import {
+  type CollectionRow,
   deleteCollection,
   findCollectionRow,
   insertCollection,
@@ -41,7 +42,14 @@ export function collectionObject(env: Cloudflare.Env, objectId: string): Collect
 async function lookUp(env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> {
   const cached = cache.get(name)
   if (cached !== undefined && cached.until > Date.now()) return cached.handle
-  const row = await findCollectionRow(database(env), name)
+  let row: CollectionRow | undefined
+  try {
+    row = await findCollectionRow(database(env), name)
+  } catch (error) {
+    if (cached === undefined) throw error
+    console.error('a collection could not be looked up anew', error)
+    return cached.handle
+  }
   if (row === undefined) {
     cache.delete(name)
     return undefined

@@ -20,6 +20,7 @@ import type {
   CollectionSummary,
   DirtyValues,
   ImportOptions,
+  RecentMessages,
   Step,
   StoredMessage,
   WriteOptions,
@@ -28,7 +29,15 @@ import { parseSchema, summarize } from './schema'
 import { executeSearch } from './search'
 import { Store } from './store'
 import { createTables } from './tables'
-import { claimOrigin, conversationMessages, indexConversations } from './turns'
+import {
+  claimOrigin,
+  conversationMessages,
+  expireMessages,
+  indexConversations,
+  recentMessages,
+  removeConversation,
+  wholeTurns,
+} from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
 import { Wakeup } from './wakeup'
 import { Writer } from './writer'
@@ -332,6 +341,25 @@ export class Collection extends DurableObject implements CollectionRpc {
     return open === undefined ? [] : conversationMessages(open.store, conversationId)
   }
 
+  async recentMessages(conversationId: string, bytes: number): Promise<RecentMessages> {
+    const open = this.#load()
+    if (open === undefined) return { messages: [], complete: true }
+    return recentMessages(open.store, conversationId, bytes)
+  }
+
+  async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
+    const open = this.#load()
+    return open === undefined ? [] : wholeTurns(open.store, conversationId, timestamps)
+  }
+
+  async removeConversation(conversationId: string): Promise<Step> {
+    const open = this.#load()
+    if (open === undefined) return { count: 0, done: true }
+    const step = removeConversation(this.ctx.storage, open.store, conversationId)
+    await open.mirror?.settle()
+    return step
+  }
+
   appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>> {
     return attempt(async () => {
       const { writer, mirror } = this.#existing()
@@ -345,21 +373,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async expireMessages(documentIds: string[]): Promise<void> {
     const open = this.#load()
-    if (open === undefined) return
-    const { store } = open
-    // The sweep removes the rows in D1 itself: the outbox has nothing to do with it.
-    const { onChange } = store
-    store.onChange = undefined
-    try {
-      const found = store.find(documentIds)
-      removeAll(
-        this.ctx.storage,
-        store,
-        [...found].map(([id, seq]) => [seq, id]),
-      )
-    } finally {
-      store.onChange = onChange
-    }
+    if (open !== undefined) expireMessages(this.ctx.storage, open.store, documentIds)
   }
 
   override async alarm(): Promise<void> {

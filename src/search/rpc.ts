@@ -47,6 +47,14 @@ export interface StoredMessage {
   modelId: string
 }
 
+/** The end of a conversation. */
+export interface RecentMessages {
+  /** oldest first */
+  messages: StoredMessage[]
+  /** whether that is all that was said */
+  complete: boolean
+}
+
 export interface CollectionRpc {
   /** Makes the collection. @param body the request's JSON, already parsed; `name` has been checked for uniqueness */
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>>
@@ -99,10 +107,16 @@ export interface CollectionRpc {
   keepHistory(): Promise<void>
   /** A conversation's messages, oldest first. */
   messages(conversationId: string): Promise<StoredMessage[]>
+  /** A conversation's last messages: those whose texts have this many bytes, and the one that goes past them. */
+  recentMessages(conversationId: string, bytes: number): Promise<RecentMessages>
+  /** Which of a conversation's turns are whole: the timestamps at which at least two messages are left. */
+  wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
+  /** One step of deleting all that there is of a conversation. */
+  removeConversation(conversationId: string): Promise<Step>
   /**
    * Adds a turn's two documents, once: a second call with the same `origin` changes nothing. Both are there or
    * neither is.
-   * @param origin names the turn for ever, `<conversation id>/<turn>`
+   * @param origin names the turn for ever: `<conversation id>/` and what tells its turns apart
    */
   appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>>
   /** Removes expired messages that the sweep has found in D1; it deletes its rows itself, afterwards. */

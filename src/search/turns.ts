@@ -1,5 +1,6 @@
 /** A history collection's documents as what they are: the messages of conversations. */
-import type { StoredMessage } from './rpc'
+import { removeAll } from './bulk'
+import type { RecentMessages, Step, StoredMessage } from './rpc'
 import type { Store } from './store'
 
 /**
@@ -12,24 +13,118 @@ export function indexConversations(sql: SqlStorage): void {
   )
 }
 
+type Row = Record<'id' | 'role' | 'message' | 'model' | 'timestamp', SqlStorageValue>
+
+const MESSAGES = `SELECT id, body->>'$.role' AS role, body->>'$.message' AS message, body->>'$.model_id' AS model,
+    body->>'$.timestamp' AS timestamp
+  FROM documents WHERE body->>'$.conversation_id' = ?`
+
 /** A conversation's messages, oldest first; of the same second, in the order in which they came. */
 export function conversationMessages(store: Store, conversationId: string): StoredMessage[] {
-  const rows = store.sql.exec<Record<'id' | 'role' | 'message' | 'model' | 'timestamp', SqlStorageValue>>(
-    `SELECT id, body->>'$.role' AS role, body->>'$.message' AS message, body->>'$.model_id' AS model,
-        body->>'$.timestamp' AS timestamp
-      FROM documents WHERE body->>'$.conversation_id' = ? ORDER BY body->>'$.timestamp', seq`,
-    conversationId,
-  )
-  return rows.toArray().map(({ id, role, message, model, timestamp }) => ({
-    documentId: String(id),
-    role: String(role ?? ''),
-    message: String(message ?? ''),
-    timestamp: Number(timestamp ?? 0),
-    modelId: String(model ?? ''),
-  }))
+  return store.sql
+    .exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp', seq`, conversationId)
+    .toArray()
+    .map(messageOf)
 }
+
+/** The last of them. Reads no more rows than it needs, since the index gives them newest first. */
+export function recentMessages(store: Store, conversationId: string, bytes: number): RecentMessages {
+  const messages: StoredMessage[] = []
+  let total = 0
+  const rows = store.sql.exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp' DESC, seq DESC`, conversationId)
+  for (const row of rows) {
+    if (total > bytes) return { messages: messages.reverse(), complete: false }
+    const message = messageOf(row)
+    total += encoder.encode(message.message).byteLength
+    messages.push(message)
+  }
+  return { messages: messages.reverse(), complete: true }
+}
+
+const encoder = new TextEncoder()
+
+const messageOf = ({ id, role, message, model, timestamp }: Row): StoredMessage => ({
+  documentId: String(id),
+  role: String(role ?? ''),
+  message: String(message ?? ''),
+  timestamp: Number(timestamp ?? 0),
+  modelId: String(model ?? ''),
+})
+
+/** Those of these timestamps at which a conversation has at least a question and an answer. */
+export const wholeTurns = (store: Store, conversationId: string, timestamps: number[]): number[] =>
+  store.sql
+    .exec<{ timestamp: number }>(
+      `SELECT body->>'$.timestamp' AS timestamp FROM documents
+        WHERE body->>'$.conversation_id' = ? AND body->>'$.timestamp' IN (SELECT value FROM json_each(?))
+        GROUP BY 1 HAVING count(*) > 1`,
+      conversationId,
+      JSON.stringify(timestamps),
+    )
+    .toArray()
+    .map(({ timestamp }) => timestamp)
 
 /** Notes that a turn has been added. @returns false when it had been before */
 export function claimOrigin(sql: SqlStorage, origin: string): boolean {
   return sql.exec('INSERT OR IGNORE INTO origins (origin) VALUES (?)', origin).rowsWritten > 0
+}
+
+/** Documents of a conversation that one step removes. */
+const REMOVED_AT_ONCE = 200
+
+/** Removes documents of a conversation, and with the last of them the note of which turns were added. */
+export function removeConversation(
+  storage: DurableObjectStorage,
+  store: Store,
+  conversationId: string,
+): Step {
+  const found = store.sql
+    .exec<{ seq: number; id: string }>(
+      `SELECT seq, id FROM documents WHERE body->>'$.conversation_id' = ? LIMIT ${REMOVED_AT_ONCE}`,
+      conversationId,
+    )
+    .toArray()
+  removeAll(
+    storage,
+    store,
+    found.map(({ seq, id }) => [seq, id]),
+  )
+  const done = found.length < REMOVED_AT_ONCE
+  if (done) forgetOrigins(store.sql, conversationId)
+  return { count: found.length, done }
+}
+
+/** Removes documents that D1 does not hold any more: the outbox has nothing to do with it. */
+export function expireMessages(storage: DurableObjectStorage, store: Store, documentIds: string[]): void {
+  const { onChange } = store
+  store.onChange = undefined
+  try {
+    const found = store.find(documentIds)
+    const conversations = conversationsOf(store.sql, [...found.values()])
+    removeAll(
+      storage,
+      store,
+      [...found].map(([id, seq]) => [seq, id]),
+    )
+    for (const id of conversations) {
+      if (recentMessages(store, id, 0).messages.length === 0) forgetOrigins(store.sql, id)
+    }
+  } finally {
+    store.onChange = onChange
+  }
+}
+
+const conversationsOf = (sql: SqlStorage, seqs: number[]): string[] =>
+  sql
+    .exec<{ id: string | null }>(
+      `SELECT DISTINCT body->>'$.conversation_id' AS id FROM documents
+        WHERE seq IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(seqs),
+    )
+    .toArray()
+    .map(({ id }) => String(id))
+
+/** `0` is the character after `/`. */
+function forgetOrigins(sql: SqlStorage, conversationId: string): void {
+  sql.exec('DELETE FROM origins WHERE origin >= ? AND origin < ?', `${conversationId}/`, `${conversationId}0`)
 }

@@ -1,13 +1,25 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { QUEUE_LIMIT } from '../../src/conversation/conversation'
 import type { TurnEvent } from '../../src/conversation/events'
+import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
+import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
 import { unwrap } from '../../src/errors'
 import { Collection } from '../../src/search/collection'
 import { config } from '../models/ask'
-import { asking, collectionNamed, conversation, makeProvider, read, setStage, take } from './stage'
+import {
+  ADMIN,
+  asking,
+  begin,
+  collectionNamed,
+  conversation,
+  eventsOf,
+  makeProvider,
+  read,
+  setStage,
+  take,
+} from './stage'
 
 beforeAll(() => setStage())
 
@@ -83,7 +95,7 @@ describe('a turn', () => {
     const request = await asking('Who directed Alien?', { model: openai })
     const provider = makeProvider(request.conversationId)
     vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const reader = unwrap(await conversation(request.conversationId).ask(request)).getReader()
+    const reader = (await begin(request)).getReader()
     const decoder = new TextDecoder()
     let seen = ''
     const until = async (text: string) => {
@@ -107,7 +119,7 @@ describe('a turn', () => {
     const request = await asking('Who directed Alien?', { model: openai })
     const provider = makeProvider(request.conversationId)
     vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const stream = unwrap(await conversation(request.conversationId).ask(request))
+    const stream = await begin(request)
     const reader = stream.getReader()
     await reader.read()
     await reader.cancel()
@@ -134,9 +146,8 @@ describe('several turns', () => {
     const request = await asking('First?', { model: openai })
     const provider = makeProvider(request.conversationId)
     vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const object = conversation(request.conversationId)
-    const first = unwrap(await object.ask(request))
-    const second = unwrap(await object.ask({ ...request, question: 'Second?' }))
+    const first = await begin(request)
+    const second = await begin({ ...request, question: 'Second?' })
     await provider.say('one')
     expect(provider.requests).toHaveLength(1)
     await provider.finish()
@@ -160,12 +171,14 @@ describe('several turns', () => {
     const outcomes = []
     for (let turn = 0; turn <= QUEUE_LIMIT + 1; turn++) outcomes.push(await object.ask(request))
     expect(outcomes.filter((outcome) => outcome.ok)).toHaveLength(QUEUE_LIMIT + 1)
-    expect(outcomes.at(-1)).toMatchObject({ ok: false, error: { status: 429 } })
+    expect(outcomes.at(-1)).toMatchObject({ ok: false, error: { status: 429, retryAfter: 5 } })
     for (let turn = 0; turn <= QUEUE_LIMIT; turn++) {
       await provider.say('x')
       await provider.finish()
     }
-    for (const outcome of outcomes) if (outcome.ok) await read(outcome.value)
+    for (const outcome of outcomes) {
+      if (outcome.ok && 'events' in outcome.value) await read(outcome.value.events)
+    }
   })
 })
 
@@ -174,18 +187,19 @@ describe('the log', () => {
     const request = await asking('Who directed Alien?')
     const events = await take(request)
     const object = conversation(request.conversationId)
-    for (let seq = -1; seq < events.length; seq++) {
-      expect(await read(unwrap(await object.events({ turn: 1, seq })))).toEqual(events.slice(seq + 1))
+    for (let seq = -1; seq < events.length - 1; seq++) {
+      expect(await eventsOf(request.conversationId, { turn: 1, seq })).toEqual(events.slice(seq + 1))
     }
-    expect(await read(unwrap(await object.events()))).toEqual(events)
-    expect(await object.events({ turn: 9, seq: 0 })).toMatchObject({ ok: false, error: { status: 404 } })
+    expect(await eventsOf(request.conversationId)).toEqual(events)
+    expect(await object.events(ADMIN, { turn: 1, seq: events.length - 1 })).toEqual({ ok: true, value: null })
+    expect(await object.events(ADMIN, { turn: 9, seq: 0 })).toEqual({ ok: true, value: null })
   })
 
   it('outlives the object', async () => {
     const request = await asking('Who directed Alien?')
     const events = await take(request)
     await evictDurableObject(stub(request.conversationId))
-    expect(await read(unwrap(await conversation(request.conversationId).events()))).toEqual(events)
+    expect(await eventsOf(request.conversationId)).toEqual(events)
   })
 
   it('is joined while the turn runs, without a gap and without a double', async () => {
@@ -193,9 +207,9 @@ describe('the log', () => {
     const provider = makeProvider(request.conversationId)
     vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
     const object = conversation(request.conversationId)
-    const first = read(unwrap(await object.ask(request)))
+    const first = read(await begin(request))
     await provider.say('Ridley')
-    const joined = unwrap(await object.events({ turn: 1, seq: 0 }))
+    const joined = unwrap(await object.events(ADMIN, { turn: 1, seq: 0 }))!
     await provider.say(' Scott')
     await provider.finish()
     expect(await read(joined)).toEqual((await first).slice(1))
@@ -204,11 +218,12 @@ describe('the log', () => {
   it('ends a turn that nobody writes any more as interrupted', async () => {
     const id = crypto.randomUUID()
     await runInDurableObject(stub(id), async (_, state) => {
+      migrate(state.storage.sql)
       state.storage.sql.exec("INSERT INTO turns (status, started_at) VALUES ('running', 0)")
       state.storage.sql.exec(`INSERT INTO log VALUES (1, 0, '{"type":"question","seq":0}\n')`)
     })
     await evictDurableObject(stub(id))
-    expect(await read(unwrap(await conversation(id).events()))).toMatchObject([
+    expect(await eventsOf(id)).toMatchObject([
       { type: 'question' },
       { type: 'error', status: 503, retryable: true, turn: 1, seq: 1, conversation_id: id },
     ])
@@ -217,6 +232,7 @@ describe('the log', () => {
   it('holds lines of any length', async () => {
     const lines = ['é🙂'.repeat(400_000), '', 'short', `x${'🙂'.repeat(250_000)}`]
     await runInDurableObject(stub(crypto.randomUUID()), async (_, state) => {
+      migrate(state.storage.sql)
       const log = new TurnLog(state.storage.sql)
       const turn = log.begin(0)
       for (const line of lines) log.append(turn, `${line}\n`)
@@ -233,7 +249,7 @@ describe('the log', () => {
       state.storage.sql.exec('UPDATE turns SET expires_at = 1')
     })
     expect(await runDurableObjectAlarm(object)).toBe(true)
-    expect(await conversation(request.conversationId).events()).toMatchObject({ ok: false })
+    expect(await conversation(request.conversationId).events(ADMIN)).toMatchObject({ ok: false })
     // Numbers are never used twice, or the history would take a new turn for an old one.
     expect((await take(request))[0]?.turn).toBe(2)
   })
@@ -245,12 +261,12 @@ describe('stop', () => {
     const provider = makeProvider(request.conversationId)
     vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
     const object = conversation(request.conversationId)
-    const events = read(unwrap(await object.ask(request)))
+    const events = read(await begin(request))
     await provider.say('Ridley')
-    expect(await object.stop()).toBe(true)
+    expect(await object.stop(ADMIN)).toEqual({ ok: true, value: true })
     expect((await events).at(-1)).toMatchObject({ type: 'error', message: 'The turn was stopped.' })
     expect(await messagesOf(request.conversationId)).toEqual([])
-    expect(await object.stop()).toBe(false)
+    expect(await object.stop(ADMIN)).toEqual({ ok: true, value: false })
   })
 })
 

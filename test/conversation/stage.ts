@@ -2,9 +2,10 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import { conversationObject } from '../../src/conversation/conversation-object'
+import { conversationObject, type Position } from '../../src/conversation/conversation-object'
 import type { TurnEvent } from '../../src/conversation/events'
 import { createModel, findModel } from '../../src/conversation/models'
+import { ADMIN } from '../../src/conversation/ownership'
 import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
 import { collectionObject, createCollection, findCollection } from '../../src/search/catalog'
@@ -101,6 +102,15 @@ export async function begin(request: AskRequest): Promise<ReadableStream<Uint8Ar
 
 /** Takes a turn and reads all of it. */
 export const take = async (request: AskRequest): Promise<TurnEvent[]> => read(await begin(request))
+
+export { ADMIN } from '../../src/conversation/ownership'
+
+/** The events of a conversation after a position, to the end of the running turn. */
+export async function eventsOf(id: string, after?: Position): Promise<TurnEvent[]> {
+  const stream = unwrap(await conversation(id).events(ADMIN, after))
+  if (stream === null) throw new Error('nothing comes after the position')
+  return read(stream)
+}
 
 /** A provider that answers each request with a stream which the test writes. */
 export interface Provider {

@@ -1,6 +1,6 @@
 /** A world for a turn: collections, a history, a language model and a clock, all in memory. */
 import type { HistoryMessage, TurnEventBody } from '../../src/conversation/events'
-import type { TurnPorts } from '../../src/conversation/ports'
+import type { FinishedTurn, TurnPorts } from '../../src/conversation/ports'
 import type { AskRequest } from '../../src/conversation/request'
 import { runTurn } from '../../src/conversation/turn'
 import { ApiError, attempt, type Outcome } from '../../src/errors'
@@ -24,6 +24,9 @@ export interface World {
   searched: string[]
   asked: GenerationRequest[]
   stored: HistoryMessage[][]
+  finished: FinishedTurn[]
+  /** how much of the history was asked for, in bytes */
+  reads: (number | undefined)[]
 }
 
 export const NOW = 1_800_000_000
@@ -41,6 +44,8 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   searched: [],
   asked: [],
   stored: [],
+  finished: [],
+  reads: [],
   ...parts,
 })
 
@@ -120,11 +125,15 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
       symbols_to_index: [],
     },
   }),
-  messages: async () => world.said,
+  messages: async (bytes) => {
+    world.reads.push(bytes)
+    return { messages: world.said, complete: true }
+  },
   ttls: async (ids) => new Map([...world.ttls].filter(([id]) => ids.includes(id))),
-  store: async (said) => {
+  store: async (said, finished) => {
     const outcome = await world.stores()
     if (outcome.ok) world.stored.push(said)
+    if (outcome.ok) world.finished.push(finished)
     return outcome
   },
   emit: (event) => void events.push(event),

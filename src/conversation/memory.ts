@@ -1,0 +1,114 @@
+/** All that a Conversation object holds, from its first turn until it is deleted. */
+import { isCreated, migrate, readMeta, writeMeta } from './migrations'
+import { Outbox } from './outbox'
+import { ADMIN, mayOpen } from './ownership'
+import { clip, Records } from './records'
+import type { Asker, AskRequest } from './request'
+import { TurnLog } from './turn-log'
+
+const LONGEST_TITLE = 200
+
+export class Memory {
+  readonly log: TurnLog
+  readonly outbox: Outbox
+  readonly records: Records
+  readonly #sql: SqlStorage
+  #closed = false
+
+  /** What an object holds that has just woken; undefined when it holds nothing. */
+  static load(sql: SqlStorage, env: Cloudflare.Env, conversationId: string): Memory | undefined {
+    if (!isCreated(sql)) return undefined
+    const memory = new Memory(sql, env, conversationId)
+    memory.log.interrupt(conversationId, Date.now())
+    return memory
+  }
+
+  constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string) {
+    migrate(sql)
+    this.#sql = sql
+    let incarnation = readMeta(sql, 'incarnation')
+    if (incarnation === undefined) {
+      incarnation = crypto.randomUUID()
+      writeMeta(sql, 'incarnation', incarnation)
+    }
+    this.log = new TurnLog(sql)
+    this.outbox = new Outbox(sql, env, `${conversationId}/${incarnation}`)
+    this.records = new Records(sql, env)
+    if (readMeta(sql, 'erasing')) this.#close()
+  }
+
+  /** Whether it is being deleted, or has been: nothing may be read or written any more. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Notes for good that everything is to go. */
+  erase(): void {
+    writeMeta(this.#sql, 'erasing', true)
+    this.#close()
+  }
+
+  #close(): void {
+    this.#closed = true
+    this.outbox.closed = true
+    this.records.closed = true
+  }
+
+  /** Whose it is. Nobody's before its first turn here, and where that was before conversations had owners. */
+  get owner(): Asker | undefined {
+    return readMeta(this.#sql, 'owner')
+  }
+
+  /** Whether an asker may go on with it. Whoever goes on with one that is nobody's becomes its owner. */
+  mayContinue(asker: Asker): boolean {
+    const { owner } = this
+    return owner === undefined || mayOpen(asker, owner)
+  }
+
+  /** Whether an asker may read along. One that is nobody's is the admin key's to read. */
+  mayRead(asker: Asker): boolean {
+    return !this.#closed && mayOpen(asker, this.owner ?? ADMIN)
+  }
+
+  /** Notes what there is to know of a conversation when a turn of it begins. */
+  introduce({ asker = ADMIN, protocol = 'typesense', question, historyId }: AskRequest, now: number): void {
+    if (this.owner === undefined) {
+      writeMeta(this.#sql, 'owner', asker)
+      writeMeta(this.#sql, 'protocol', protocol)
+      writeMeta(this.#sql, 'title', clip(question, LONGEST_TITLE))
+      writeMeta(this.#sql, 'created_at', now)
+    }
+    this.addHistory(historyId)
+  }
+
+  /** Its row in D1, as far as it is known here. */
+  get row(): { owner: string; userId: string; protocol: string; title: string; createdAt: number } {
+    const { owner, userId } = this.owner ?? ADMIN
+    return {
+      owner,
+      userId,
+      protocol: readMeta(this.#sql, 'protocol') ?? '',
+      title: readMeta(this.#sql, 'title') ?? '',
+      createdAt: readMeta(this.#sql, 'created_at') ?? 0,
+    }
+  }
+
+  /** Objects of the history collections that hold its messages. */
+  get histories(): string[] {
+    return readMeta(this.#sql, 'histories') ?? []
+  }
+
+  addHistory(historyId: string): void {
+    const { histories } = this
+    if (!histories.includes(historyId)) writeMeta(this.#sql, 'histories', [...histories, historyId])
+  }
+
+  /** The conversation that this one's first question began when it was asked again. */
+  get successor(): string | undefined {
+    return readMeta(this.#sql, 'successor')
+  }
+
+  set successor(id: string) {
+    writeMeta(this.#sql, 'successor', id)
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Finished turns on their way to D1: the conversation's row, the turn's with its trace, and what was spent.
+ *
+ * A record is written here in the transaction that makes the turn history, and leaves when D1 has it, at the
+ * first try or at an alarm's. D1 counts a turn once, however often it is sent.
+ */
+import { database } from '../db/client'
+import { recordSpent, recordTurn, type Spent, type TurnRecord } from '../db/turns'
+import { byteLength } from './serialise'
+
+/** What a turn that came to no answer spent all the same. */
+type SpentRecord = { usage: Spent }
+
+/** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
+const PATIENCE_MS = 1_500
+const FIRST_RETRY_MS = 2_000
+const LAST_RETRY_MS = 300_000
+/** Records that one delivery sends. */
+const SENT_AT_ONCE = 20
+
+export class Records {
+  readonly #sql: SqlStorage
+  readonly #env: Cloudflare.Env
+  #failures = 0
+  #delivering: Promise<void> | undefined
+  closed = false
+
+  constructor(sql: SqlStorage, env: Cloudflare.Env) {
+    this.#sql = sql
+    this.#env = env
+  }
+
+  put(turn: number, record: TurnRecord): void {
+    this.#write(turn, fitRecord(record))
+  }
+
+  /** Notes what was spent on a turn that came to no answer. */
+  putSpent(turn: number, usage: Spent): void {
+    this.#write(turn, { usage })
+  }
+
+  #write(turn: number, record: TurnRecord | SpentRecord): void {
+    this.#sql.exec(
+      'INSERT OR REPLACE INTO records (turn, record) VALUES (?, ?)',
+      turn,
+      JSON.stringify(record),
+    )
+  }
+
+  /** Takes a record back: its turn did not become history. */
+  drop(turn: number): void {
+    this.#sql.exec('DELETE FROM records WHERE turn = ?', turn)
+  }
+
+  /** Takes a record back but for what its turn cost. */
+  reduce(turn: number): void {
+    const [row] = this.#sql
+      .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn)
+      .toArray()
+    if (row) this.putSpent(turn, (JSON.parse(row.record) as SpentRecord).usage)
+  }
+
+  /** The turns that are still waiting. */
+  get turns(): number[] {
+    return this.#sql
+      .exec<{ turn: number }>('SELECT turn FROM records')
+      .toArray()
+      .map(({ turn }) => turn)
+  }
+
+  get empty(): boolean {
+    return this.#sql.exec('SELECT 1 FROM records LIMIT 1').toArray().length === 0
+  }
+
+  /** How long to wait until the next try, in milliseconds. */
+  get patience(): number {
+    return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures)
+  }
+
+  /** Delivers, and waits as long as an answer may wait: not at all while D1 is known not to answer. */
+  async settle(): Promise<void> {
+    if (this.#failures > 0 || this.#delivering) return
+    await Promise.race([this.deliver(), scheduler.wait(PATIENCE_MS)])
+  }
+
+  /** Sends what is waiting, oldest first. Never throws: what D1 does not take stays. */
+  deliver(): Promise<void> {
+    this.#delivering ??= this.#deliver().finally(() => {
+      this.#delivering = undefined
+    })
+    return this.#delivering
+  }
+
+  /** Settles when nothing is under way any more. */
+  async settled(): Promise<void> {
+    await this.#delivering
+  }
+
+  async #deliver(): Promise<void> {
+    if (this.closed) return
+    const rows = this.#sql
+      .exec<{ turn: number; record: string }>(
+        `SELECT turn, record FROM records ORDER BY turn LIMIT ${SENT_AT_ONCE}`,
+      )
+      .toArray()
+    for (const { turn, record } of rows) {
+      try {
+        const parsed: TurnRecord | SpentRecord = JSON.parse(record)
+        const db = database(this.#env)
+        await ('turn' in parsed ? recordTurn(db, parsed) : recordSpent(db, parsed.usage))
+        this.#failures = 0
+      } catch (error) {
+        this.#failures += 1
+        console.error('a turn could not be recorded in D1; it will be later', error)
+        return
+      }
+      if (this.closed) return
+      this.drop(turn)
+    }
+  }
+}
+
+/** Bytes of a record: a row of D1 or of SQLite holds 2 MB, and D1's is this without its names. */
+const MOST_BYTES = 1_500_000
+const LONGEST_TEXTS = [100_000, 20_000, 4_000, 500]
+
+/** A record that fits into a row. What is too long ends early: first texts of the trace, then the answer. */
+export function fitRecord(record: TurnRecord): TurnRecord {
+  const fits = (candidate: TurnRecord) => byteLength(JSON.stringify(candidate)) <= MOST_BYTES
+  if (fits(record)) return record
+  const { turn } = record
+  for (const longest of LONGEST_TEXTS) {
+    const trace = { ...(shorten(JSON.parse(turn.trace), longest) as object), shortened: true }
+    const shorter = { ...record, turn: { ...turn, trace: JSON.stringify(trace) } }
+    if (fits(shorter)) return shorter
+    const least = {
+      ...shorter,
+      turn: {
+        ...shorter.turn,
+        question: clip(turn.question, longest),
+        standalone: turn.standalone === null ? null : clip(turn.standalone, longest),
+        answer: clip(turn.answer, 2 * longest),
+        citations: longest < 20_000 ? '[]' : turn.citations,
+      },
+    }
+    if (fits(least)) return least
+  }
+  return {
+    ...record,
+    turn: { ...turn, question: '', standalone: null, answer: '', citations: '[]', trace: '{}' },
+  }
+}
+
+function shorten(value: unknown, longest: number): unknown {
+  if (typeof value === 'string') return clip(value, longest)
+  if (Array.isArray(value)) return value.slice(0, longest).map((item) => shorten(item, longest))
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shorten(item, longest)]))
+}
+
+/** The beginning of a text, without half a character at its end. */
+export const clip = (text: string, characters: number): string =>
+  text.length <= characters ? text : text.slice(0, characters).replace(/[\ud800-\udbff]$/, '')

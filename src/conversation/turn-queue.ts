@@ -1,0 +1,124 @@
+/**
+ * The turns of a conversation that are waiting and the one that is running, one after another in the order in
+ * which they came.
+ */
+import { ApiError } from '../errors'
+import type { TurnEvent, TurnEventBody } from './events'
+import type { AskRequest } from './request'
+import type { RequestNames } from './turn-log'
+import { Reader, type TurnStream } from './turn-stream'
+
+/** turns that may wait behind the running one */
+export const QUEUE_LIMIT = 32
+
+/** What is told to a caller who comes when the queue is full, in seconds: about one turn. */
+const RETRY_AFTER = 5
+
+const encoder = new TextEncoder()
+
+/** A turn from the moment that it is asked for. */
+export class QueuedTurn {
+  readonly abort = new AbortController()
+  /** those who asked: the one who began the turn, and whoever asked the same again */
+  readonly #callers: Reader[] = []
+  /** those who wait for the turn to begin */
+  readonly #waiting: Reader[] = []
+  /** set when the turn has begun */
+  #stream: TurnStream | undefined
+  #onAbandoned = (): void => {}
+
+  constructor(
+    readonly request: AskRequest,
+    readonly names: RequestNames,
+  ) {}
+
+  /** Lets somebody read along who asked for this turn. */
+  addCaller(): Reader {
+    const reader = new Reader(() => {
+      if (this.abandoned) this.#onAbandoned()
+    })
+    this.#callers.push(reader)
+    this.addReader(reader)
+    return reader
+  }
+
+  /** Lets a reader have the events after `seq`, those to come included. */
+  addReader(reader: Reader, seq = -1): void {
+    if (this.#stream) this.#stream.join(reader, seq)
+    else this.#waiting.push(reader)
+  }
+
+  get stream(): TurnStream | undefined {
+    return this.#stream
+  }
+
+  /** Whether all who asked have gone. */
+  get abandoned(): boolean {
+    return this.#callers.every((reader) => reader.gone)
+  }
+
+  /** @param onAbandoned called when the last who asked has gone */
+  begin(stream: TurnStream, onAbandoned: () => void): void {
+    this.#stream = stream
+    this.#onAbandoned = onAbandoned
+    for (const reader of this.#waiting.splice(0)) stream.join(reader)
+  }
+
+  /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
+  refuse(error: Extract<TurnEventBody, { type: 'error' }>): void {
+    const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }
+    for (const reader of this.#waiting.splice(0)) {
+      reader.write(encoder.encode(`${JSON.stringify(event)}\n`))
+      reader.end()
+    }
+  }
+}
+
+export class TurnQueue {
+  readonly #turns: QueuedTurn[] = []
+  /** settles when the last turn in the queue has ended; never rejects */
+  #end: Promise<void> = Promise.resolve()
+
+  /** The turn that is running, or about to. */
+  get current(): QueuedTurn | undefined {
+    return this.#turns.find((turn) => !turn.stream?.ended)
+  }
+
+  get idle(): boolean {
+    return this.#turns.length === 0
+  }
+
+  /** The turn of this request, if it is in the queue already. */
+  find(names: RequestNames): QueuedTurn | undefined {
+    return this.#turns.find((turn) =>
+      names.idempotencyKey !== undefined
+        ? turn.names.idempotencyKey === names.idempotencyKey
+        : names.fingerprint !== undefined && turn.names.fingerprint === names.fingerprint,
+    )
+  }
+
+  /**
+   * @param run runs the turn when its time has come; it must see to its own errors
+   * @returns when it and all before it have ended
+   * @throws ApiError 429 when too many are waiting
+   */
+  add(turn: QueuedTurn, run: () => Promise<void>): Promise<void> {
+    if (this.#turns.length > QUEUE_LIMIT) {
+      throw new ApiError(
+        429,
+        `Too many turns are waiting in this conversation (${QUEUE_LIMIT}). Try again later.`,
+        RETRY_AFTER,
+      )
+    }
+    this.#turns.push(turn)
+    this.#end = this.#end.then(run).finally(() => {
+      this.#turns.shift()
+    })
+    return this.#end
+  }
+
+  /** Ends the turn that is running, and all that are waiting. */
+  stopAll(): void {
+    for (const turn of this.#turns) turn.abort.abort()
+  }
+}

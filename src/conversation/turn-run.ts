@@ -1,0 +1,239 @@
+/** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
+import { database } from '../db/client'
+import { ttlsOf } from '../db/conversation-models'
+import { deleteTurn, type Spent, type TurnRecord } from '../db/turns'
+import { ApiError, type Outcome } from '../errors'
+import { createLanguageModel } from '../models/providers'
+import { collectionObject } from '../search/catalog'
+import type { RecentMessages } from '../search/rpc'
+import type { HistoryMessage, TurnEventBody } from './events'
+import { isTerminal } from './events'
+import type { Memory } from './memory'
+import { ADMIN, unknownConversation } from './ownership'
+import type { FinishedTurn, TurnPorts } from './ports'
+import { runTurn, STOPPED } from './turn'
+import type { TurnStatus } from './turn-log'
+import type { QueuedTurn } from './turn-queue'
+import { TurnStream } from './turn-stream'
+
+/** What a turn needs of its object. */
+export interface Surroundings {
+  /** what the object holds; undefined: nothing yet */
+  memory(): Memory | undefined
+  /** the same, made where there is none */
+  remember(): Memory
+  schedule(memory: Memory): void
+}
+
+/** Far enough for any ttl, and a date that every part of the platform can hold. */
+const LAST_MOMENT = 8e15
+
+export class TurnRun {
+  readonly #queued: QueuedTurn
+  readonly #env: Cloudflare.Env
+  readonly #around: Surroundings
+  readonly #id: string
+  /** whether D1 may have counted what this turn cost */
+  #counted = false
+
+  constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
+    this.#queued = queued
+    this.#env = env
+    this.#around = around
+    this.#id = queued.request.conversationId
+  }
+
+  /** Runs the turn to its end. Never throws. */
+  async run(): Promise<void> {
+    try {
+      await this.#run()
+    } catch (error) {
+      console.error('turn could not run', error)
+      this.#queued.refuse({
+        type: 'error',
+        status: 500,
+        message: 'The turn could not be run through a fault of the server.',
+        retryable: true,
+      })
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { request, abort, names } = this.#queued
+    const known = await this.#lookUp()
+    // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
+    if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
+    const asker = request.asker ?? ADMIN
+    const held = this.#around.memory()
+    if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
+      return this.#refuse(unknownConversation(request.shape))
+    }
+    const memory = this.#around.remember()
+    const now = Date.now()
+    memory.introduce(request, now)
+    const turn = memory.log.begin(now, this.#expiry(now), names)
+    this.#around.schedule(memory)
+    const stream = new TurnStream(this.#id, turn, (lines) => {
+      if (!memory.closed) memory.log.append(turn, lines)
+    })
+    this.#queued.begin(stream, () => {
+      if (!memory.closed) memory.log.abandon(turn, true)
+    })
+    let status: TurnStatus = 'running'
+    const emit = (event: TurnEventBody) => {
+      stream.emit(event)
+      if (!isTerminal(event) || status !== 'running') return
+      status =
+        event.type === 'done' ? 'done' : event.type === 'error' && event.retryable ? 'interrupted' : 'failed'
+      const ended = Date.now()
+      if (memory.closed) return
+      memory.log.finish(turn, status, ended, this.#expiry(ended), this.#queued.abandoned)
+    }
+    const spent = await runTurn(request, this.#ports(memory, stream, known, emit), abort.signal)
+    if (memory.closed || (status as TurnStatus) === 'done' || this.#counted) return
+    if (spent.inputTokens + spent.outputTokens === 0) return
+    memory.records.putSpent(turn, this.#spent(Date.now(), spent))
+    await memory.records.settle()
+  }
+
+  #refuse({ status, message }: ApiError): void {
+    this.#queued.refuse({ type: 'error', status, message, retryable: false })
+  }
+
+  /** What was said before, read ahead: nothing is begun, and nothing kept, for an id that nobody knows. */
+  async #lookUp(): Promise<RecentMessages | 'unknown' | undefined> {
+    const { request } = this.#queued
+    if (!request.continues) return undefined
+    try {
+      const recent = await this.#messages(request.model.max_bytes)
+      return recent.messages.length === 0 ? 'unknown' : recent
+    } catch {
+      // The turn asks again, and then ends in the error that it meets.
+      return undefined
+    }
+  }
+
+  async #messages(bytes: number | undefined): Promise<RecentMessages> {
+    const { historyId } = this.#queued.request
+    const memory = this.#around.memory()
+    if (memory && !memory.outbox.empty) await memory.outbox.deliver()
+    const history = collectionObject(this.#env, historyId)
+    const stored: RecentMessages =
+      bytes === undefined
+        ? { messages: await history.messages(this.#id), complete: true }
+        : await history.recentMessages(this.#id, bytes)
+    const pending = memory && !memory.closed ? memory.outbox.pending(historyId) : []
+    return { messages: [...stored.messages, ...pending], complete: stored.complete }
+  }
+
+  #ports(
+    memory: Memory,
+    stream: TurnStream,
+    known: RecentMessages | undefined,
+    emit: TurnPorts['emit'],
+  ): TurnPorts {
+    const env = this.#env
+    const { request } = this.#queued
+    return {
+      emit,
+      // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
+      get model() {
+        return createLanguageModel(request.model, env)
+      },
+      search: (objectId, params) => collectionObject(env, objectId).search(params),
+      schema: (objectId) => collectionObject(env, objectId).schema(),
+      messages: async (bytes) =>
+        bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
+      ttls: (ids) =>
+        ttlsOf(database(env), ids).catch((error) => {
+          // The sweep, too, leaves a message whose ttl it cannot know.
+          console.error('the ttls of other models could not be read', error)
+          return new Map<string, number>()
+        }),
+      store: (said, finished) => this.#store(memory, stream, said, finished),
+      now: () => Date.now(),
+    }
+  }
+
+  /**
+   * Makes the turn history: it is written down here in one transaction, so that whatever happens to this object
+   * it is history whole or not at all, and then handed to its history and to D1.
+   */
+  async #store(
+    memory: Memory,
+    stream: TurnStream,
+    said: HistoryMessage[],
+    finished: FinishedTurn,
+  ): Promise<Outcome<void>> {
+    if (memory.closed) throw new ApiError(400, STOPPED)
+    const { historyId, model } = this.#queued.request
+    const { turn } = stream
+    stream.flush()
+    memory.outbox.put(
+      turn,
+      historyId,
+      said.map(({ role, message, timestamp }) => ({
+        conversation_id: this.#id,
+        role,
+        message,
+        timestamp,
+        model_id: model.id,
+      })),
+    )
+    memory.records.put(turn, this.#record(memory, turn, finished))
+    memory.log.markSaid(turn, said[0]!.timestamp)
+    const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
+    if (outcome.ok || memory.closed) return outcome
+    memory.log.markSaid(turn, null)
+    if (memory.records.turns.includes(turn)) memory.records.drop(turn)
+    else this.#counted = true
+    await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
+      console.error('the record of a refused turn stays until it expires', error),
+    )
+    return outcome
+  }
+
+  #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
+    const { historyId, model } = this.#queued.request
+    const { created_at: createdAt, usage } = finished
+    const expiresAt = this.#expiry(createdAt)
+    return {
+      conversation: {
+        id: this.#id,
+        historyId,
+        modelId: model.id,
+        ...memory.row,
+        updatedAt: createdAt,
+        expiresAt,
+      },
+      turn: {
+        conversationId: this.#id,
+        turn,
+        question: finished.question,
+        standalone: finished.standalone ?? null,
+        answer: finished.answer,
+        finishReason: finished.finish_reason,
+        citations: JSON.stringify(finished.citations),
+        usage: JSON.stringify(usage),
+        timings: JSON.stringify(finished.timings),
+        trace: JSON.stringify(finished.trace),
+        createdAt,
+        expiresAt,
+      },
+      usage: this.#spent(createdAt, {
+        inputTokens: usage.input_tokens ?? 0,
+        outputTokens: usage.output_tokens ?? 0,
+      }),
+    }
+  }
+
+  #spent(now: number, tokens: { inputTokens: number; outputTokens: number }): Spent {
+    const { asker = ADMIN, model } = this.#queued.request
+    return { day: new Date(now).toISOString().slice(0, 10), owner: asker.owner, modelId: model.id, ...tokens }
+  }
+
+  /** When what was said at a moment is to be forgotten, in milliseconds since 1970. */
+  #expiry(now: number): number {
+    return Math.min(now + this.#queued.request.model.ttl * 1000, LAST_MOMENT)
+  }
+}
