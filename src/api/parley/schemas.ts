@@ -227,7 +227,7 @@ export const Conversation = v.object({
 })
 
 const SearchTrace = v.object({
-  collection: v.string(),
+  collection: v.optional(v.string()),
   params: v.pipe(v.looseObject({}), v.description('As they were searched, `q` included')),
   found: v.optional(Count),
   hits: v.optional(
@@ -236,7 +236,7 @@ const SearchTrace = v.object({
         id: v.optional(v.string()),
         text_match: v.optional(v.number()),
         vector_distance: v.optional(v.number()),
-        hybrid_score: v.optional(v.number()),
+        score: v.optional(v.pipe(v.number(), v.description('Of rank fusion'))),
       }),
     ),
   ),
@@ -252,10 +252,13 @@ const CallTrace = v.object({
     v.array(v.object({ role: v.string(), content: v.string() })),
     v.description('The prompt exactly as it was sent'),
   ),
-  answer: v.string(),
+  text: v.optional(
+    v.pipe(v.string(), v.description('What it said; a finished answer stands in the turn instead')),
+  ),
   finish_reason: v.optional(v.string()),
-  input_tokens: v.optional(Count),
-  output_tokens: v.optional(Count),
+  input_tokens: Count,
+  output_tokens: Count,
+  estimated: v.optional(v.boolean()),
   error: v.optional(v.string()),
   started: v.number(),
   first_token: v.optional(v.number()),
