@@ -18,6 +18,10 @@ export default defineConfig(async () => ({
               bindings: {
                 TEST_MIGRATIONS: await readD1Migrations('./migrations'),
                 AI_BACKEND: 'local',
+                ALLOWED_HOSTS: '*, localhost, 127.0.0.1',
+                LOG_REQUESTS: 'off',
+                RATE_LIMITS: 'off',
+                FUZZ_CASES: process.env.FUZZ_CASES ?? '',
                 ADMIN_API_KEY: 'xyz',
                 ENCRYPTION_KEY: 'a key for tests only',
               },

@@ -22,7 +22,7 @@ const timed = async (work) => {
 const search = (server, name, q) =>
   call(
     server,
-    `/collections/${name}/documents/search?q=${encodeURIComponent(q)}&query_by=title,text&prefix=false`,
+    `/collections/${name}/documents/search?q=${encodeURIComponent(q)}&query_by=title,text&prefix=false&drop_tokens_threshold=0`,
   )
 
 export async function benchSearch(server) {

@@ -67,7 +67,13 @@ export async function startServer() {
       modulesRoot: join(scratch, 'bundle'),
       scriptPath: join(scratch, 'bundle/worker.js'),
       compatibilityDate: '2026-08-15',
-      bindings: { AI_BACKEND: 'local', ADMIN_API_KEY: 'xyz', ENCRYPTION_KEY: 'a key for benchmarks only' },
+      bindings: {
+        AI_BACKEND: 'local',
+        ALLOWED_HOSTS: 'localhost, 127.0.0.1',
+        LOG_REQUESTS: 'off',
+        ADMIN_API_KEY: 'xyz',
+        ENCRYPTION_KEY: 'a key for benchmarks only',
+      },
       d1Databases: { DB: 'parley' },
       durableObjects: {
         CONVERSATION: { className: 'Conversation', useSQLite: true },

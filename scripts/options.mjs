@@ -4,6 +4,9 @@ import { parseArgs } from 'node:util'
 export const DEFAULT_PORT = 8108
 export const DEFAULT_FOLDER = '.parley'
 
+/** Every public name over https, and servers on this machine. */
+export const DEFAULT_HOSTS = '*, localhost, 127.0.0.1, [::1], host.docker.internal'
+
 export const usage = `Usage: npm start -- [options]
 
   --port N          the port to listen on (default ${DEFAULT_PORT})
@@ -11,12 +14,16 @@ export const usage = `Usage: npm start -- [options]
   --no-sample       do not load the sample collection (or PARLEY_SAMPLE=off)
   --help            this text
 
-  PARLEY_API_KEY    the admin key (default xyz)`
+  PARLEY_API_KEY    the admin key (default xyz)
+  PARLEY_HOSTS      hosts that models may be called on besides the providers' own, separated by commas
+                    (default ${DEFAULT_HOSTS})
+  PARLEY_LOG        on: a line of JSON for each request`
 
 /**
  * @param {string[]} args
  * @param {Record<string, string | undefined>} env
- * @returns {{ help: boolean, port: number, folder: string | undefined, sample: boolean, apiKey: string }}
+ * @returns {{ help: boolean, port: number, folder: string | undefined, sample: boolean, apiKey: string,
+ *   allowedHosts: string, log: boolean }}
  *   `folder` is undefined when none was named
  * @throws Error saying what is wrong with them
  */
@@ -45,5 +52,7 @@ export function readOptions(args, env) {
     folder: values['persist-to'],
     sample: !values['no-sample'] && env.PARLEY_SAMPLE !== 'off',
     apiKey,
+    allowedHosts: env.PARLEY_HOSTS || DEFAULT_HOSTS,
+    log: env.PARLEY_LOG === 'on',
   }
 }

@@ -50,7 +50,7 @@ function options() {
   process.exit(0)
 }
 
-const { port, folder: named, sample, apiKey } = options()
+const { port, folder: named, sample, apiKey, allowedHosts, log } = options()
 const url = `http://localhost:${port}`
 
 if (!(await isFree(port))) {
@@ -108,7 +108,7 @@ process.on('SIGINT', () => stop(130))
 process.on('SIGTERM', () => stop(143))
 process.on('SIGHUP', () => stop(129))
 if (process.env.npm_lifecycle_event === 'start') {
-  // npm can be ended without passing the signal on; its end is ours.
+  // npm can be killed without passing a signal on; its end is ours. (`exec` in package.json leaves no shell between.)
   const parent = process.ppid
   setInterval(() => process.ppid !== parent && stop(0), 500).unref()
 }
@@ -138,7 +138,10 @@ try {
   const args = ['dev', join(bundle, 'index.js'), '--no-bundle', '--config', join(root, 'wrangler.toml')]
   args.push('--local', '--persist-to', folder, '--port', String(port), '--inspector-port', '0')
   args.push('--env-file', writeSecrets(folder, apiKey), '--var', 'AI_BACKEND:local')
-  args.push('--show-interactive-dev-session', 'false', '--log-level', 'error')
+  // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.
+  args.push('--var', `ALLOWED_HOSTS:${allowedHosts}`, '--var', 'RATE_LIMITS:off')
+  args.push('--var', `LOG_REQUESTS:${log ? 'on' : 'off'}`)
+  args.push('--show-interactive-dev-session', 'false', '--log-level', log ? 'log' : 'error')
   server = wrangler(args, {
     stdio: ['ignore', 'inherit', 'inherit'],
     detached: true,

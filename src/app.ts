@@ -1,32 +1,33 @@
-/** Mounts the APIs and what they share: CORS and the answers to what no route took. */
+/** Mounts the APIs and what they share: request ids, the log, CORS, headers and the answers to what no route took. */
 import { Hono } from 'hono'
+import { allowOrigin, preflight } from './api/edge/cors'
+import { logRequest, newRecord } from './api/edge/request-log'
+import { protect } from './api/edge/security-headers'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { discardBody } from './api/typesense/body'
 import { errorResponse, notFound } from './api/typesense/response'
 import type { App } from './api/typesense/route'
 
-const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
-
 // A slash at the end of a path changes nothing.
 export const app: App = new Hono({ strict: false })
 
 app.use(async (context, next) => {
-  const { headers } = context.req.raw
-  const asked = headers.get('access-control-request-headers')
-  if (context.req.method === 'OPTIONS' && (asked ?? headers.get('access-control-request-method')) !== null) {
-    return new Response(null, {
-      status: 200,
-      headers: {
-        'access-control-allow-origin': '*',
-        'access-control-allow-methods': METHODS,
-        'access-control-allow-headers': asked ?? '',
-        'access-control-max-age': '3600',
-      },
-    })
+  const { env } = context
+  const request = context.req.raw
+  const record = newRecord(request)
+  context.set('record', record)
+  const asked = preflight(env, request)
+  if (asked) {
+    asked.headers.set('x-request-id', record.requestId)
+    return asked
   }
   await next()
-  context.res.headers.set('access-control-allow-origin', '*')
+  const { headers, status } = context.res
+  allowOrigin(env, request, headers)
+  protect(headers, request.url.startsWith('https:'))
+  headers.set('x-request-id', record.requestId)
+  logRequest(env, record, status)
 })
 
 mountTypesense(app)
@@ -36,4 +37,4 @@ app.notFound(async (context) => {
   await discardBody(context.req.raw)
   return notFound()
 })
-app.onError((error) => errorResponse(error))
+app.onError((error, context) => errorResponse(error, context.get('record')?.requestId))

@@ -5,5 +5,7 @@ declare namespace Cloudflare {
     ADMIN_API_KEY?: string
     /** Seals provider credentials at rest. Any string of 16 characters or more. */
     ENCRYPTION_KEY?: string
+    /** The ENCRYPTION_KEY before this one: still opens what was sealed under it, until all of it is sealed anew. */
+    ENCRYPTION_KEY_PREVIOUS?: string
   }
 }

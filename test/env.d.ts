@@ -5,5 +5,7 @@ declare namespace Cloudflare {
   }
   interface Env {
     TEST_MIGRATIONS: import('cloudflare:test').D1Migration[]
+    /** how many cases a fuzz test tries; '' for the default */
+    FUZZ_CASES: string
   }
 }

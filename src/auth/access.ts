@@ -1,5 +1,6 @@
 /** What a presented key may do. */
-import type { ApiKeyRecord } from '../db/api-keys'
+import type { ApiKeyRecord, KeyLimits } from '../db/api-keys'
+import { ApiError } from '../errors'
 import { collectionPattern } from './pattern'
 
 export const SEARCH_ACTION = 'documents:search'
@@ -7,6 +8,12 @@ export const SEARCH_ACTION = 'documents:search'
 export interface Access {
   /** id of the API key (a scoped key has its parent's); undefined for the admin key */
   readonly keyId?: number
+  /** the key in one word, as owner of conversations and in logs: `admin`, or its id */
+  readonly owner: string
+  /** tells keys apart where the key itself has no business: rate limits, fingerprints of requests */
+  readonly digest: string
+  /** what the key, or a scoped key's parent, fixes */
+  readonly limits: KeyLimits
   /** parameters embedded in a scoped key: they override the request's; {} for any other key */
   readonly embedded: Readonly<Record<string, string>>
   /**
@@ -16,16 +23,25 @@ export interface Access {
   allows(action: string, collection?: string): boolean
 }
 
-export const ADMIN: Access = { embedded: {}, allows: () => true }
+export const ADMIN: Access = { owner: 'admin', digest: 'admin', limits: {}, embedded: {}, allows: () => true }
+
+/** The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403. */
+export const forbidden = (): ApiError =>
+  new ApiError(401, 'Forbidden - a valid `x-typesense-api-key` header must be sent.')
 
 const matchesAction = (granted: string, action: string): boolean =>
   granted === '*' || granted === action || (granted.endsWith(':*') && action.startsWith(granted.slice(0, -1)))
 
 /** The access of an ordinary key. Its patterns are compiled once. */
-export function accessOf(key: Pick<ApiKeyRecord, 'id' | 'actions' | 'collections'>): Access {
+export function accessOf(
+  key: Pick<ApiKeyRecord, 'id' | 'actions' | 'collections' | 'hash' | 'limits'>,
+): Access {
   const patterns = key.collections.map(collectionPattern)
   return {
     keyId: key.id,
+    owner: String(key.id),
+    digest: key.hash.slice(0, 32),
+    limits: key.limits,
     embedded: {},
     allows: (action, collection) =>
       key.actions.some((granted) => matchesAction(granted, action)) &&

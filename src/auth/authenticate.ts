@@ -8,7 +8,7 @@ import { type ApiKeyRecord, findApiKeyByHash, findApiKeysByPrefix } from '../db/
 import { database } from '../db/client'
 import { open } from '../db/sealing'
 import { type Access, ADMIN, accessOf, canSignScopedKeys } from './access'
-import { sameDigest, sha256 } from './digest'
+import { sameDigest, sha256, sha256Bytes } from './digest'
 import { embeddedParameters, isSignedBy, parseScopedKey } from './scoped-key'
 
 const REMEMBERED_MS = 5_000
@@ -79,8 +79,11 @@ async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<
   const parent = await findParent(env, scoped, await findApiKeysByPrefix(database(env), scoped.prefix))
   const parameters = parent && embeddedParameters(scoped)
   if (!parameters) return undefined
+  const access = accessOf(parent)
+  // Base64 can be written in several ways; what was signed cannot. A limit thus holds for the key, however spelt.
+  const digest = `${access.digest}:${(await sha256Bytes(scoped.parameters)).slice(0, 32)}`
   return {
-    access: { ...accessOf(parent), embedded: parameters.values },
+    access: { ...access, digest, embedded: parameters.values },
     expiresAt: Math.min(parent.expiresAt, parameters.expiresAt ?? Number.POSITIVE_INFINITY),
   }
 }

@@ -1,10 +1,18 @@
 /** Making, showing and deleting API keys, in Typesense's words (contract 3, item 1). */
-import { type ApiKeyRecord, deleteApiKey, getApiKey, insertApiKey, listApiKeys } from '../db/api-keys'
+import {
+  type ApiKeyRecord,
+  deleteApiKey,
+  getApiKey,
+  insertApiKey,
+  type KeyLimits,
+  listApiKeys,
+} from '../db/api-keys'
 import { database } from '../db/client'
 import { seal } from '../db/sealing'
 import { ApiError } from '../errors'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
+import { checkBudget } from './budgets'
 import { sha256 } from './digest'
 import { PREFIX_LENGTH } from './scoped-key'
 
@@ -22,6 +30,7 @@ export interface ApiKeyView {
   collections: string[]
   expires_at: number
   autodelete: boolean
+  limits?: KeyLimits
 }
 
 /** A key without its value, as everyone sees it after its creation. */
@@ -33,6 +42,7 @@ const view = (key: ApiKeyRecord): ApiKeyView => ({
   collections: key.collections,
   expires_at: key.expiresAt,
   autodelete: key.autodelete,
+  ...(Object.keys(key.limits).length > 0 && { limits: key.limits }),
 })
 
 /**
@@ -85,6 +95,7 @@ interface WantedKey {
   collections: string[]
   expiresAt: number
   autodelete: boolean
+  limits: KeyLimits
 }
 
 function checkKey(body: unknown): WantedKey {
@@ -115,7 +126,28 @@ function checkKey(body: unknown): WantedKey {
     collections: key.collections,
     expiresAt: (key.expires_at as number | undefined) ?? FAR_FUTURE,
     autodelete: key.autodelete ?? false,
+    limits: checkLimits(key.limits),
   }
+}
+
+const LIMITS = ['conversation_model_id', 'user_id', 'tokens_per_day', 'turns_per_day']
+
+/** An unknown limit is refused: a key that was meant to be narrower must not come out wide. */
+function checkLimits(limits: unknown): KeyLimits {
+  if (limits === undefined) return {}
+  if (typeof limits !== 'object' || limits === null || Array.isArray(limits)) {
+    throw wrongFormat('limits', 'an object')
+  }
+  for (const [name, value] of Object.entries(limits)) {
+    if (!LIMITS.includes(name)) {
+      throw new ApiError(400, `Unknown limit \`${name}\`. The known ones are: ${LIMITS.join(', ')}.`)
+    }
+    if (!name.endsWith('_per_day') && (typeof value !== 'string' || value === '' || value.length > 256)) {
+      throw wrongFormat(`limits.${name}`, 'a string of 1 to 256 characters')
+    }
+  }
+  checkBudget(limits, (name) => wrongFormat(`limits.${name}`, 'a positive integer'))
+  return limits
 }
 
 const isListOfStrings = (value: unknown): value is string[] =>

@@ -118,6 +118,11 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
   const history = await historyOf(env, config.history_collection)
   checkHistorySchema(unwrap(await history.schema()))
   if (!isUnsigned(config.ttl)) throw new ApiError(400, 'Property `ttl` is not a positive integer.')
+  for (const property of ['tokens_per_day', 'turns_per_day']) {
+    if (config[property] !== undefined && (!isUnsigned(config[property]) || config[property] === 0)) {
+      throw new ApiError(400, `Property \`${property}\` is not a positive integer.`)
+    }
+  }
   const checked = config as ConversationModelConfig
   const provider = providerOf(checked)
   provider.validate(checked, env)

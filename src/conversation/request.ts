@@ -41,9 +41,9 @@ export interface AskRequest {
   stream: boolean
   /** whether `done` carries the conversation's history */
   withHistory: boolean
-  asker?: Asker
+  asker: Asker
   /** the wire it came in on: `typesense`, `parley`, ... */
-  protocol?: string
+  protocol: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
   idempotencyKey?: string
   /** digest of key, path, query and body: the same request again joins a turn whose caller has gone */

@@ -17,6 +17,18 @@ export interface ApiKeyRecord {
   /** unix seconds */
   expiresAt: number
   autodelete: boolean
+  limits: KeyLimits
+}
+
+/** What a key fixes for whoever holds it; {} for an ordinary key. */
+export interface KeyLimits {
+  /** the only conversation model that it may ask */
+  conversation_model_id?: string
+  /** the user on whose behalf it asks, whatever the request says */
+  user_id?: string
+  /** tokens in and out that its conversations may use in a day */
+  tokens_per_day?: number
+  turns_per_day?: number
 }
 
 type Row = typeof apiKeys.$inferSelect
@@ -25,6 +37,7 @@ const fromRow = (row: Row): ApiKeyRecord => ({
   ...row,
   actions: JSON.parse(row.actions) as string[],
   collections: JSON.parse(row.collections) as string[],
+  limits: row.limits === null ? {} : (JSON.parse(row.limits) as KeyLimits),
 })
 
 /** Stores a key under the next id, counting from 0. @returns undefined when its value is another key's */
@@ -39,6 +52,7 @@ export async function insertApiKey(
       id: sql`(select coalesce(max(id) + 1, 0) from api_keys)`,
       actions: JSON.stringify(key.actions),
       collections: JSON.stringify(key.collections),
+      limits: Object.keys(key.limits).length > 0 ? JSON.stringify(key.limits) : null,
     })
     .onConflictDoNothing({ target: apiKeys.hash })
     .returning()

@@ -9,10 +9,12 @@ import { ApiError } from '../errors'
 const VERSION = 'v1.'
 const NONCE_BYTES = 12
 
-// Deriving takes longer than sealing. Keyed by the secret, so that a rotated one is not missed.
-let derived: { secret: string; key: Promise<CryptoKey> } | undefined
+type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'>
 
-function masterKey(env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<CryptoKey> {
+// Deriving takes longer than sealing. Keyed by the secret, so that a rotated one is not missed; two at most.
+const derived = new Map<string, Promise<CryptoKey>>()
+
+function masterKey(env: Sealing): Promise<CryptoKey> {
   const secret = env.ENCRYPTION_KEY
   if (!secret || secret.length < 16) {
     throw new ApiError(
@@ -20,8 +22,17 @@ function masterKey(env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<CryptoK
       'Provider credentials cannot be stored: set the Worker secret ENCRYPTION_KEY to a random string of 16 characters or more.',
     )
   }
-  if (derived?.secret !== secret) derived = { secret, key: derive(secret) }
-  return derived.key
+  return keyOf(secret)
+}
+
+function keyOf(secret: string): Promise<CryptoKey> {
+  let key = derived.get(secret)
+  if (key === undefined) {
+    if (derived.size > 1) derived.clear()
+    key = derive(secret)
+    derived.set(secret, key)
+  }
+  return key
 }
 
 async function derive(secret: string): Promise<CryptoKey> {
@@ -38,7 +49,7 @@ async function derive(secret: string): Promise<CryptoKey> {
 }
 
 /** @throws ApiError 400 when the deployment has no ENCRYPTION_KEY */
-export async function seal(plain: string, env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<string> {
+export async function seal(plain: string, env: Sealing): Promise<string> {
   const key = await masterKey(env)
   const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
   const sealed = await crypto.subtle.encrypt(
@@ -52,20 +63,42 @@ export async function seal(plain: string, env: Pick<Cloudflare.Env, 'ENCRYPTION_
   return VERSION + toBase64(bytes)
 }
 
-/** @throws ApiError 400 when there is no ENCRYPTION_KEY, or another one than the secret was sealed under */
-export async function open(sealed: string, env: Pick<Cloudflare.Env, 'ENCRYPTION_KEY'>): Promise<string> {
-  const key = await masterKey(env)
+/**
+ * Opens what was sealed under the present key or, while that is being changed, under the previous one.
+ * @throws ApiError 400 when there is no ENCRYPTION_KEY, or neither key opens it
+ */
+export async function open(sealed: string, env: Sealing): Promise<string> {
+  const plain = await decrypt(sealed, await masterKey(env))
+  if (plain !== undefined) return plain
+  const previous = env.ENCRYPTION_KEY_PREVIOUS
+  const old = previous ? await decrypt(sealed, await keyOf(previous)) : undefined
+  if (old !== undefined) return old
+  throw new ApiError(
+    400,
+    'A stored credential cannot be opened: ENCRYPTION_KEY is not the one it was sealed under. Set the old one as ENCRYPTION_KEY_PREVIOUS, or store the credential anew.',
+  )
+}
+
+/**
+ * The same secret sealed under the present key.
+ * @returns undefined when it is that already
+ * @throws ApiError 400 when neither key opens it
+ */
+export async function reseal(sealed: string, env: Sealing): Promise<string | undefined> {
+  if ((await decrypt(sealed, await masterKey(env))) !== undefined) return undefined
+  return seal(await open(sealed, env), env)
+}
+
+/** @returns undefined when this is not the key, or what was sealed was changed */
+async function decrypt(sealed: string, key: CryptoKey): Promise<string | undefined> {
+  if (!sealed.startsWith(VERSION)) return undefined
   try {
-    if (!sealed.startsWith(VERSION)) throw new Error('unknown version')
     const bytes = Uint8Array.from(atob(sealed.slice(VERSION.length)), (letter) => letter.charCodeAt(0))
     const iv = bytes.subarray(0, NONCE_BYTES)
     const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES))
     return new TextDecoder().decode(plain)
   } catch {
-    throw new ApiError(
-      400,
-      'A stored credential cannot be opened: ENCRYPTION_KEY is not the one it was sealed under. Set the old one again, or store the credential anew.',
-    )
+    return undefined
   }
 }
 

@@ -5,6 +5,7 @@
 import { and, asc, desc, eq, gt, lt, lte, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversations, turns, usage } from './schema'
+import { forgetSpent } from './usage'
 
 export type TurnRow = typeof turns.$inferSelect
 
@@ -62,6 +63,7 @@ export async function recordTurn(
         },
       }),
   ])
+  forgetSpent(spent)
 }
 
 const ONE_MORE = {
@@ -76,6 +78,7 @@ export async function recordSpent(db: Database, spent: Spent): Promise<void> {
     .insert(usage)
     .values({ ...spent, turns: 1 })
     .onConflictDoUpdate({ target: [usage.day, usage.owner, usage.modelId], set: ONE_MORE })
+  forgetSpent(spent)
 }
 
 /**

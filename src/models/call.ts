@@ -5,6 +5,7 @@
  */
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
+import { type Egress, requireAllowed } from './egress'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
 
@@ -33,6 +34,8 @@ export interface CallOptions {
   timeoutStatus: number
   /** a credential that no error may carry */
   secret?: string
+  /** says which hosts may be called */
+  env: Egress
 }
 
 export const DEFAULT_SILENCE = 60
@@ -91,10 +94,11 @@ export class ProviderCall {
 
   /**
    * Sends a request and answers its 200 response.
-   * @throws ApiError for any other status, with the provider's message
+   * @throws ApiError for any other status, with the provider's message, and for a host that may not be called
    */
   async fetch(url: string, init: RequestInit): Promise<Response> {
     try {
+      requireAllowed(url, this.#options.env)
       // A redirect could carry the key to another host, so it counts as a failure.
       const response = await fetch(url, { ...init, redirect: 'manual', signal: this.signal })
       this.#watch.touch()

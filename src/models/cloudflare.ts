@@ -17,10 +17,14 @@ import { allowString, modelId, requireString, withoutTrailingSlash } from './pro
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
-const options = (config: ConversationModelConfig): Omit<CallOptions, 'timeoutStatus'> => ({
+const options = (
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+): Omit<CallOptions, 'timeoutStatus'> => ({
   wording: wording('Cloudflare'),
   silence: silenceOf(config),
   secret: config.api_key,
+  env,
 })
 
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
@@ -73,7 +77,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...options(config), timeoutStatus: 400 }, signal)
+  const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
   const { stream_options: _, ...sampling } = samplingOf(config)
   const inputs = { ...sampling, messages: request.messages, stream: true }
   const reply = await open(call, config, env, inputs)
@@ -100,7 +104,7 @@ export const cloudflare: LanguageModelProvider = {
     allowString(config, 'cloudflare_url', 'Property `cloudflare_url` is not a string.')
   },
   async probe(config, env) {
-    const call = new ProviderCall({ ...options(config), timeoutStatus: 408 })
+    const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const inputs = { messages: [{ role: 'user', content: 'hello' }], stream: true }
     const reply = await open(call, config, env, inputs)
     if (typeof reply === 'string') {

@@ -54,15 +54,15 @@ export function createEmbeddingModel(
       throw new ApiError(400, `\`${name}\` needs a deployment that runs on Workers AI.`)
     case 'openai':
       requireKey(config)
-      return openaiEmbedder(config, dimensions)
+      return openaiEmbedder(config, env, dimensions)
     case 'azure':
       requireKey(config)
       if (typeof config.url !== 'string')
         throw new ApiError(400, 'Property `embed.model_config.url` is missing.')
-      return azureEmbedder(config, dimensions)
+      return azureEmbedder(config, env, dimensions)
     case 'google':
       requireKey(config)
-      return googleEmbedder(config, dimensions)
+      return googleEmbedder(config, env, dimensions)
     default:
       throw new ApiError(400, `Model namespace \`${namespaceOf(name)}\` is not supported.`)
   }

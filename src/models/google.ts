@@ -12,10 +12,14 @@ import { allowString, modelId, requireString, withoutTrailingSlash } from './pro
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
-const options = (config: ConversationModelConfig): Omit<CallOptions, 'timeoutStatus'> => ({
+const options = (
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+): Omit<CallOptions, 'timeoutStatus'> => ({
   wording: wording('Gemini'),
   silence: silenceOf(config),
   secret: config.api_key,
+  env,
 })
 
 const url = (config: ConversationModelConfig, method: string): string => {
@@ -52,10 +56,11 @@ function generationConfig(config: ConversationModelConfig): Record<string, unkno
 
 async function* generate(
   config: ConversationModelConfig,
+  env: Cloudflare.Env,
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...options(config), timeoutStatus: 400 }, signal)
+  const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
   const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const response = await call.fetch(
     url(config, method),
@@ -129,15 +134,15 @@ export const google: LanguageModelProvider = {
     requireString(config, 'api_key', 'Gemini API key is not provided', 'Gemini API key is not a string')
     allowString(config, 'google_url', 'Property `google_url` is not a string.')
   },
-  async probe(config) {
-    const call = new ProviderCall({ ...options(config), timeoutStatus: 408 })
+  async probe(config, env) {
+    const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const hello = contents([{ role: 'user', content: 'hello' }])
     const response = await call.fetch(url(config, 'generateContent'), post(config, hello))
     const reply = parseObject(await call.text(response)) as Reply | undefined
     if (!Array.isArray(reply?.candidates)) throw call.malformed()
   },
-  create: (config) => ({
+  create: (config, env) => ({
     name: config.model_name,
-    generate: (request, signal) => generate(config, request, signal),
+    generate: (request, signal) => generate(config, env, request, signal),
   }),
 }

@@ -6,7 +6,7 @@ import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingS
 
 export const OPENAI_URL = 'https://api.openai.com'
 
-const endpoint = (config: ConversationModelConfig): ChatEndpoint => ({
+const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
   url:
     withoutTrailingSlash(config.openai_url ?? OPENAI_URL) +
     withLeadingSlash(config.openai_path ?? '/v1/chat/completions'),
@@ -21,6 +21,7 @@ const endpoint = (config: ConversationModelConfig): ChatEndpoint => ({
   wording: wording('OpenAI'),
   silence: silenceOf(config),
   secret: config.api_key,
+  env,
 })
 
 export const openai: LanguageModelProvider = {
@@ -30,6 +31,6 @@ export const openai: LanguageModelProvider = {
     allowString(config, 'openai_url', 'Property `openai_url` is not a string.')
     allowString(config, 'openai_path', 'Property `openai_path` is not a string.')
   },
-  probe: (config) => probeChat(endpoint(config)),
-  create: (config) => chatModel(config.model_name, endpoint(config)),
+  probe: (config, env) => probeChat(endpoint(config, env)),
+  create: (config, env) => chatModel(config.model_name, endpoint(config, env)),
 }

@@ -1,5 +1,6 @@
 /** Embedding models behind HTTP: OpenAI and what speaks like it, Azure, Google. */
 import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import type { Egress } from './egress'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
 import { OPENAI_URL } from './openai'
 import { modelId, withLeadingSlash, withoutTrailingSlash } from './properties'
@@ -28,11 +29,12 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
   return vectors.map((vector) => Float32Array.from(vector))
 }
 
-const optionsOf = (config: EmbeddingModelConfig, label: string): CallOptions => ({
+const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress): CallOptions => ({
   wording: wording(label),
   silence: silenceOf(config),
   timeoutStatus: 408,
   secret: config.api_key,
+  env,
 })
 
 /** OpenAI's list says of each vector which text it belongs to. */
@@ -46,7 +48,11 @@ function readList(reply: Record<string, unknown>): number[][] | undefined {
 }
 
 /** @param dimensions asked of the model where the schema gives `num_dim` */
-export function openaiEmbedder(config: EmbeddingModelConfig, dimensions?: number): EmbeddingModel {
+export function openaiEmbedder(
+  config: EmbeddingModelConfig,
+  env: Egress,
+  dimensions?: number,
+): EmbeddingModel {
   const base = withoutTrailingSlash(config.url ?? OPENAI_URL)
   return {
     name: config.model_name,
@@ -62,7 +68,7 @@ export function openaiEmbedder(config: EmbeddingModelConfig, dimensions?: number
             input: texts,
             ...(dimensions !== undefined && { dimensions }),
           },
-          options: optionsOf(config, 'OpenAI'),
+          options: optionsOf(config, 'OpenAI', env),
           read: readList,
         },
         texts.length,
@@ -71,7 +77,11 @@ export function openaiEmbedder(config: EmbeddingModelConfig, dimensions?: number
 }
 
 /** `url` is the deployment's full embeddings URL, api-version and all. */
-export function azureEmbedder(config: EmbeddingModelConfig, dimensions?: number): EmbeddingModel {
+export function azureEmbedder(
+  config: EmbeddingModelConfig,
+  env: Egress,
+  dimensions?: number,
+): EmbeddingModel {
   return {
     name: config.model_name,
     remote: true,
@@ -82,7 +92,7 @@ export function azureEmbedder(config: EmbeddingModelConfig, dimensions?: number)
           url: config.url ?? '',
           headers: { 'api-key': config.api_key ?? '' },
           body: { input: texts, ...(dimensions !== undefined && { dimensions }) },
-          options: optionsOf(config, 'Azure'),
+          options: optionsOf(config, 'Azure', env),
           read: readList,
         },
         texts.length,
@@ -92,7 +102,11 @@ export function azureEmbedder(config: EmbeddingModelConfig, dimensions?: number)
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
-export function googleEmbedder(config: EmbeddingModelConfig, dimensions?: number): EmbeddingModel {
+export function googleEmbedder(
+  config: EmbeddingModelConfig,
+  env: Egress,
+  dimensions?: number,
+): EmbeddingModel {
   const model = `models/${modelId(config.model_name)}`
   return {
     name: config.model_name,
@@ -111,7 +125,7 @@ export function googleEmbedder(config: EmbeddingModelConfig, dimensions?: number
               ...(dimensions !== undefined && { outputDimensionality: dimensions }),
             })),
           },
-          options: optionsOf(config, 'Gemini'),
+          options: optionsOf(config, 'Gemini', env),
           read: (reply) =>
             Array.isArray(reply.embeddings)
               ? (reply.embeddings as { values: number[] }[]).map((embedding) => embedding.values)

@@ -10,20 +10,21 @@ const WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
 
 const base = (config: ConversationModelConfig): string => withoutTrailingSlash(config.vllm_url ?? '')
 
-const endpoint = (config: ConversationModelConfig): ChatEndpoint => ({
+const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
   url: `${base(config)}/v1/chat/completions`,
   headers: authorization(config),
   body: { model: modelId(config.model_name), ...samplingOf(config) },
   wording: WORDING,
   silence: silenceOf(config),
   secret: config.api_key,
+  env,
 })
 
 const authorization = (config: ConversationModelConfig): Record<string, string> =>
   config.api_key ? { authorization: `Bearer ${config.api_key}` } : {}
 
-async function isListed(config: ConversationModelConfig): Promise<boolean> {
-  const call = new ProviderCall({ ...endpoint(config), timeoutStatus: 408 })
+async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): Promise<boolean> {
+  const call = new ProviderCall({ ...endpoint(config, env), timeoutStatus: 408 })
   const response = await call.fetch(`${base(config)}/v1/models`, { headers: authorization(config) })
   const models = parseObject(await call.text(response))?.data
   if (!Array.isArray(models)) throw call.malformed()
@@ -36,11 +37,11 @@ export const vllm: LanguageModelProvider = {
     requireString(config, 'vllm_url', 'vLLM URL is not provided', 'vLLM URL is not a string')
     allowString(config, 'api_key', 'API key is not a string')
   },
-  async probe(config) {
-    if (!(await isListed(config))) {
+  async probe(config, env) {
+    if (!(await isListed(config, env))) {
       throw new ApiError(400, 'Property `model_name` is not a valid vLLM model.')
     }
-    await probeChat(endpoint(config))
+    await probeChat(endpoint(config, env))
   },
-  create: (config) => chatModel(config.model_name, endpoint(config)),
+  create: (config, env) => chatModel(config.model_name, endpoint(config, env)),
 }

@@ -2,6 +2,8 @@
 import { ApiError } from '../errors'
 import { matches } from './detect'
 import { coerceDocument } from './document'
+import { discoverDimensions } from './embedding'
+import { openFields, sealFields } from './embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, isObject, parseField } from './field'
 import { isVector, type StoredSchema, vectorsTable } from './layout'
 import { planOf } from './plan'
@@ -39,8 +41,34 @@ const ALTERABLE = new Set(['fields', 'metadata', 'synonym_sets', 'curation_sets'
 const FIELDS_MESSAGE =
   'The `fields` value should be an array of objects containing the field `name` and other properties.'
 
+/** A PATCH, checked. Keys are compared in clear: sealed, each is another one. @throws ApiError 400 */
+export async function readAlteration(
+  body: unknown,
+  schema: StoredSchema,
+  env: Cloudflare.Env,
+): Promise<Alteration> {
+  return parseAlteration(body, { ...schema, fields: await openFields(schema.fields, env) })
+}
+
+/**
+ * What has to be known and done before a PATCH can be applied: its models answer, its keys are sealed, and the
+ * documents suit it.
+ * @throws ApiError 400
+ */
+export async function prepareAlteration(
+  alteration: Alteration,
+  store: Store,
+  env: Cloudflare.Env,
+): Promise<void> {
+  await discoverDimensions(alteration.added, env)
+  await discoverDimensions(alteration.rekeyed, env)
+  alteration.added = await sealFields(alteration.added, env)
+  alteration.rekeyed = await sealFields(alteration.rekeyed, env)
+  await checkDocuments(store, alteration.added)
+}
+
 /** @throws ApiError 400 */
-export function parseAlteration(body: unknown, schema: StoredSchema): Alteration {
+function parseAlteration(body: unknown, schema: StoredSchema): Alteration {
   if (!isObject(body)) refuse('Bad JSON.')
   if (Object.keys(body).length === 0) refuse('Alter payload is empty.')
   for (const key of Object.keys(body)) {
@@ -133,7 +161,7 @@ const CHECK_STEP = 500
  * few hundred documents.
  * @throws ApiError 400
  */
-export async function checkDocuments(store: Store, added: Field[]): Promise<void> {
+async function checkDocuments(store: Store, added: Field[]): Promise<void> {
   const fields = added.filter((field) => !isDynamic(field))
   if (fields.length === 0 || store.count === 0) return
   const plan = planOf({ ...store.schema, fields, slots: {} })

@@ -4,10 +4,11 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { ApiError, attempt, type Outcome } from '../errors'
-import { applyAlteration, checkDocuments, parseAlteration } from './alter'
+import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
 import type { SearchContext } from './context'
 import { discoverDimensions, Embedders } from './embedding'
+import { resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
 import { importLines } from './import'
 import type { StoredSchema } from './layout'
@@ -121,6 +122,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
+      schema.fields = await sealFields(schema.fields, this.env)
       if (this.#load() !== undefined) {
         throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
       }
@@ -156,15 +158,14 @@ export class Collection extends DurableObject implements CollectionRpc {
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(async () => {
       const { store, reindex } = this.#existing()
-      const alteration = parseAlteration(body, store.schema)
-      if (this.#altering || reindex.pending) {
+      const before = store.schema
+      const alteration = await readAlteration(body, before, this.env)
+      if (this.#altering || reindex.pending || store.schema !== before) {
         throw new ApiError(422, 'Another collection update operation is in progress.')
       }
       this.#altering = true
       try {
-        await discoverDimensions(alteration.added, this.env)
-        await discoverDimensions(alteration.rekeyed, this.env)
-        await checkDocuments(store, alteration.added)
+        await prepareAlteration(alteration, store, this.env)
         if (store.closed) throw notFound()
         this.ctx.storage.transactionSync(() => {
           const { carried, reindexing } = applyAlteration(store, alteration)
@@ -179,6 +180,10 @@ export class Collection extends DurableObject implements CollectionRpc {
       if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
       return alteration.echo
     })
+  }
+
+  reseal(): Promise<Outcome<number>> {
+    return attempt(() => resealSchema(this.#existing().store, this.env))
   }
 
   async reindex(): Promise<Step> {
@@ -200,12 +205,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   async #clear(): Promise<void> {
     if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
       const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
-      const mirror = new HistoryMirror(
-        new Store(this.#sql, schema, 0),
-        this.env,
-        this.#objectId,
-        this.#wakeup,
-      )
+      const store = new Store(this.#sql, schema, 0)
+      const mirror = new HistoryMirror(store, this.env, this.#objectId, this.#wakeup)
       if (!(await mirror.removeAll())) {
         this.#wakeup.within(ABANDONED_MS)
         return

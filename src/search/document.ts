@@ -3,6 +3,7 @@
  * Messages are Typesense's (src/validator.cpp), odd articles included.
  */
 import { ApiError } from '../errors'
+import { requireShallow } from '../json-depth'
 import { checked, coerced, INVALID, OVERFLOW } from './coerce'
 import { isObject } from './field'
 import { type Leaf, leaves, replace } from './nested'
@@ -19,6 +20,7 @@ function refuse(message: string): never {
 /** @throws ApiError 400 */
 export function parseDocument(json: string): Draft {
   let parsed: unknown
+  requireShallow(json)
   try {
     parsed = JSON.parse(json)
   } catch (error) {

@@ -3,6 +3,7 @@ import { ApiError } from '../errors'
 import { createEmbeddingModel, probeDimensions } from '../models/embedders'
 import type { EmbeddingModel } from '../models/embedding-model'
 import type { Draft } from './document'
+import { openConfig } from './embedding-secrets'
 import { leaves } from './nested'
 import type { FieldPlan, Plan } from './plan'
 import type { EmbeddingModelConfig, Field } from './types'
@@ -35,12 +36,13 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
   for (const field of fields) {
     if (field.embed === undefined) continue
     const expected = field.num_dim
+    const config = await openConfig(configOf(field), env)
     if (field.asks_dimensions === true) {
-      const model = createEmbeddingModel(configOf(field), env, expected)
+      const model = createEmbeddingModel(config, env, expected)
       const [vector] = await model.embed(['typesense'], 'document')
       field.num_dim = vector?.length
     } else {
-      field.num_dim = await probeDimensions(configOf(field), env)
+      field.num_dim = await probeDimensions(config, env)
     }
     if (expected !== undefined && field.num_dim !== expected) {
       throw new ApiError(400, `The model of field \`${field.name}\` does not make ${expected} dimensions.`)
@@ -86,6 +88,21 @@ export function requireSources(plan: FieldPlan, sources: Plan, draft: Draft): vo
   }
 }
 
+/** A model whose credentials are opened at its first call. */
+function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
+  const { name, remote, batchSize } = createEmbeddingModel(config, env, dimensions)
+  let opened: EmbeddingModel | undefined
+  return {
+    name,
+    remote,
+    batchSize,
+    embed: async (texts, kind) => {
+      opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
+      return opened.embed(texts, kind)
+    },
+  }
+}
+
 /** The embedders of one collection. */
 export class Embedders {
   #env: Cloudflare.Env
@@ -100,7 +117,7 @@ export class Embedders {
     const known = this.#models.get(field.name)
     // A changed schema brings a new object, perhaps with a new key.
     if (known !== undefined && known.config === config) return known.model
-    const model = createEmbeddingModel(config, this.#env, askedDimensions(field))
+    const model = opening(config, this.#env, askedDimensions(field))
     this.#models.set(field.name, { config, model })
     return model
   }

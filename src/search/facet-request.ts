@@ -3,6 +3,7 @@ import { ApiError } from '../errors'
 import { isDynamic } from './field'
 import { splitOutside } from './fragment'
 import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from './layout'
+import { MAX_FACETS, requireAtMost } from './limits'
 import { findField } from './path'
 import type { Field } from './types'
 
@@ -62,6 +63,7 @@ function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRe
       request.order = parseOrder(sort[1]!, sort[2]!, schema)
     } else if (!/^\w+\s*:\s*(true|false)$/.test(option)) {
       request.ranges.push(parseRange(field, option))
+      requireAtMost('facet_by', request.ranges.length, MAX_FACETS)
     }
   }
   return request

@@ -8,6 +8,7 @@ import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from
 import { isDynamic } from './field'
 import { splitOutside } from './fragment'
 import { isSearchable, isString, isVector, type StoredSchema } from './layout'
+import { checkLimits, MAX_FACETS, MAX_GROUP_FIELDS, MAX_QUERY_FIELDS, requireAtMost } from './limits'
 import { findField } from './path'
 import { parseSort, type SortKey, splitSort } from './sort'
 import type { Field, SearchParameters } from './types'
@@ -71,6 +72,7 @@ const MAX_GROUP_LIMIT = 99
 
 /** @throws ApiError with the contract's status and message */
 export function parseRequest(params: SearchParameters, schema: StoredSchema): SearchRequest {
+  checkLimits(params)
   const numbers = parseNumbers(params)
   const sortBy = splitSort(params.sort_by ?? '')
   const q = params.q ?? (params.vector_query === undefined ? undefined : '*')
@@ -91,6 +93,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
   if (groupBy.length > 0 && (numbers.groupLimit < 1 || numbers.groupLimit > MAX_GROUP_LIMIT)) {
     throw new ApiError(400, `Value of \`group_limit\` must be between 1 and ${MAX_GROUP_LIMIT}.`)
   }
+  requireAtMost('group_by', groupBy.length, MAX_GROUP_FIELDS)
   const typos = parseTypos(params, queryBy.length)
   const prefixes = parsePrefixes(params, queryBy.length)
   const vectorQuery = params.vector_query ? parseVectorQuery(params.vector_query, schema) : undefined
@@ -103,6 +106,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
   })
   checkGroupBy(schema, groupBy)
   const facets = parseFacets(params.facet_by ?? '', schema)
+  requireAtMost('facet_by', facets.length, MAX_FACETS)
   const facetQuery = parseFacetQuery(params.facet_query ?? '', facets)
   if (numbers.perPage > MAX_PER_PAGE) {
     throw new ApiError(422, `Only upto ${MAX_PER_PAGE} hits can be fetched per page.`)
@@ -228,6 +232,7 @@ function parseQueryBy(
       queryFields.push({ field, weight: given.weights[index] ?? -1, prefix })
     }
   }
+  requireAtMost('query_by', queryFields.length, MAX_QUERY_FIELDS)
   for (const { field } of queryFields) {
     checkIndexed(field)
     if (!isString(field))

@@ -67,6 +67,8 @@ export interface CollectionRpc {
    * the caller is gone.
    */
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>>
+  /** Seals credentials of embedders under the present key. @returns how many it was */
+  reseal(): Promise<Outcome<number>>
   reindex(): Promise<Step>
   /** Deletes everything this object holds. */
   destroy(): Promise<void>

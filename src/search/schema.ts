@@ -1,6 +1,6 @@
 /** A collection's schema: from the request that creates it, and back to the summary that describes it. */
 import { ApiError } from '../errors'
-import { maskSecret } from '../mask'
+import { maskConfig } from './embedding-secrets'
 import { checkEmbedSources, checkFields, isObject, parseField } from './field'
 import type { CollectionSummary } from './rpc'
 import type { CollectionSchema, Field } from './types'
@@ -86,27 +86,10 @@ function parseFields(raw: unknown[], nested: boolean): Field[] {
   return fields
 }
 
-const SECRETS = ['api_key', 'access_token', 'refresh_token', 'client_id', 'client_secret', 'project_id']
-
 /** A field with the credentials of its embedder masked. */
 export function maskField<T>(field: T): T {
   if (!isObject(field) || !isObject(field.embed) || !isObject(field.embed.model_config)) return field
-  const config: Record<string, unknown> = { ...field.embed.model_config }
-  for (const name of SECRETS) {
-    const secret = config[name]
-    if (typeof secret === 'string') config[name] = maskSecret(secret)
-  }
-  const account = config.service_account
-  if (isObject(account)) {
-    const masked = Object.entries(account).map(([key, value]) => [
-      key,
-      (key === 'private_key' || key === 'client_email') && typeof value === 'string'
-        ? maskSecret(value)
-        : value,
-    ])
-    config.service_account = Object.fromEntries(masked)
-  }
-  return { ...field, embed: { ...field.embed, model_config: config } }
+  return { ...field, embed: { ...field.embed, model_config: maskConfig(field.embed.model_config) } }
 }
 
 function describeField(field: Field): Record<string, unknown> {

@@ -2,6 +2,7 @@
 import { ApiError } from '../errors'
 import { splitOutside } from './fragment'
 import { isVector, type StoredSchema } from './layout'
+import { MAX_VECTOR_QUERIES } from './limits'
 import { findField } from './path'
 import type { Field } from './types'
 
@@ -92,6 +93,9 @@ function applyOption(query: VectorQuery, option: string): void {
       break
     case 'queries':
       query.queries = items(value)
+      if (query.queries.length > MAX_VECTOR_QUERIES) {
+        throw malformed(`: \`queries\` takes at most ${MAX_VECTOR_QUERIES} texts.`)
+      }
       break
     case 'query_weights':
       query.queryWeights = items(value).map((item) => {

@@ -53,6 +53,24 @@ describe.runIf(CHROMIUM)('the page', () => {
     return answers().nth(before)
   }
 
+  test('comes under a policy that lets in nothing from elsewhere', async () => {
+    const headers = (await page.goto(url))?.headers() ?? {}
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; script-src 'self'; .*frame-ancestors 'none'$/,
+    )
+    expect(headers['content-security-policy']).not.toContain('unsafe')
+    expect(headers['x-content-type-options']).toBe('nosniff')
+    const evaded = await page.evaluate(async () => {
+      // biome-ignore lint/suspicious/noExplicitAny: this function runs in the page, where there is a document
+      const { document } = globalThis as any
+      const script = document.createElement('script')
+      script.textContent = 'globalThis.evaded = true'
+      document.body.append(script)
+      return (globalThis as unknown as { evaded?: boolean }).evaded === true
+    })
+    expect(evaded).toBe(false)
+  })
+
   test('shows what can be asked', async () => {
     await page.getByRole('button', { name: 'How does Parley store history?' }).waitFor()
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('Parley')

@@ -73,6 +73,8 @@ export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
   shape: 'single',
   stream: true,
   withHistory: true,
+  asker: { owner: 'admin', userId: '' },
+  protocol: 'typesense',
   ...parts,
 })
 

@@ -2,7 +2,7 @@
 import type { ConversationModelConfig, Delta, GenerationRequest } from '../../src/models/language-model'
 import { createLanguageModel } from '../../src/models/providers'
 
-export const localEnv = { AI_BACKEND: 'local' } as Cloudflare.Env
+export const localEnv = { AI_BACKEND: 'local', ALLOWED_HOSTS: '*, 127.0.0.1, localhost' } as Cloudflare.Env
 
 export const config = (properties: Record<string, unknown>): ConversationModelConfig =>
   ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readOptions } from '../../scripts/options.mjs'
+import { DEFAULT_HOSTS, readOptions } from '../../scripts/options.mjs'
 
 test('what is not said has a default', () => {
   expect(readOptions([], {})).toEqual({
@@ -8,6 +8,8 @@ test('what is not said has a default', () => {
     folder: undefined,
     sample: true,
     apiKey: 'xyz',
+    allowedHosts: DEFAULT_HOSTS,
+    log: false,
   })
 })
 
@@ -15,8 +17,12 @@ test('port, folder and sample', () => {
   const options = readOptions(['--port', '9000', '--persist-to', 'data', '--no-sample'], {
     PARLEY_API_KEY: 'secret',
   })
-  expect(options).toEqual({ help: false, port: 9000, folder: 'data', sample: false, apiKey: 'secret' })
+  expect(options).toMatchObject({ help: false, port: 9000, folder: 'data', sample: false, apiKey: 'secret' })
   expect(readOptions([], { PARLEY_SAMPLE: 'off' }).sample).toBe(false)
+  expect(readOptions([], { PARLEY_HOSTS: 'gpu.lan', PARLEY_LOG: 'on' })).toMatchObject({
+    allowedHosts: 'gpu.lan',
+    log: true,
+  })
 })
 
 test.each([

@@ -127,7 +127,8 @@ describe('a vector', () => {
   it('comes back as the numbers that were sent, as far as a float32 holds them', () => {
     fc.assert(
       fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (value) => {
-        expect(Math.fround(shortest(value))).toBe(value)
+        // JSON has no negative zero.
+        expect(Math.fround(shortest(value)) + 0).toBe(value + 0)
       }),
     )
     fc.assert(

@@ -1,5 +1,6 @@
 /** Conversations to list, read, follow, stop, trace and delete, whatever protocol began them. */
 import type { Access } from '../../auth/access'
+import { identify } from '../../auth/pins'
 import { conversationObject } from '../../conversation/conversation-object'
 import {
   deleteConversation,
@@ -11,7 +12,6 @@ import {
 import { unwrap } from '../../errors'
 import { eventReader } from '../turn-events'
 import { forbidden, json } from '../typesense/response'
-import { askerOf } from './asker'
 import { streamEvents } from './event-stream'
 import type { operations } from './operations'
 import type { Served } from './route'
@@ -19,10 +19,10 @@ import { PAGE } from './schemas'
 
 type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 
-export async function list({ env, access, query, headers }: Serving<'listConversations'>): Promise<Response> {
+export async function list({ env, access, query, user }: Serving<'listConversations'>): Promise<Response> {
   requireUser(access)
   const { user_id: userId, cursor, limit = PAGE } = query
-  const asker = askerOf(access, headers['x-typesense-user-id'] ?? userId)
+  const asker = identify([access], user ?? userId)
   return json(
     await listConversations(env, asker, {
       limit,
@@ -37,9 +37,9 @@ export async function get({
   access,
   path,
   query: { before, limit },
-  headers,
+  user,
 }: Serving<'getConversation'>): Promise<Response> {
-  const asker = askerOf(access, headers['x-typesense-user-id'])
+  const asker = identify([access], user)
   const page = { ...(before !== undefined && { before }), ...(limit !== undefined && { limit }) }
   return json(await getConversation(env, asker, path.id, page))
 }
@@ -48,9 +48,9 @@ export async function remove({
   env,
   access,
   path: { id },
-  headers,
+  user,
 }: Serving<'deleteConversation'>): Promise<Response> {
-  await deleteConversation(env, askerOf(access, headers['x-typesense-user-id']), id)
+  await deleteConversation(env, identify([access], user), id)
   return json({ id })
 }
 
@@ -59,19 +59,20 @@ export async function follow({
   access,
   path,
   query,
+  user,
   headers,
 }: Serving<'followConversation'>): Promise<Response> {
   // An EventSource that connects again repeats its first address: what it has seen since is in the header.
   const position = headers['last-event-id'] ?? query.after
   const [turn, seq] = position?.split('.').map(Number) ?? []
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }
-  const asker = askerOf(access, headers['x-typesense-user-id'])
+  const asker = identify([access], user)
   const events = unwrap(await conversationObject(env, path.id).events(asker, after))
   return events ? streamEvents(eventReader(events)) : new Response(null, { status: 204 })
 }
 
-export async function stop({ env, access, path, headers }: Serving<'stopConversation'>): Promise<Response> {
-  const asker = askerOf(access, headers['x-typesense-user-id'])
+export async function stop({ env, access, path, user }: Serving<'stopConversation'>): Promise<Response> {
+  const asker = identify([access], user)
   return json({ stopped: unwrap(await conversationObject(env, path.id).stop(asker)) })
 }
 
@@ -84,7 +85,7 @@ export async function removeOfUser({
   path: { id },
 }: Serving<'deleteUserConversations'>): Promise<Response> {
   requireUser(access)
-  return json(await deleteUserConversations(env, askerOf(access, id), id))
+  return json(await deleteUserConversations(env, identify([access], id), id))
 }
 
 /**
@@ -93,6 +94,7 @@ export async function removeOfUser({
  *
  * @throws ApiError 401
  */
-function requireUser({ embedded }: Access): void {
-  if (Object.keys(embedded).length > 0 && embedded.user_id === undefined) throw forbidden()
+function requireUser({ embedded, limits }: Access): void {
+  const fixed = limits.user_id ?? embedded.user_id
+  if (Object.keys(embedded).length > 0 && fixed === undefined) throw forbidden()
 }

@@ -1,10 +1,12 @@
 /** From an operation to a route: the key first, then path, query, headers and body by their schemas. */
 import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
-import { authenticate } from '../../auth/authenticate'
+import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
-import { readJson } from '../typesense/body'
-import { forbidden, notFound } from '../typesense/response'
+import { namedUser } from '../edge/admit-turn'
+import type { RequestRecord } from '../edge/request-log'
+import { parseJson, readText } from '../typesense/body'
+import { notFound } from '../typesense/response'
 import { presentedKey, type Route } from '../typesense/route'
 import type { Operation, Schema } from './operations'
 
@@ -15,10 +17,16 @@ export interface Served<O extends Operation> {
   env: Cloudflare.Env
   request: Request
   access: Access
+  /** the user that the request names */
+  user: string | undefined
+  /** what the log will say of this request */
+  record: RequestRecord
   path: Checked<O['params']>
   query: Checked<O['query']>
   headers: Checked<O['headers']>
   body: Checked<O['body']>
+  /** the body as it was sent */
+  text: string
 }
 
 export const route = <O extends Operation>(
@@ -28,20 +36,25 @@ export const route = <O extends Operation>(
   method: operation.method,
   path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
   open: true,
-  async handle({ env, request, path, query }) {
+  async handle({ env, request, path, query, record }) {
     // Typesense has its conversation models there, and answers for what it does not have itself.
     if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
-    const access = await authenticate(env, presentedKey(request, query))
-    if (!access || !operation.actions.some((action) => access.allows(action))) throw forbidden()
+    record.action = operation.actions[0]
+    const key = presentedKey(request, query)
+    const access = await admit(env, key, operation.actions, undefined, record)
     const headers = Object.fromEntries(request.headers)
+    const text = operation.body ? await readText(request) : ''
     return handle({
       env,
       request,
       access,
+      user: namedUser(request, query),
+      record,
+      text,
       path: check(operation.params, path) as Checked<O['params']>,
       query: check(operation.query, query) as Checked<O['query']>,
       headers: check(operation.headers, headers) as Checked<O['headers']>,
-      body: check(operation.body, operation.body && (await readJson(request))) as Checked<O['body']>,
+      body: check(operation.body, operation.body && parseJson(text)) as Checked<O['body']>,
     })
   },
 })

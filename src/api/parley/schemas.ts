@@ -6,6 +6,8 @@ import * as v from 'valibot'
 
 /** Longer ids than these exist nowhere: none is looked for. */
 const LONGEST_ID = 512
+const LONGEST_USER = 256
+const LONGEST_IDEMPOTENCY_KEY = 255
 const MOST_SEARCHES = 50
 const LONGEST_QUESTION = 100_000
 export const PAGE = 20
@@ -67,7 +69,7 @@ export const Ask = v.pipe(
 
 export const UserHeader = v.object({
   'x-typesense-user-id': v.optional(
-    v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('The user on whose behalf the key asks')),
+    v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('The user on whose behalf the key asks')),
   ),
 })
 
@@ -77,7 +79,7 @@ export const AskHeaders = v.object({
     v.pipe(
       v.string(),
       v.minLength(1),
-      v.maxLength(LONGEST_ID),
+      v.maxLength(LONGEST_IDEMPOTENCY_KEY),
       v.description('A second request with it joins the first one, and nothing is asked or paid twice'),
     ),
   ),
@@ -116,7 +118,9 @@ const HIGHEST_TURN = 999_999_999
 const limit = (what: string, usual: number) => number(1, LONGEST_PAGE, { default: usual, description: what })
 
 export const ListQuery = v.object({
-  user_id: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only those of this user'))),
+  user_id: v.optional(
+    v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('Only those of this user')),
+  ),
   limit: v.optional(limit('Conversations on a page', PAGE)),
   cursor: v.optional(
     v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),
@@ -133,7 +137,7 @@ export const TraceQuery = v.object({
 })
 
 export const ConversationPath = v.object({ id: Id })
-export const UserPath = v.object({ id: Id })
+export const UserPath = v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) })
 
 export const Citation = v.pipe(
   v.object({

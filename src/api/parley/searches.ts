@@ -1,6 +1,7 @@
 /** The searches of a question: as the request gives them, or made up from what the collections hold. */
 import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
+import { type Note, requireAccess } from '../../auth/admit'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError, unwrap } from '../../errors'
 import { collectionObject, findCollection } from '../../search/catalog'
@@ -8,8 +9,7 @@ import { isVector } from '../../search/layout'
 import type { CollectionSchema, SearchParameters } from '../../search/types'
 import { fill, override } from '../typesense/parameters'
 import { planSearch } from '../typesense/plan'
-import { forbidden } from '../typesense/response'
-import type { operations } from './operations'
+import { operations } from './operations'
 import type { Ask } from './schemas'
 
 type AskBody = InferOutput<typeof Ask>
@@ -22,20 +22,20 @@ const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
  *
  * A search's own parameters win over those that are common to all; those of a scoped key win over both.
  *
+ * @param note what the log will say of a refusal
  * @throws ApiError 400 for a filter that is none, 401, 404 for an unknown collection
  */
 export async function planSearches(
   env: Cloudflare.Env,
   access: Access,
-  actions: (typeof operations.ask)['actions'],
+  note: Note,
   { question: _q, conversation_id: _c, model: _m, stream: _s, collections, searches, ...common }: AskBody,
 ): Promise<PlannedSearch[]> {
   const wanted = searches ?? (collections ?? []).map((collection) => ({ collection }))
   const embedded: SearchParameters = { ...access.embedded }
   for (const name of CONVERSATION) delete embedded[name]
   for (const { collection } of wanted) {
-    const name = embedded.collection ?? collection
-    if (!actions.some((action) => access.allows(action, name))) throw forbidden()
+    requireAccess(access, undefined, operations.ask.actions, embedded.collection ?? collection, note)
   }
   return Promise.all(
     wanted.map(async ({ collection, ...own }) => {

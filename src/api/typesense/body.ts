@@ -1,5 +1,6 @@
 /** Request bodies: whatever their content-type says, possibly gzipped, and never larger than expected. */
 import { ApiError } from '../../errors'
+import { requireShallow } from '../../json-depth'
 
 /** What a JSON body may hold: a document, a schema, a set of searches. Bytes after inflating. */
 export const BODY_LIMIT = 4 * 1024 * 1024
@@ -79,8 +80,12 @@ export async function readText(request: Request, limit = BODY_LIMIT): Promise<st
 }
 
 /** The body as JSON. @throws ApiError 400 `Bad JSON.`, or 413 */
-export async function readJson(request: Request, limit = BODY_LIMIT): Promise<unknown> {
-  const text = await readText(request, limit)
+export const readJson = async (request: Request, limit = BODY_LIMIT): Promise<unknown> =>
+  parseJson(await readText(request, limit))
+
+/** A body that was read as JSON. @throws ApiError 400 `Bad JSON.` */
+export function parseJson(text: string): unknown {
+  requireShallow(text)
   try {
     return JSON.parse(text)
   } catch {

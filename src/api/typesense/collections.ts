@@ -7,9 +7,10 @@ import { isTrue, listed } from './parameters'
 import { forbidden, json } from './response'
 import type { Call, Route } from './route'
 
-async function create({ env, request, query, access }: Call): Promise<Response> {
+async function create({ env, request, query, access, record }: Call): Promise<Response> {
   const body = await readJson(request)
   const name = (body as { name?: unknown } | null)?.name
+  if (typeof name === 'string') record.target = name
   // The name is in the body, so the table could only check the action.
   if (typeof name === 'string' && !access.allows('collections:create', name)) throw forbidden()
   const source = query.src_name

@@ -2,16 +2,23 @@
  * Searches that are answered in a conversation (contract 1.6 and 1.7): the checks that come before the turn,
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
+import type { Access } from '../../auth/access'
+import { identify, mayAsk, pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
 import { findModel } from '../../conversation/models'
+import { mayOpen } from '../../conversation/ownership'
 import type { PlannedSearch } from '../../conversation/request'
+import { database } from '../../db/client'
+import { findConversationRow } from '../../db/conversations'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
+import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
 import type { AnswerShape } from './encoder'
 import { isTrue, listed } from './parameters'
 import { planSearch } from './plan'
+import type { Call } from './route'
 import { answerStreaming, answerWhole } from './turn-stream'
 
 /** A request for a conversation whose own parameters are in order. */
@@ -30,14 +37,16 @@ const LONGEST_ID = 512
 
 /** GET search with conversation=true. @throws ApiError */
 export async function converseOnce(
-  env: Cloudflare.Env,
+  { env, request, access }: Call,
   collection: string,
   query: SearchParameters,
 ): Promise<Response> {
-  if (!query.conversation_model_id) {
+  const accesses = [access]
+  const modelId = query.conversation_model_id || pinnedModel(accesses)
+  if (!modelId) {
     throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
   }
-  const model = await findModel(env, query.conversation_model_id)
+  const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, 'Model not found')
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
   const [historyId, search] = await Promise.all([findHistory(env, model), planSearch(env, collection, query)])
@@ -48,18 +57,21 @@ export async function converseOnce(
     stream: isTrue(query.conversation_stream),
     ...(query.conversation_id ? { conversationId: query.conversation_id } : {}),
   }
-  return converse(env, conversing, 'single', [search], showsHistory(query))
+  const caller = { env, request, accesses, body: '', userId: namedUser(request, query) }
+  return converse(caller, conversing, 'single', [search], showsHistory(query))
 }
 
 /**
  * The checks of a multi_search that concern its conversation, before its body is looked at.
  *
+ * @param accesses the keys of the searches
  * @param query the parameters of the query string, with those of scoped keys in their place
  * @returns undefined when there is no conversation
  * @throws ApiError 400
  */
 export async function checkConversation(
   env: Cloudflare.Env,
+  accesses: readonly Access[],
   query: SearchParameters,
   isUnion: boolean,
 ): Promise<Conversing | undefined> {
@@ -74,10 +86,11 @@ export async function checkConversation(
       '`q` parameter has to be common for all searches if conversation is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body',
     )
   }
-  if (query.conversation_model_id === undefined) {
+  const modelId = query.conversation_model_id ?? pinnedModel(accesses)
+  if (modelId === undefined) {
     throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
   }
-  const model = await findModel(env, query.conversation_model_id)
+  const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')
   if (conversationId === '' || isOverlong(conversationId)) throw invalidId()
   return {
@@ -90,27 +103,32 @@ export async function checkConversation(
 }
 
 /**
- * Looks whether a multi_search's conversation exists. The turn does so by itself; this is for requests that
- * have another fault, since an unknown conversation is reported before it.
+ * Looks whether a multi_search's conversation exists and is open to its asker. The turn does so by itself; this is
+ * for requests that have another fault, since an unknown conversation is reported before it.
  *
  * @throws ApiError 400
  */
-export async function requireConversation(env: Cloudflare.Env, conversing: Conversing): Promise<void> {
-  if (conversing.conversationId === undefined) return
-  const history = collectionObject(env, conversing.historyId)
-  if ((await history.messages(conversing.conversationId)).length === 0) throw invalidId()
+export async function requireConversation(caller: TurnCaller, conversing: Conversing): Promise<void> {
+  const { conversationId, historyId } = conversing
+  if (conversationId === undefined) return
+  const { env, accesses, userId } = caller
+  const [messages, row] = await Promise.all([
+    collectionObject(env, historyId).messages(conversationId),
+    findConversationRow(database(env), conversationId, Date.now()),
+  ])
+  if (messages.length === 0 || (row && !mayOpen(identify(accesses, userId), row))) throw invalidId()
 }
 
 /** Runs the turn and answers it. @throws ApiError */
 export async function converse(
-  env: Cloudflare.Env,
+  caller: TurnCaller,
   conversing: Conversing,
   shape: 'single' | 'multi',
   searches: PlannedSearch[],
   withHistory: boolean,
 ): Promise<Response> {
   const { question, model, historyId, stream } = conversing
-  const { conversationId, events } = await ask(env, {
+  const { conversationId, events } = await ask(caller.env, {
     ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
     question,
     model,
@@ -119,6 +137,8 @@ export async function converse(
     shape,
     stream,
     withHistory,
+    protocol: 'typesense',
+    ...(await admitTurn(caller, model)),
   })
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
   return stream ? answerStreaming(events, answer) : answerWhole(events, answer)
@@ -127,6 +147,13 @@ export async function converse(
 /** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */
 export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
+
+/** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
+export const findOpenModel = async (
+  env: Cloudflare.Env,
+  accesses: readonly Access[],
+  id: string,
+): Promise<ConversationModelConfig | undefined> => (mayAsk(accesses, id) ? findModel(env, id) : undefined)
 
 export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
   try {

@@ -9,7 +9,11 @@ export const keyRoutes: Route[] = [
     method: 'POST',
     path: '/keys',
     action: 'keys:create',
-    handle: async ({ env, request }) => json(await createKey(env, await readJson(request)), 201),
+    handle: async ({ env, request, record }) => {
+      const key = await createKey(env, await readJson(request))
+      record.target = String(key.id)
+      return json(key, 201)
+    },
   },
   {
     method: 'GET',

@@ -12,7 +12,11 @@ export const modelRoutes: Route[] = [
     method: 'POST',
     path: MODELS,
     action: 'conversations/models:create',
-    handle: async ({ env, request }) => json(await createModel(env, await readJson(request)), 201),
+    handle: async ({ env, request, record }) => {
+      const model = await createModel(env, await readJson(request))
+      record.target = model.id
+      return json(model, 201)
+    },
   },
   {
     method: 'GET',

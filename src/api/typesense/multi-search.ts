@@ -1,9 +1,12 @@
 /** POST /multi_search: several searches at once, one answer to all of them, or their union. */
 import { type Access, SEARCH_ACTION } from '../../auth/access'
+import { requireAccess } from '../../auth/admit'
 import { authenticate } from '../../auth/authenticate'
+import { requireRate } from '../../auth/rate-limit'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
+import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { readText } from './body'
 import {
   type Conversing,
@@ -30,8 +33,8 @@ const PINNABLE = ['q', 'conversation', 'conversation_id', 'conversation_model_id
 type Body = { searches: unknown[]; union?: unknown; remove_duplicates?: unknown }
 
 async function multiSearch(call: OpenCall): Promise<Response> {
-  const { env, query } = call
-  const text = await readText(call.request)
+  const { env, request, query, record } = call
+  const text = await readText(request)
   const body = parse(text)
   const given = isObject(body) && Array.isArray(body.searches) ? body.searches : []
   const accesses = await authorize(call, given)
@@ -47,11 +50,15 @@ async function multiSearch(call: OpenCall): Promise<Response> {
 
   const isUnion = union === true
   const pinned = pinnedParameters(accesses)
-  const conversing = await checkConversation(env, override(query, pinned), isUnion)
-  const own = await ownParameters(env, searches, conversing)
+  if (query.q !== undefined) record.question = query.q
+  const conversing = await checkConversation(env, accesses, override(query, pinned), isUnion)
+  const caller = { env, request, accesses, body: text, userId: namedUser(request, query) }
+  const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
 
-  if (conversing) return converse(env, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
+  if (conversing) {
+    return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
+  }
   if (isUnion) return json(await unite(env, planned, query, removeDuplicates !== false))
   const replies = await Promise.all(planned.map((search) => runSearch(env, search)))
   const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
@@ -66,9 +73,9 @@ async function multiSearch(call: OpenCall): Promise<Response> {
 /**
  * Who may run each search: its own key decides, or else the request's.
  *
- * @throws ApiError 401 when one search is not allowed
+ * @throws ApiError 401 when one search is not allowed, 429
  */
-async function authorize({ env, request, query }: OpenCall, searches: unknown[]): Promise<Access[]> {
+async function authorize({ env, request, query, record }: OpenCall, searches: unknown[]): Promise<Access[]> {
   const own = presentedKey(request, query)
   const keys = searches.map((search) => {
     const key = isObject(search) ? search['x-typesense-api-key'] : undefined
@@ -80,13 +87,15 @@ async function authorize({ env, request, query }: OpenCall, searches: unknown[])
   const known = new Map<string | undefined, Access | undefined>()
   await Promise.all([...distinct].map(async (key) => known.set(key, await authenticate(env, key))))
 
-  return keys.map((key, index) => {
+  const accesses = keys.map((key, index) => {
     const access = known.get(key)
     const search = searches[index]
     const named = query.collection ?? (isObject(search) ? parameterValue(search.collection) : undefined)
-    if (!access?.allows(SEARCH_ACTION, access.embedded.collection ?? named)) throw forbidden()
-    return access
+    return requireAccess(access, key, SEARCH_ACTION, access?.embedded.collection ?? named, record)
   })
+  const counted = new Map(accesses.map((access) => [access.digest, access])).values()
+  await Promise.all([...counted].map((access) => requireRate(env, 'RATE_LIMIT', access)))
+  return accesses
 }
 
 function searchLimit(query: SearchParameters, accesses: Access[]): number {
@@ -141,14 +150,14 @@ async function plan(
  * @throws ApiError 400 for a fault of the body, unless the conversation is unknown: that is reported first
  */
 async function ownParameters(
-  env: Cloudflare.Env,
+  caller: TurnCaller,
   searches: unknown[],
   conversing: Conversing | undefined,
 ): Promise<SearchParameters[]> {
   try {
     return searches.map((search) => readSearch(search, conversing !== undefined))
   } catch (fault) {
-    if (conversing) await requireConversation(env, conversing)
+    if (conversing) await requireConversation(caller, conversing)
     throw fault
   }
 }

@@ -7,6 +7,8 @@ import type { SearchParameters } from '../../search/types'
 /** Parameters that are the request's and not the search's. */
 const REQUEST_ONLY = [
   'x-typesense-api-key',
+  'x-typesense-user-id',
+  'user_id',
   'collection',
   'conversation',
   'conversation_id',

@@ -1,11 +1,12 @@
 /** Routes as data: a table a resource, registered one way, so that no route can forget its key check. */
 import type { Hono } from 'hono'
 import type { Access } from '../../auth/access'
-import { authenticate } from '../../auth/authenticate'
+import { admit } from '../../auth/admit'
 import type { SearchParameters } from '../../search/types'
+import { newRecord, type RequestRecord } from '../edge/request-log'
 import { discardBody } from './body'
 import { parseQuery } from './parameters'
-import { errorResponse, forbidden } from './response'
+import { errorResponse } from './response'
 
 /** A request that was routed and may be served. */
 export interface Call {
@@ -16,6 +17,8 @@ export interface Call {
   query: SearchParameters
   /** what the request's key may do */
   access: Access
+  /** what the log will say of this request */
+  record: RequestRecord
 }
 
 /** A request whose handler looks at keys itself. */
@@ -32,7 +35,7 @@ export type Route =
   | (RouteBase & { action: string; open?: false; handle: (call: Call) => Promise<Response> | Response })
   | (RouteBase & { open: true; handle: (call: OpenCall) => Promise<Response> | Response })
 
-export type App = Hono<{ Bindings: Cloudflare.Env }>
+export type App = Hono<{ Bindings: Cloudflare.Env; Variables: { record: RequestRecord } }>
 
 /** The key of a request: its header first, else its query parameter. */
 export const presentedKey = (request: Request, query: SearchParameters): string | undefined =>
@@ -43,7 +46,11 @@ export function register(app: App, routes: Route[]): void {
   for (const route of routes) {
     app.on(route.method, route.path, async (context) => {
       const request = context.req.raw
-      const response = await serve(route, context.env, request, context.req.param()).catch(errorResponse)
+      const record = context.get('record') ?? newRecord(request)
+      record.route = route.path
+      const response = await serve(route, context.env, request, context.req.param(), record).catch((error) =>
+        errorResponse(error, record.requestId),
+      )
       await discardBody(request)
       return response
     })
@@ -55,11 +62,13 @@ async function serve(
   env: Cloudflare.Env,
   request: Request,
   path: Record<string, string>,
+  record: RequestRecord,
 ): Promise<Response> {
   const queryStart = request.url.indexOf('?')
   const query = parseQuery(queryStart < 0 ? '' : request.url.slice(queryStart))
-  if (route.open) return route.handle({ env, request, path, query })
-  const access = await authenticate(env, presentedKey(request, query))
-  if (!access?.allows(route.action, path.collection)) throw forbidden()
-  return route.handle({ env, request, path, query, access })
+  if (route.open) return route.handle({ env, request, path, query, record })
+  record.action = route.action
+  record.target = Object.values(path).join('/')
+  const access = await admit(env, presentedKey(request, query), route.action, path.collection, record)
+  return route.handle({ env, request, path, query, access, record })
 }

@@ -9,7 +9,8 @@ import type { Call, Route } from './route'
 /** Bytes of a query string; longer searches belong into the body of a multi_search. */
 const QUERY_LIMIT = 4_000
 
-async function search({ env, request, path, query: asked, access }: Call): Promise<Response> {
+async function search(call: Call): Promise<Response> {
+  const { env, request, path, query: asked, access } = call
   const name = path.collection!
   const queryStart = request.url.indexOf('?')
   if (queryStart >= 0 && request.url.length - queryStart - 1 > QUERY_LIMIT) {
@@ -22,7 +23,8 @@ async function search({ env, request, path, query: asked, access }: Call): Promi
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
 
   const query = override(asked, access.embedded)
-  if (isTrue(query.conversation)) return converseOnce(env, name, query)
+  if (query.q !== undefined) call.record.question = query.q
+  if (isTrue(query.conversation)) return converseOnce(call, name, query)
   if (query.conversation_id) {
     throw new ApiError(400, 'Conversation ID provided but conversation is not enabled for this collection.')
   }

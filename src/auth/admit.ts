@@ -1,0 +1,47 @@
+/** The one gate: every route of every protocol asks here whether a key may do what it asks for. */
+import { type Access, forbidden } from './access'
+import { authenticate } from './authenticate'
+import { requireRate } from './rate-limit'
+
+/** What the log learns of a request's key. A refusal has one message outside; its reason is for the operator. */
+export interface Note {
+  key?: string
+  denied?: 'no key' | 'unknown or expired key' | 'action' | 'collection'
+}
+
+/**
+ * Lets a request pass, or not.
+ *
+ * @param presented the key as it was sent
+ * @param actions one of these has to be allowed
+ * @param collection its name as the request gave it; absent where the route has none
+ * @throws ApiError 401, 429
+ */
+export async function admit(
+  env: Cloudflare.Env,
+  presented: string | undefined,
+  actions: string | readonly string[],
+  collection: string | undefined,
+  note: Note,
+): Promise<Access> {
+  const access = await authenticate(env, presented)
+  const admitted = requireAccess(access, presented, actions, collection, note)
+  await requireRate(env, 'RATE_LIMIT', admitted)
+  return admitted
+}
+
+/** The check of `admit` by itself: for a key that was looked up and counted already. @throws ApiError 401 */
+export function requireAccess(
+  access: Access | undefined,
+  presented: string | undefined,
+  actions: string | readonly string[],
+  collection: string | undefined,
+  note: Note,
+): Access {
+  note.key ??= access?.owner
+  const wanted = typeof actions === 'string' ? [actions] : actions
+  if (access !== undefined && wanted.some((action) => access.allows(action, collection))) return access
+  if (access === undefined) note.denied = presented ? 'unknown or expired key' : 'no key'
+  else note.denied = wanted.some((action) => access.allows(action)) ? 'collection' : 'action'
+  throw forbidden()
+}

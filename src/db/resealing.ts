@@ -1,0 +1,41 @@
+/** The registry's part of changing ENCRYPTION_KEY: every secret in D1 sealed under the present one. */
+import { and, eq, isNotNull } from 'drizzle-orm'
+import type { Database } from './client'
+import { apiKeys, conversationModels } from './schema'
+import { reseal } from './sealing'
+
+/**
+ * A secret that was replaced meanwhile is left alone: whoever replaced it sealed it under the present key.
+ * @returns how many secrets were sealed anew
+ * @throws ApiError 400 when one cannot be opened
+ */
+export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise<number> {
+  let count = 0
+  const models = await db
+    .select({ id: conversationModels.id, sealed: conversationModels.sealedApiKey })
+    .from(conversationModels)
+    .where(isNotNull(conversationModels.sealedApiKey))
+  for (const { id, sealed } of models) {
+    const anew = await reseal(sealed!, env)
+    if (anew === undefined) continue
+    await db
+      .update(conversationModels)
+      .set({ sealedApiKey: anew })
+      .where(and(eq(conversationModels.id, id), eq(conversationModels.sealedApiKey, sealed!)))
+    count += 1
+  }
+  const keys = await db
+    .select({ id: apiKeys.id, sealed: apiKeys.sealedValue })
+    .from(apiKeys)
+    .where(isNotNull(apiKeys.sealedValue))
+  for (const { id, sealed } of keys) {
+    const anew = await reseal(sealed!, env)
+    if (anew === undefined) continue
+    await db
+      .update(apiKeys)
+      .set({ sealedValue: anew })
+      .where(and(eq(apiKeys.id, id), eq(apiKeys.sealedValue, sealed!)))
+    count += 1
+  }
+  return count
+}

@@ -1,0 +1,100 @@
+/** What was spent, by day, key and model: turns.ts writes it, budgets and whoever pays read it. */
+import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
+import { type Database, database } from './client'
+import { usage } from './schema'
+
+export interface UsageRow {
+  /** UTC, YYYY-MM-DD */
+  day: string
+  /** `admin`, or the id of an API key */
+  owner: string
+  modelId: string
+  turns: number
+  inputTokens: number
+  outputTokens: number
+}
+
+export interface Spent {
+  turns: number
+  /** in and out */
+  tokens: number
+}
+
+/** The day of a moment, in UTC. @param now unix milliseconds */
+export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10)
+
+/** How long a sum is taken to be true: a budget can be overrun by what other isolates spend meanwhile. */
+export const SPENT_CACHE_MS = 2_000
+const MOST_CACHED = 1_000
+
+const cache = new Map<string, { spent: Spent; until: number }>()
+
+const ownerKey = (day: string, owner: string): string => `${day} key ${owner}`
+const modelKey = (day: string, modelId: string): string => `${day} model ${modelId}`
+
+/** Has a key's and a model's sums of a day read anew: after something was added to them here. */
+export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'owner' | 'modelId'>): void {
+  cache.delete(ownerKey(day, owner))
+  cache.delete(modelKey(day, modelId))
+}
+
+const SUMS = {
+  turns: sql<number>`coalesce(sum(${usage.turns}), 0)`,
+  tokens: sql<number>`coalesce(sum(${usage.inputTokens} + ${usage.outputTokens}), 0)`,
+}
+
+async function cached(key: string, query: () => Promise<Spent | undefined>): Promise<Spent> {
+  const now = Date.now()
+  const known = cache.get(key)
+  if (known && known.until > now) return known.spent
+  const spent = (await query()) ?? { turns: 0, tokens: 0 }
+  if (cache.size >= MOST_CACHED) cache.clear()
+  cache.set(key, { spent, until: now + SPENT_CACHE_MS })
+  return spent
+}
+
+/** What a key spent on a day, on all models. */
+export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>
+  cached(ownerKey(day, owner), () =>
+    database(env)
+      .select(SUMS)
+      .from(usage)
+      .where(and(eq(usage.day, day), eq(usage.owner, owner)))
+      .get(),
+  )
+
+/** What all keys spent on a model on a day. */
+export const spentOnModel = (env: Pick<Cloudflare.Env, 'DB'>, day: string, modelId: string): Promise<Spent> =>
+  cached(modelKey(day, modelId), () =>
+    database(env)
+      .select(SUMS)
+      .from(usage)
+      .where(and(eq(usage.modelId, modelId), eq(usage.day, day)))
+      .get(),
+  )
+
+export interface UsageFilter {
+  /** first and last day, both included */
+  from: string
+  to: string
+  owner?: string
+  modelId?: string
+  limit: number
+  offset: number
+}
+
+/** Newest day first. */
+export const listUsage = (db: Database, filter: UsageFilter): Promise<UsageRow[]> =>
+  db
+    .select()
+    .from(usage)
+    .where(
+      and(
+        between(usage.day, filter.from, filter.to),
+        filter.owner === undefined ? undefined : eq(usage.owner, filter.owner),
+        filter.modelId === undefined ? undefined : eq(usage.modelId, filter.modelId),
+      ),
+    )
+    .orderBy(desc(usage.day), asc(usage.owner), asc(usage.modelId))
+    .limit(filter.limit)
+    .offset(filter.offset)

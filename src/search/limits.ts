@@ -1,0 +1,43 @@
+/** How much one search may ask for. Each limit is far beyond what a person asks for; docs/limits.md lists them all. */
+import { ApiError } from '../errors'
+import type { SearchParameters } from './types'
+
+/** Bytes of `q`, in UTF-8. */
+export const MAX_Q_BYTES = 16_384
+/** Fields of `query_by`, after wildcards have been resolved. */
+export const MAX_QUERY_FIELDS = 100
+/** Facets of `facet_by`, after wildcards have been resolved, and ranges of one facet. */
+export const MAX_FACETS = 100
+/** Texts in the `queries` of a vector query: each is embedded. */
+export const MAX_VECTOR_QUERIES = 16
+/** Bytes of any other parameter. */
+export const MAX_PARAMETER_BYTES = 1_048_576
+/** Names in a list of fields or of hits. */
+export const MAX_NAMES = 1_000
+
+/** Fields of `group_by`: SQLite gives a function at most 100 arguments. */
+export const MAX_GROUP_FIELDS = 32
+
+const LISTS = ['include_fields', 'exclude_fields', 'highlight_fields', 'highlight_full_fields']
+const HITS = ['pinned_hits', 'hidden_hits']
+
+/**
+ * Checks what can be checked without a schema.
+ * @throws ApiError 400 naming the limit
+ */
+export function checkLimits(params: SearchParameters): void {
+  for (const [name, value] of Object.entries(params)) {
+    // A character takes three bytes of UTF-8 at most for each of its UTF-16 units.
+    const most = name === 'q' ? MAX_Q_BYTES : MAX_PARAMETER_BYTES
+    if (value.length * 3 > most && new TextEncoder().encode(value).length > most) {
+      throw new ApiError(400, `Parameter \`${name}\` exceeds the maximum of ${most} bytes.`)
+    }
+  }
+  for (const name of [...LISTS, ...HITS])
+    requireAtMost(name, (params[name] ?? '').split(',').length, MAX_NAMES)
+}
+
+/** @throws ApiError 400 */
+export function requireAtMost(name: string, count: number, most: number): void {
+  if (count > most) throw new ApiError(400, `Parameter \`${name}\` takes at most ${most} items.`)
+}

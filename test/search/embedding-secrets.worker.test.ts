@@ -1,0 +1,132 @@
+/** Credentials of embedders at rest, in replies and on their way to the provider; and the change of the key. */
+import { createExecutionContext, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { app } from '../../src/app'
+import { createKey } from '../../src/auth/keys'
+import { createModel, findModel } from '../../src/conversation/models'
+import { cloneCollection, createCollection, findCollection } from '../../src/search/catalog'
+import { openFields, resealSchema, sealFields } from '../../src/search/embedding-secrets'
+import type { StoredSchema } from '../../src/search/layout'
+import { parseSchema } from '../../src/search/schema'
+import type { Store } from '../../src/search/store'
+
+const KEY = 'sk-embedding-key-1234'
+const seen: string[] = []
+
+beforeEach(() => {
+  seen.length = 0
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
+    seen.push(new Headers(init?.headers).get('authorization') ?? '')
+    return Response.json({ data: [{ index: 0, embedding: [1, 0] }] })
+  })
+})
+afterEach(() => vi.restoreAllMocks())
+
+const schema = (name: string) => ({
+  name,
+  fields: [
+    { name: 'text', type: 'string' },
+    {
+      name: 'e',
+      type: 'float[]',
+      embed: { from: ['text'], model_config: { model_name: 'openai/x', api_key: KEY } },
+    },
+  ],
+})
+
+/** All that an object has written down, as text. */
+async function stored(name: string): Promise<string> {
+  const { objectId } = await findCollection(env, name)
+  return runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, { storage }) =>
+    JSON.stringify(storage.sql.exec('SELECT * FROM meta').toArray()),
+  )
+}
+
+it('are sealed where they lie, masked in replies and used in clear', async () => {
+  const summary = await createCollection(env, schema('secretive'))
+  expect(JSON.stringify(summary)).toContain('sk-em****************')
+  expect(JSON.stringify(summary)).not.toMatch(/sealed|sk-embed/)
+  expect(await stored('secretive')).toContain('sealed:')
+  expect(await stored('secretive')).not.toContain(KEY)
+  seen.length = 0
+  const { objectId } = await findCollection(env, 'secretive')
+  const object = env.COLLECTION.get(env.COLLECTION.idFromName(objectId)) as unknown as {
+    write(json: string, options: { action: string }): Promise<{ ok: boolean }>
+  }
+  expect((await object.write('{"text":"x"}', { action: 'create' })).ok).toBe(true)
+  expect(seen).toEqual([`Bearer ${KEY}`])
+})
+
+it('go along with a clone', async () => {
+  await createCollection(env, schema('origin'))
+  seen.length = 0
+  const summary = await cloneCollection(env, 'origin', { name: 'clone' }, false)
+  expect(seen).toEqual([`Bearer ${KEY}`])
+  expect(JSON.stringify(summary)).toContain('sk-em****************')
+  expect(await stored('clone')).not.toContain(KEY)
+})
+
+it('are sealed anew, in clear or under the previous key, and only once', async () => {
+  const old = { ENCRYPTION_KEY: 'the key of last year' }
+  const next = { ENCRYPTION_KEY: 'the key of this year', ENCRYPTION_KEY_PREVIOUS: old.ENCRYPTION_KEY }
+  const fields = parseSchema(schema('x')).fields
+  for (const before of [fields, await sealFields(fields, old)]) {
+    const store = {
+      schema: { fields: before } as StoredSchema,
+      saveSchema(changed: StoredSchema) {
+        this.schema = changed
+      },
+    }
+    expect(await resealSchema(store as unknown as Store, next)).toBe(1)
+    expect(await resealSchema(store as unknown as Store, next)).toBe(0)
+    const only = { ENCRYPTION_KEY: next.ENCRYPTION_KEY }
+    expect(await openFields(store.schema.fields, only)).toEqual(fields)
+  }
+})
+
+it('POST /operations/reseal ends the change of a key', async () => {
+  await createCollection(env, {
+    name: 'talk',
+    fields: [
+      { name: 'conversation_id', type: 'string' },
+      { name: 'model_id', type: 'string' },
+      { name: 'timestamp', type: 'int32' },
+      { name: 'role', type: 'string', index: false },
+      { name: 'message', type: 'string', index: false },
+    ],
+  })
+  const model = {
+    id: 'm',
+    model_name: 'azure/x',
+    api_key: KEY,
+    url: 'https://a.openai.azure.com/x',
+    history_collection: 'talk',
+    max_bytes: 16_384,
+  }
+  await createModel(env, model)
+  await createKey(env, { description: '', actions: ['documents:search'], collections: ['*'] })
+
+  const changed = {
+    ...env,
+    ENCRYPTION_KEY: 'another key for tests',
+    ENCRYPTION_KEY_PREVIOUS: env.ENCRYPTION_KEY,
+  } as Cloudflare.Env
+  expect((await findModel(changed, 'm'))?.api_key).toBe(KEY)
+  const operate = async () => {
+    const request = new Request('http://parley/operations/reseal', {
+      method: 'POST',
+      headers: { 'x-typesense-api-key': 'xyz' },
+    })
+    const response = await app.fetch(request, changed, createExecutionContext())
+    return [response.status, await response.json()]
+  }
+  expect(await operate()).toEqual([200, { resealed: 2 }])
+  expect(await operate()).toEqual([200, { resealed: 0 }])
+  const rows = await env.DB.prepare('SELECT sealed_api_key AS sealed FROM conversation_models').all<{
+    sealed: string
+  }>()
+  const { open } = await import('../../src/db/sealing')
+  const only = { ENCRYPTION_KEY: changed.ENCRYPTION_KEY! }
+  expect(await open(rows.results[0]!.sealed, only)).toBe(KEY)
+})
