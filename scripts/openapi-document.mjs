@@ -75,6 +75,7 @@ function responses({ success: { description, schema, events, alternative }, fail
   if (alternative) all[alternative[0]] = { description: alternative[1] }
   all[400] = failure('The request is wrong; the message says how')
   all[401] = failure('The key is missing, wrong, expired, or may not do this')
+  all[429] = failure('The key asks too often; `Retry-After` says when to ask again')
   for (const [status, text] of Object.entries(failures)) all[status] = failure(text)
   return all
 }

@@ -16,7 +16,9 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
   const question = embedded.q ?? body.question
   record.question = question
   const searches = await planSearches(env, access, record, body)
-  const model = await findOpenModel(env, [access], pinnedModel([access]) ?? body.model)
+  const modelId = embedded.conversation_model_id ?? body.model ?? pinnedModel([access])
+  if (modelId === undefined) throw new ApiError(400, '`model` is needed.')
+  const model = await findOpenModel(env, [access], modelId)
   if (!model) throw new ApiError(404, 'Model not found')
   const historyId = await findHistory(env, model)
   const conversationId = embedded.conversation_id ?? body.conversation_id

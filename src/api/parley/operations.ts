@@ -22,7 +22,7 @@ export interface Operation {
   headers?: Parameters
   body?: Schema
   success: { description: string; schema?: Schema; events?: boolean; alternative?: [number, string] }
-  /** what else may be answered, besides 400 and 401 */
+  /** what else may be answered, besides 400, 401 and 429 */
   failures?: Record<number, string>
 }
 
@@ -55,7 +55,7 @@ export const operations = {
       408: 'A search or the model took too long',
       413: 'The body is too large',
       422: 'The idempotency key has named another request',
-      429: 'Too many turns are waiting in this conversation, or a limit of the key is reached',
+      429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
     },
   }),
   listConversations: operation({

@@ -30,7 +30,9 @@ export const Ask = v.pipe(
       conversation_id: v.optional(
         v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
       ),
-      model: v.pipe(Id, v.description('Id of the conversation model')),
+      model: v.optional(
+        v.pipe(Id, v.description('Id of the conversation model; needed unless the key fixes one')),
+      ),
       collections: v.optional(
         v.pipe(
           v.array(CollectionName),
