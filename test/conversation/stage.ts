@@ -131,6 +131,14 @@ export const rowsOf = async (query: string, ...bound: unknown[]): Promise<Record
       .all()
   ).results
 
+/** What all turns so far have used, as D1 has it. */
+export async function usedSoFar(): Promise<{ turns: number; tokens: number }> {
+  const [sums] = await rowsOf(
+    'SELECT coalesce(sum(turns), 0) AS turns, coalesce(sum(input_tokens), 0) AS tokens FROM usage',
+  )
+  return sums as { turns: number; tokens: number }
+}
+
 /** Takes tables away while `work` runs: D1 as far as they are concerned is down. */
 export async function withoutTables(tables: string[], work: () => Promise<void>): Promise<void> {
   for (const table of tables) await env.DB.exec(`ALTER TABLE ${table} RENAME TO ${table}_away`)
