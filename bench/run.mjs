@@ -1,4 +1,5 @@
-/** `npm run bench [import|search|busy|stream]`: all of them without a name. Prints ratios and a table. */
+/** `npm run bench [import|search|busy|stream|history]`: all of them without a name. Prints ratios and a table. */
+import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
@@ -10,6 +11,7 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  history: benchHistory,
 }
 
 const wanted = process.argv.slice(2)

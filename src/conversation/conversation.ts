@@ -62,6 +62,11 @@ export class Conversation extends DurableObject implements ConversationRpc {
     })
   }
 
+  async isOpenTo(asker: Asker): Promise<boolean> {
+    const memory = this.#memory
+    return memory === undefined || (!memory.closed && memory.mayContinue(asker))
+  }
+
   async welcomes(request: RequestIdentity): Promise<boolean> {
     const memory = this.#memory
     if (memory?.closed || memory?.mayContinue(request.asker ?? ADMIN) === false) return false

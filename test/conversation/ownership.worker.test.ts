@@ -2,6 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { mayContinue } from '../../src/conversation/ask'
 import {
   deleteConversation,
   getConversation,
@@ -82,6 +83,15 @@ describe('somebody else', () => {
     }
     expect((await getConversation(env, ada, id)).turns).toHaveLength(1)
     expect((await getConversation(env, ADMIN, id)).turns).toHaveLength(1)
+  })
+
+  it('is told so before any other fault of the request', async () => {
+    const id = await adas()
+    const { objectId } = await collectionNamed('talk')
+    expect(await mayContinue(env, ada, id, objectId)).toBe(true)
+    expect(await mayContinue(env, ADMIN, id, objectId)).toBe(true)
+    expect(await mayContinue(env, bob, id, objectId)).toBe(false)
+    expect(await mayContinue(env, bob, crypto.randomUUID(), objectId)).toBe(false)
   })
 
   it('leaves no trace in a conversation that is not theirs', async () => {
