@@ -1,4 +1,5 @@
-/** `npm run bench [import|search|busy|stream|load]`: all of them without a name. Prints ratios and a table. */
+/** `npm run bench [import|search|busy|stream|history|load]`: all without a name. Prints ratios and a table. */
+import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
 import { table } from './report.mjs'
@@ -11,6 +12,7 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  history: benchHistory,
   load: benchLoad,
 }
 
