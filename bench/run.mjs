@@ -1,5 +1,7 @@
-/** `npm run bench [import|search|busy|stream]`: all of them without a name. Prints ratios and a table. */
+/** `npm run bench [import|search|busy|stream|history|load]`: all without a name. Prints ratios and a table. */
+import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
+import { benchLoad } from './load.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
@@ -10,6 +12,8 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  history: benchHistory,
+  load: benchLoad,
 }
 
 const wanted = process.argv.slice(2)

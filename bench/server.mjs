@@ -31,22 +31,31 @@ function bundle(outdir) {
     throw new Error(`wrangler could not bundle the bench Worker:\n${run.stdout}${run.stderr}`)
 }
 
-/** Seconds of CPU that the workerd children of this process have used so far. */
-function workerdCpu() {
-  let ticks = 0
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      const [, name, rest] = /\((.*)\) (.*)/s.exec(stat)
-      const fields = rest.split(' ')
-      if (name === 'workerd' && Number(fields[1]) === process.pid)
-        ticks += Number(fields[11]) + Number(fields[12])
-    } catch {
-      // the process ended while it was being read
-    }
-  }
-  return ticks / TICKS_PER_SECOND
-}
+/** The workerd children of this process. */
+const workerds = () =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        const [, name, rest] = /\((.*)\) (.*)/s.exec(stat)
+        const fields = rest.split(' ')
+        return name === 'workerd' && Number(fields[1]) === process.pid ? [{ pid, fields }] : []
+      } catch {
+        return [] // the process ended while it was being read
+      }
+    })
+
+/** Seconds of CPU that workerd has used so far. */
+const workerdCpu = () =>
+  workerds().reduce((sum, { fields }) => sum + Number(fields[11]) + Number(fields[12]), 0) / TICKS_PER_SECOND
+
+/** Memory of workerd now, resident, in MiB. */
+const workerdMemory = () =>
+  workerds().reduce((sum, { pid }) => {
+    const [, kilobytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return sum + Number(kilobytes ?? 0) / 1024
+  }, 0)
 
 /** Starts it on a free port with empty storage and migrated D1. `close()` removes everything again. */
 export async function startServer() {
@@ -86,6 +95,7 @@ export async function startServer() {
   return {
     url,
     cpu: workerdCpu,
+    memory: workerdMemory,
     close: async () => {
       await miniflare.dispose()
       rmSync(scratch, { recursive: true, force: true })

@@ -9,7 +9,7 @@ const CHUNKS = 2000
 /** milliseconds between chunks: 0.25 is a very fast model, 5 a usual one (200 tokens a second) */
 const PACES = [0.25, 5]
 
-async function startUpstream() {
+export async function startUpstream() {
   const child = fork(join(import.meta.dirname, 'upstream.mjs'))
   const port = await new Promise((resolve) => child.once('message', resolve))
   return { url: `http://127.0.0.1:${port}`, stop: () => child.kill() }

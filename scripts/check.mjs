@@ -59,6 +59,7 @@ const steps = [
   ['types of scripts and ui', () => run('tsc', '--noEmit', '-p', 'scripts')],
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],
+  ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],
   ['the bundle builds', () => run('wrangler', 'deploy', '--dry-run', '--outdir', join(scratch, 'dist'))],
 ]
 

@@ -3,6 +3,7 @@ import { Hono } from 'hono'
 import { allowOrigin, preflight } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { protect } from './api/edge/security-headers'
+import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { discardBody } from './api/typesense/body'
 import { errorResponse, notFound } from './api/typesense/response'
@@ -30,6 +31,7 @@ app.use(async (context, next) => {
 })
 
 mountTypesense(app)
+mountParley(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)

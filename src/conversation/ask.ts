@@ -12,9 +12,10 @@
  * repeated requests pay a second hop.
  */
 import { unwrap } from '../errors'
+import { collectionObject } from '../search/catalog'
 import { conversationObject } from './conversation-object'
 import { ADMIN } from './ownership'
-import type { AskRequest } from './request'
+import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
 export interface Question extends Omit<AskRequest, 'conversationId' | 'continues'> {
@@ -47,6 +48,23 @@ export async function ask(env: Cloudflare.Env, question: Question): Promise<Answ
     conversationId = asked.elsewhere
   }
   throw new Error('No conversation took the question.')
+}
+
+/**
+ * Whether an asker may go on with a conversation. A turn finds out by itself; this is for requests with another
+ * fault, where an unknown conversation is reported first.
+ */
+export async function mayContinue(
+  env: Cloudflare.Env,
+  asker: Asker,
+  conversationId: string,
+  historyId: string,
+): Promise<boolean> {
+  const [open, { messages }] = await Promise.all([
+    conversationObject(env, conversationId).isOpenTo(asker),
+    collectionObject(env, historyId).recentMessages(conversationId, 0),
+  ])
+  return open && messages.length > 0
 }
 
 async function newId(env: Cloudflare.Env, question: Question): Promise<string> {

@@ -33,6 +33,8 @@ export interface ConversationRpc {
    * none is running. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
+  /** Whether an asker may go on with this conversation, if there is one: whether there is, its history knows. */
+  isOpenTo(asker: Asker): Promise<boolean>
   /**
    * Whether a request for a new conversation would be taken here, or joined to the turn that it began before,
    * rather than sent elsewhere.

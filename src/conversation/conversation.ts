@@ -62,6 +62,11 @@ export class Conversation extends DurableObject implements ConversationRpc {
     })
   }
 
+  async isOpenTo(asker: Asker): Promise<boolean> {
+    const memory = this.#memory
+    return memory === undefined || (!memory.closed && memory.mayContinue(asker))
+  }
+
   async welcomes(request: RequestIdentity): Promise<boolean> {
     const memory = this.#memory
     if (memory?.closed || memory?.mayContinue(request.asker ?? ADMIN) === false) return false
@@ -243,10 +248,12 @@ export class Conversation extends DurableObject implements ConversationRpc {
    * @throws ApiError 404 where nothing is left
    */
   async #forgetDeleted(memory: Memory, from: number): Promise<void> {
-    const deleted = await this.#deletedTurns(memory, from)
+    // Where one is gone others may be: one question about a few turns is enough for the usual case.
+    const some = await this.#deletedTurns(memory, from)
+    const deleted = some.length === 0 ? [] : await this.#deletedTurns(memory, 0)
     if (memory.closed || deleted.length === 0) return
     for (const turn of deleted) memory.log.forget(turn)
-    if (memory.log.answered || !this.#atRest(memory)) return
+    if (memory.log.answered || (await this.#remembered(memory)) || !this.#atRest(memory)) return
     this.ctx.waitUntil(this.erase())
     throw conversationNotFound()
   }
@@ -285,16 +292,22 @@ export class Conversation extends DurableObject implements ConversationRpc {
    * somebody may go on with it, and it must be known whose it is.
    */
   async #forget(memory: Memory): Promise<void> {
-    const left = await Promise.all(
-      memory.histories.map((history) => collectionObject(this.env, history).recentMessages(this.#id, 0)),
-    ).catch(() => undefined)
+    const remembered = await this.#remembered(memory).catch(() => true)
     if (memory.closed || !memory.log.empty || !this.#atRest(memory)) return
-    if (left?.every(({ messages }) => messages.length === 0)) {
+    if (remembered) {
+      this.#alarm.set(Date.now() + LINGER_MS)
+    } else {
       this.#memory = undefined
       await this.ctx.storage.deleteAll()
-    } else {
-      this.#alarm.set(Date.now() + LINGER_MS)
     }
+  }
+
+  /** Whether its history holds any message of it. */
+  async #remembered(memory: Memory): Promise<boolean> {
+    const left = await Promise.all(
+      memory.histories.map((history) => collectionObject(this.env, history).recentMessages(this.#id, 0)),
+    )
+    return left.some(({ messages }) => messages.length > 0)
   }
 
   #erase(memory: Memory): Promise<boolean> {

@@ -68,6 +68,8 @@ export interface TracedPorts extends Omit<TurnPorts, 'model'> {
 export class Tracer {
   readonly trace: TurnTrace
   readonly ports: TracedPorts
+  /** set when the answer is complete and becomes history: from then on the turn cannot be stopped */
+  committed = false
   readonly #ports: TurnPorts
   readonly #started: number
 

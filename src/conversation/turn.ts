@@ -19,8 +19,12 @@ import { allFailed, asAsked, fatalError, referencesOf, retrieve } from './retrie
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type TracedPorts, Tracer } from './trace'
 
+/** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
+const WIND_UP_MS = 1_000
+
 /**
- * Runs a turn to its end. Never throws: the last event says how it went.
+ * Runs a turn to its end. Never throws: the last event says how it went. A stop ends it at once, whatever it is
+ * waiting for, unless its answer is complete and on its way into history.
  * @returns what it spent on language models, whatever its end
  */
 export async function runTurn(
@@ -29,13 +33,26 @@ export async function runTurn(
   signal: AbortSignal,
 ): Promise<{ inputTokens: number; outputTokens: number }> {
   const tracer = new Tracer(ports, request.question)
+  const work = converse(request, tracer, signal)
   try {
-    await converse(request, tracer, signal)
+    await Promise.race([
+      work,
+      stopOf(signal).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
+    ])
   } catch (error) {
     ports.emit(errorEvent(error, signal))
   }
+  await Promise.race([work.catch(() => {}), new Promise((wait) => setTimeout(wait, WIND_UP_MS))])
   return tracer.spent
 }
+
+/** Rejects when the turn is stopped. */
+const stopOf = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
 
 function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
@@ -115,9 +132,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
       ports.emit({ type: 'delta', text })
     },
   )
-  signal.throwIfAborted()
   if (question !== request.question) tracer.trace.standalone = question
-  await finish(request, history, answer, sources, tracer, {
+  await finish(request, history, answer, sources, tracer, signal, {
     calls: [verdict, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
   })
@@ -168,9 +184,11 @@ async function finish(
   history: History,
   answer: Generated,
   sources: Source[],
-  { ports, trace }: Tracer,
+  tracer: Tracer,
+  signal: AbortSignal,
   { calls, timings }: { calls: Generated[]; timings: Timings },
 ): Promise<void> {
+  const { ports, trace } = tracer
   const { model, question, withHistory } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
@@ -204,6 +222,8 @@ async function finish(
     trace,
     created_at: now,
   }
+  signal.throwIfAborted()
+  tracer.committed = true
   unwrap(await ports.store(said, finished))
   ports.emit({
     type: 'done',

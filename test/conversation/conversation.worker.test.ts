@@ -1,5 +1,4 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { TurnEvent } from '../../src/conversation/events'
 import { migrate } from '../../src/conversation/migrations'
@@ -12,12 +11,14 @@ import {
   ADMIN,
   asking,
   begin,
-  collectionNamed,
   conversation,
   eventsOf,
   makeProvider,
+  messagesOf,
+  openai,
   read,
   setStage,
+  stub,
   take,
 } from './stage'
 
@@ -25,19 +26,7 @@ beforeAll(() => setStage())
 
 afterEach(() => vi.restoreAllMocks())
 
-const stub = (id: string) => env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
-
-const messagesOf = async (conversationId: string) =>
-  (await collectionNamed('talk')).object.messages(conversationId)
-
 const types = (events: TurnEvent[]) => events.map((event) => event.type)
-
-const openai = config({
-  model_name: 'openai/gpt',
-  api_key: 'k',
-  openai_url: 'https://llm.test',
-  history_collection: 'talk',
-})
 
 describe('a turn', () => {
   it('answers from the documents, cites them, and is in the history before it is done', async () => {

@@ -1,3 +1,4 @@
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { sweepExpired } from '../../src/conversation/expiry'
@@ -5,7 +6,7 @@ import { createModel, deleteModel } from '../../src/conversation/models'
 import { unwrap } from '../../src/errors'
 import { createCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
-import { collectionNamed, historySchema } from './stage'
+import { asking, collectionNamed, conversation, historySchema, rowsOf, take } from './stage'
 
 const NOW = 1_800_000_000
 
@@ -106,5 +107,115 @@ describe('the sweep', () => {
     expect(await left(sound, 'other_talk')).toEqual([])
     await sweepExpired(env, NOW)
     expect(await left(broken)).toEqual([])
+  })
+
+  it('removes rows of turns and conversations past their time by an index, in batches, and goes on later', async () => {
+    for (let n = 0; n < 25; n++) {
+      const id = `old-${n}`
+      await env.DB.batch([
+        env.DB.prepare(
+          `INSERT INTO conversations VALUES (?, 'h', 'm', 'admin', '', 'typesense', 't', 2, 1, 1, ?)`,
+        ).bind(id, NOW * 1000 - n),
+        ...[1, 2].map((turn) =>
+          env.DB.prepare(
+            `INSERT INTO turns VALUES (?, ?, 'q', NULL, 'a', 'stop', '[]', '{}', '{}', '{}', 1, ?)`,
+          ).bind(id, turn, NOW * 1000 - n),
+        ),
+      ])
+    }
+    await env.DB.prepare("UPDATE conversations SET expires_at = expires_at + 60000 WHERE id = 'old-0'").run()
+    const count = async (table: string) =>
+      (await env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE expires_at > 1`).first<{
+        n: number
+      }>())!.n
+    const before = await count('turns')
+    expect((await sweepExpired(env, NOW, { batch: 10, calls: 9 })).done).toBe(false)
+    expect(await count('turns')).toBeLessThan(before)
+    expect(await count('turns')).toBeGreaterThan(before - 50)
+    expect((await sweepExpired(env, NOW, { batch: 10 })).done).toBe(true)
+    expect(await count('turns')).toBe(before - 50)
+    expect(await env.DB.prepare("SELECT id FROM conversations WHERE id LIKE 'old-%'").all()).toMatchObject({
+      results: [{ id: 'old-0' }],
+    })
+    for (const query of [
+      'SELECT conversation_id FROM turns WHERE expires_at <= 5 ORDER BY expires_at LIMIT 10',
+      'SELECT id FROM conversations WHERE expires_at BETWEEN 1 AND 5 LIMIT 10',
+      'SELECT id FROM conversations WHERE expires_at = 0 ORDER BY id LIMIT 5',
+    ]) {
+      const { results } = await env.DB.prepare(`EXPLAIN QUERY PLAN ${query}`).all<{ detail: string }>()
+      expect(results[0]!.detail).toMatch(/USING (COVERING )?INDEX (turns|conversations)_expiry/)
+    }
+  })
+
+  it('stops when its time is over, and no kind of rows keeps another waiting', async () => {
+    await makeModel('timely', 10)
+    const conversationId = await say('timely', [11, 12])
+    expect(await sweepExpired(env, NOW, { budgetMs: 0 })).toEqual({ expired: 0, done: false })
+    expect(await left(conversationId)).toHaveLength(2)
+    await sweepExpired(env, NOW)
+    expect(await left(conversationId)).toEqual([])
+  })
+
+  it('comes to every model, though one alone has more than a sweep can do', async () => {
+    await makeModel('a-busy', 10)
+    await makeModel('b-quiet', 10)
+    await say('a-busy', Array(30).fill(20))
+    const quiet = await say('b-quiet', [11])
+    expect((await sweepExpired(env, NOW, { batch: 2, calls: 30 })).done).toBe(false)
+    expect(await left(quiet)).toEqual([])
+  })
+})
+
+describe('an object', () => {
+  const object = (id: string) => env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
+  const tables = (id: string) =>
+    runInDurableObject(object(id), (_, { storage }) =>
+      storage.sql.exec('SELECT name FROM sqlite_master').toArray(),
+    )
+  const pass = (id: string) =>
+    runInDurableObject(object(id), (_, { storage }) => {
+      storage.sql.exec('UPDATE turns SET expires_at = 1')
+    })
+
+  beforeAll(async () => {
+    await createCollection(env, {
+      name: 'films',
+      fields: [
+        { name: 'title', type: 'string' },
+        { name: 'text', type: 'string' },
+      ],
+    })
+    await makeModel('m', 86_400)
+  })
+
+  it('deletes all that it holds by its alarm, when its history has expired', async () => {
+    const request = await asking('Who directed Alien?')
+    const { conversationId } = request
+    await take(request)
+    const at = await runInDurableObject(object(conversationId), (_, { storage }) => storage.getAlarm())
+    expect(at! - Date.now()).toBeGreaterThan(86_000_000)
+    await pass(conversationId)
+    await sweepExpired(env, Math.floor(Date.now() / 1000) + 90_000)
+    expect(await runDurableObjectAlarm(object(conversationId))).toBe(true)
+    expect(await tables(conversationId)).toEqual([])
+    expect(
+      await runInDurableObject(object(conversationId), (_, { storage }) => storage.getAlarm()),
+    ).toBeNull()
+    expect(await rowsOf('SELECT 1 FROM turns WHERE conversation_id = ?', conversationId)).toEqual([])
+  })
+
+  it('goes on knowing whose its conversation is while its messages live on', async () => {
+    const request = await asking('Who directed Alien?', { asker: { owner: '1', userId: 'ada' } })
+    const { conversationId } = request
+    await take(request)
+    await pass(conversationId)
+    expect(await runDurableObjectAlarm(object(conversationId))).toBe(true)
+    const follow = { ...request, continues: true }
+    expect(
+      await conversation(conversationId).ask({ ...follow, asker: { owner: '2', userId: '' } }),
+    ).toMatchObject({
+      ok: false,
+    })
+    expect((await take(follow)).at(-1)).toMatchObject({ type: 'done', turn: 2 })
   })
 })

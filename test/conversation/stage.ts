@@ -2,6 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
+import { type Answering, ask as askConversation, type Question } from '../../src/conversation/ask'
 import { conversationObject, type Position } from '../../src/conversation/conversation-object'
 import type { TurnEvent } from '../../src/conversation/events'
 import { createModel, findModel } from '../../src/conversation/models'
@@ -10,6 +11,7 @@ import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
 import { collectionObject, createCollection, findCollection } from '../../src/search/catalog'
 import type { CollectionRpc } from '../../src/search/rpc'
+import { config } from '../models/ask'
 
 export const historySchema = (name: string) => ({
   name,
@@ -39,6 +41,14 @@ const FILMS = [
     text: 'Heat is a 1995 crime film by Michael Mann. It follows a detective and a thief in Los Angeles.',
   },
 ]
+
+/** A model of a provider out there, whose fetch the test stands in for. */
+export const openai = config({
+  model_name: 'openai/gpt',
+  api_key: 'sk-secret',
+  openai_url: 'https://llm.test',
+  history_collection: 'talk',
+})
 
 /** The collections `films` and `talk`, and the model `m`. */
 export async function setStage(model: Record<string, unknown> = {}): Promise<void> {
@@ -102,6 +112,58 @@ export async function begin(request: AskRequest): Promise<ReadableStream<Uint8Ar
   return asked.events
 }
 
+/** A question whose conversation is new, for the way that every protocol takes. */
+export async function newQuestion(question: string, parts: Partial<AskRequest> = {}): Promise<Question> {
+  const { conversationId, continues, ...rest } = await asking(question, parts)
+  return rest
+}
+
+export const ask = (question: Question): Promise<Answering> => askConversation(env, question)
+
+export const stub = (id: string) => env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
+
+export const messagesOf = async (conversationId: string) =>
+  (await collectionNamed('talk')).object.messages(conversationId)
+
+/** Rows of D1. */
+export const rowsOf = async (query: string, ...bound: unknown[]): Promise<Record<string, unknown>[]> =>
+  (
+    await env.DB.prepare(query)
+      .bind(...bound)
+      .all()
+  ).results
+
+/** What all turns so far have used, as D1 has it. */
+export async function usedSoFar(): Promise<{ turns: number; tokens: number }> {
+  const [sums] = await rowsOf(
+    'SELECT coalesce(sum(turns), 0) AS turns, coalesce(sum(input_tokens), 0) AS tokens FROM usage',
+  )
+  return sums as { turns: number; tokens: number }
+}
+
+/** Takes tables away while `work` runs: D1 as far as they are concerned is down. */
+export async function withoutTables(tables: string[], work: () => Promise<void>): Promise<void> {
+  for (const table of tables) await env.DB.exec(`ALTER TABLE ${table} RENAME TO ${table}_away`)
+  try {
+    await work()
+  } finally {
+    for (const table of tables) await env.DB.exec(`ALTER TABLE ${table}_away RENAME TO ${table}`)
+  }
+}
+
+/** A provider that answers at once. */
+export const speaking = (answer: string): typeof fetch =>
+  (async (_, init) => {
+    if (!JSON.parse(String(init?.body)).stream) return whole(answer)
+    return new Response(
+      `data: ${JSON.stringify({ choices: [{ delta: { content: answer } }] })}\n\ndata: [DONE]\n\n`,
+      { headers: { 'content-type': 'text/event-stream' } },
+    )
+  }) as typeof fetch
+
+const whole = (content: string): Response =>
+  Response.json({ choices: [{ message: { content }, finish_reason: 'stop' }] })
+
 /** Takes a turn and reads all of it. */
 export const take = async (request: AskRequest): Promise<TurnEvent[]> => read(await begin(request))
 
@@ -121,6 +183,8 @@ export interface Provider {
   /** ends the oldest request's stream, as a finished one */
   finish(): Promise<void>
   requests: Record<string, unknown>[]
+  /** how many requests were aborted */
+  aborted: number
   fetch: typeof fetch
 }
 
@@ -134,6 +198,7 @@ export function makeProvider(id: string): Provider {
   const stub = env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
   const provider: Provider = {
     requests: [],
+    aborted: 0,
     say: async (text) => {
       await expect.poll(() => open.length).toBeGreaterThan(0)
       const line = `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`
@@ -149,10 +214,16 @@ export function makeProvider(id: string): Provider {
       })
     },
     fetch: async (_, init) => {
-      provider.requests.push(JSON.parse(String(init?.body)))
+      const body = JSON.parse(String(init?.body))
+      // A question is made to stand alone in one piece, and the test is not asked what it should be.
+      if (!body.stream) return whole('the question, standing alone')
+      provider.requests.push(body)
       const { readable, writable } = new IdentityTransformStream()
       const writer = writable.getWriter()
-      init?.signal?.addEventListener('abort', () => writer.abort(new Error('aborted')).catch(() => {}))
+      init?.signal?.addEventListener('abort', () => {
+        provider.aborted += 1
+        writer.abort(new Error('aborted')).catch(() => {})
+      })
       open.push(writer)
       return new Response(readable, { headers: { 'content-type': 'text/event-stream' } })
     },

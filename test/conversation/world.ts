@@ -25,6 +25,8 @@ export interface World {
   asked: GenerationRequest[]
   stored: HistoryMessage[][]
   finished: FinishedTurn[]
+  /** whether a bounded read of the history gives all of it */
+  complete: boolean
   /** how much of the history was asked for, in bytes */
   reads: (number | undefined)[]
 }
@@ -45,6 +47,7 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   asked: [],
   stored: [],
   finished: [],
+  complete: true,
   reads: [],
   ...parts,
 })
@@ -129,7 +132,7 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
   }),
   messages: async (bytes) => {
     world.reads.push(bytes)
-    return { messages: world.said, complete: true }
+    return { messages: world.said, complete: world.complete || bytes === undefined }
   },
   ttls: async (ids) => new Map([...world.ttls].filter(([id]) => ids.includes(id))),
   store: async (said, finished) => {

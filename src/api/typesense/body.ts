@@ -80,8 +80,11 @@ export async function readText(request: Request, limit = BODY_LIMIT): Promise<st
 }
 
 /** The body as JSON. @throws ApiError 400 `Bad JSON.`, or 413 */
-export async function readJson(request: Request, limit = BODY_LIMIT): Promise<unknown> {
-  const text = await readText(request, limit)
+export const readJson = async (request: Request, limit = BODY_LIMIT): Promise<unknown> =>
+  parseJson(await readText(request, limit))
+
+/** A body that was read as JSON. @throws ApiError 400 `Bad JSON.` */
+export function parseJson(text: string): unknown {
   requireShallow(text)
   try {
     return JSON.parse(text)

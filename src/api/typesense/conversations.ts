@@ -4,15 +4,12 @@
  */
 import type { Access } from '../../auth/access'
 import { identify, mayAsk, pinnedModel } from '../../auth/pins'
-import { ask } from '../../conversation/ask'
+import { ask, mayContinue } from '../../conversation/ask'
 import { findModel } from '../../conversation/models'
-import { mayOpen } from '../../conversation/ownership'
 import type { PlannedSearch } from '../../conversation/request'
-import { database } from '../../db/client'
-import { findConversationRow } from '../../db/conversations'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { collectionObject, findCollection } from '../../search/catalog'
+import { findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
 import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
 import type { AnswerShape } from './encoder'
@@ -111,12 +108,8 @@ export async function checkConversation(
 export async function requireConversation(caller: TurnCaller, conversing: Conversing): Promise<void> {
   const { conversationId, historyId } = conversing
   if (conversationId === undefined) return
-  const { env, accesses, userId } = caller
-  const [messages, row] = await Promise.all([
-    collectionObject(env, historyId).messages(conversationId),
-    findConversationRow(database(env), conversationId, Date.now()),
-  ])
-  if (messages.length === 0 || (row && !mayOpen(identify(accesses, userId), row))) throw invalidId()
+  const asker = identify(caller.accesses, caller.userId)
+  if (!(await mayContinue(caller.env, asker, conversationId, historyId))) throw invalidId()
 }
 
 /** Runs the turn and answers it. @throws ApiError */
@@ -149,13 +142,13 @@ export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
 
 /** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
-const findOpenModel = async (
+export const findOpenModel = async (
   env: Cloudflare.Env,
   accesses: readonly Access[],
   id: string,
 ): Promise<ConversationModelConfig | undefined> => (mayAsk(accesses, id) ? findModel(env, id) : undefined)
 
-async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
+export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
   try {
     return (await findCollection(env, model.history_collection)).objectId
   } catch (error) {

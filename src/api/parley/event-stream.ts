@@ -1,0 +1,71 @@
+/** Events as an HTTP answer: a stream of server-sent events, or one JSON object of a whole turn. */
+import type { TurnEvent } from '../../conversation/events'
+import { ApiError } from '../../errors'
+import { type EventReader, endless } from '../turn-events'
+import { json } from '../typesense/response'
+import { answerOf } from './answer'
+import { encodeEvent, PING, RETRY } from './encoder'
+
+/** Silence after which a comment goes out. Proxies and load balancers give up after 30 s at the earliest. */
+const HEARTBEAT_MS = 15_000
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+}
+
+/**
+ * The events as they come, to the end of their stream. Headers go out at once: whatever happens from here on
+ * is an event. A stream that ends without `done` or `error` was cut off on the way, and its client asks for the
+ * rest.
+ *
+ * @param head events that were read already
+ */
+export function streamEvents(read: EventReader, headers: HeadersInit = {}, head: TurnEvent[] = []): Response {
+  const encoder = new TextEncoder()
+  let silent = true
+  let stopHeartbeat = (): void => {}
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(encoder.encode(RETRY + head.map(encodeEvent).join('')))
+      const heartbeat = setInterval(() => {
+        if (silent) controller.enqueue(encoder.encode(PING))
+        silent = true
+      }, HEARTBEAT_MS)
+      stopHeartbeat = () => clearInterval(heartbeat)
+    },
+    async pull(controller) {
+      const batch = await read().catch(() => undefined)
+      if (batch) {
+        silent = false
+        controller.enqueue(encoder.encode(batch.map(encodeEvent).join('')))
+      } else {
+        stopHeartbeat()
+        controller.close()
+      }
+    },
+    async cancel() {
+      // The turn goes on without its reader; only an explicit stop ends it.
+      stopHeartbeat()
+      await read.stop()
+    },
+  })
+  return new Response(body, { headers: { ...STREAM_HEADERS, ...headers } })
+}
+
+/** The turn in one piece. @throws ApiError when it ended in an error */
+export async function answerWhole(read: EventReader, headers: HeadersInit): Promise<Response> {
+  const events: TurnEvent[] = []
+  for (;;) {
+    for (const event of (await read()) ?? endless()) {
+      events.push(event)
+      if (event.type === 'error') throw new ApiError(event.status, event.message)
+      if (event.type === 'done') {
+        const response = json(answerOf(events))
+        for (const [name, value] of new Headers(headers)) response.headers.set(name, value)
+        return response
+      }
+    }
+  }
+}

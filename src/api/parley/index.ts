@@ -1,0 +1,19 @@
+/** Parley's own API: conversations, whatever protocol began them. */
+import { type App, register } from '../typesense/route'
+import { ask } from './ask'
+import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
+import { operations } from './operations'
+import { route } from './route'
+
+// After Typesense's routes: it has its models under /conversations/models.
+export const mountParley = (app: App): void =>
+  register(app, [
+    route(operations.ask, ask),
+    route(operations.listConversations, list),
+    route(operations.getConversation, get),
+    route(operations.deleteConversation, remove),
+    route(operations.followConversation, follow),
+    route(operations.stopConversation, stop),
+    route(operations.traceConversation, trace),
+    route(operations.deleteUserConversations, removeOfUser),
+  ])

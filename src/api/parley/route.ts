@@ -1,0 +1,70 @@
+/** From an operation to a route: the key first, then path, query, headers and body by their schemas. */
+import { getDotPath, type InferOutput, safeParse } from 'valibot'
+import type { Access } from '../../auth/access'
+import { admit } from '../../auth/admit'
+import { ApiError } from '../../errors'
+import { namedUser } from '../edge/admit-turn'
+import type { RequestRecord } from '../edge/request-log'
+import { parseJson, readText } from '../typesense/body'
+import { notFound } from '../typesense/response'
+import { presentedKey, type Route } from '../typesense/route'
+import type { Operation, Schema } from './operations'
+
+type Checked<S> = S extends Schema ? InferOutput<S> : undefined
+
+/** A request that may be served, in the types that its schemas promise. */
+export interface Served<O extends Operation> {
+  env: Cloudflare.Env
+  request: Request
+  access: Access
+  /** the user that the request names */
+  user: string | undefined
+  /** what the log will say of this request */
+  record: RequestRecord
+  path: Checked<O['params']>
+  query: Checked<O['query']>
+  headers: Checked<O['headers']>
+  body: Checked<O['body']>
+  /** the body as it was sent */
+  text: string
+}
+
+export const route = <O extends Operation>(
+  operation: O,
+  handle: (served: Served<O>) => Promise<Response>,
+): Route => ({
+  method: operation.method,
+  path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
+  open: true,
+  async handle({ env, request, path, query, record }) {
+    // Typesense has its conversation models there, and answers for what it does not have itself.
+    if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
+    record.action = operation.actions[0]
+    const key = presentedKey(request, query)
+    const access = await admit(env, key, operation.actions, undefined, record)
+    const headers = Object.fromEntries(request.headers)
+    const text = operation.body ? await readText(request) : ''
+    return handle({
+      env,
+      request,
+      access,
+      user: namedUser(request, query),
+      record,
+      text,
+      path: check(operation.params, path) as Checked<O['params']>,
+      query: check(operation.query, query) as Checked<O['query']>,
+      headers: check(operation.headers, headers) as Checked<O['headers']>,
+      body: check(operation.body, operation.body && parseJson(text)) as Checked<O['body']>,
+    })
+  },
+})
+
+/** @throws ApiError 400 that names the first fault and its place */
+function check(schema: Schema | undefined, given: unknown): unknown {
+  if (!schema) return undefined
+  const result = safeParse(schema, given, { abortEarly: true })
+  if (result.success) return result.output
+  const [issue] = result.issues
+  const place = getDotPath(issue)
+  throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
+}

@@ -1,0 +1,82 @@
+/** The searches of a question: as the request gives them, or made up from what the collections hold. */
+import type { InferOutput } from 'valibot'
+import type { Access } from '../../auth/access'
+import { type Note, requireAccess } from '../../auth/admit'
+import type { PlannedSearch } from '../../conversation/request'
+import { ApiError, unwrap } from '../../errors'
+import { collectionObject, findCollection } from '../../search/catalog'
+import { isVector } from '../../search/layout'
+import type { CollectionSchema, SearchParameters } from '../../search/types'
+import { fill, override } from '../typesense/parameters'
+import { planSearch } from '../typesense/plan'
+import { operations } from './operations'
+import type { Ask } from './schemas'
+
+type AskBody = InferOutput<typeof Ask>
+
+/** Which parameters of a scoped key are the conversation's and not its searches'. */
+const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
+
+/**
+ * The searches to run, each allowed and its collection found.
+ *
+ * A search's own parameters win over those that are common to all; those of a scoped key win over both.
+ *
+ * @param note what the log will say of a refusal
+ * @throws ApiError 400 for a filter that is none, 401, 404 for an unknown collection
+ */
+export async function planSearches(
+  env: Cloudflare.Env,
+  access: Access,
+  note: Note,
+  { question: _q, conversation_id: _c, model: _m, stream: _s, collections, searches, ...common }: AskBody,
+): Promise<PlannedSearch[]> {
+  const wanted = searches ?? (collections ?? []).map((collection) => ({ collection }))
+  const embedded: SearchParameters = { ...access.embedded }
+  for (const name of CONVERSATION) delete embedded[name]
+  for (const { collection } of wanted) {
+    requireAccess(access, undefined, operations.ask.actions, embedded.collection ?? collection, note)
+  }
+  return Promise.all(
+    wanted.map(async ({ collection, ...own }) => {
+      const name = embedded.collection ?? collection
+      const given = override(fill(asParameters(own), asParameters(common)), embedded)
+      return planSearch(env, name, given.query_by ? given : await withDefaults(env, name, given))
+    }),
+  )
+}
+
+const asParameters = (given: Record<string, unknown>): SearchParameters =>
+  Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
+
+/** Searches all that can be searched, and leaves vectors out of what comes back. */
+async function withDefaults(
+  env: Cloudflare.Env,
+  collection: string,
+  given: SearchParameters,
+): Promise<SearchParameters> {
+  const { objectId } = await findCollection(env, collection)
+  const schema = unwrap(await collectionObject(env, objectId).schema())
+  const fields = searchableFields(schema)
+  if (fields.length === 0) {
+    throw new ApiError(
+      400,
+      `Collection \`${collection}\` has no field of text that is indexed. Give \`query_by\`.`,
+    )
+  }
+  const vectors = schema.fields.filter(isVector).map(({ name }) => name)
+  const selected = given.include_fields !== undefined || given.exclude_fields !== undefined
+  return {
+    query_by: fields.join(','),
+    ...(vectors.length > 0 && !selected && { exclude_fields: vectors.join(',') }),
+    ...given,
+  }
+}
+
+/** An embedding field, if there is one, and all indexed text. A search takes no second embedding field. */
+export function searchableFields({ fields }: Pick<CollectionSchema, 'fields'>): string[] {
+  const indexed = fields.filter((field) => field.index)
+  const embedding = indexed.find((field) => field.embed)
+  const texts = indexed.filter((field) => field.type === 'string' || field.type === 'string[]')
+  return [...(embedding ? [embedding] : []), ...texts].map(({ name }) => name)
+}

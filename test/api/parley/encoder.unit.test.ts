@@ -1,0 +1,111 @@
+import { createParser } from 'eventsource-parser'
+import fc from 'fast-check'
+import { safeParse } from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { encodeEvent, PING, RETRY } from '../../../src/api/parley/encoder'
+import { eventData } from '../../../src/api/parley/schemas'
+import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+
+const REPLY = {
+  result: {
+    facet_counts: [],
+    found: 0,
+    hits: [],
+    request_params: { collection_name: 'c', first_q: 'q', per_page: 10, q: 'q' },
+    search_cutoff: false,
+  },
+}
+
+/** An event of each type, and its bytes. */
+const GOLDEN: [TurnEventBody, string][] = [
+  [
+    { type: 'question', question: 'And "how" high?', standalone: 'How high is the tower?' },
+    'id: 3.0\nevent: question\ndata: {"conversation_id":"c-1","question":"And \\"how\\" high?","standalone":"How high is the tower?"}\n\n',
+  ],
+  [
+    {
+      type: 'retrieval',
+      replies: [REPLY, { error: 'Collection not found', code: 404 }],
+      sources: [{ collection: 'facts', document_id: '1' }],
+    },
+    'id: 3.1\nevent: retrieval\ndata: {"replies":[{"result":{"facet_counts":[],"found":0,"hits":[],"request_params":{"collection_name":"c","first_q":"q","per_page":10,"q":"q"},"search_cutoff":false}},{"error":"Collection not found","code":404}],"sources":[{"collection":"facts","document_id":"1"}]}\n\n',
+  ],
+  [
+    { type: 'delta', text: 'Füße:\n\r\n\u2028日本 🎬' },
+    'id: 3.2\nevent: delta\ndata: {"text":"Füße:\\n\\r\\n\u2028日本 🎬"}\n\n',
+  ],
+  [
+    { type: 'citation', collection: 'facts', document_id: '1', start: 0, end: 9, quote: 'It is high.' },
+    'id: 3.3\nevent: citation\ndata: {"collection":"facts","document_id":"1","start":0,"end":9,"quote":"It is high."}\n\n',
+  ],
+  [{ type: 'followups', questions: ['Why?'] }, 'id: 3.4\nevent: followups\ndata: {"questions":["Why?"]}\n\n'],
+  [
+    {
+      type: 'usage',
+      usage: { model: 'openai/gpt', input_tokens: 7, output_tokens: 2, estimated: true },
+      timings: { retrieved: 3, first_token: 40, finished: 90 },
+    },
+    'id: 3.5\nevent: usage\ndata: {"usage":{"model":"openai/gpt","input_tokens":7,"output_tokens":2,"estimated":true},"timings":{"retrieved":3,"first_token":40,"finished":90}}\n\n',
+  ],
+  [
+    { type: 'error', status: 503, message: 'Interrupted.', retryable: true },
+    'id: 3.6\nevent: error\ndata: {"status":503,"message":"Interrupted.","retryable":true}\n\n',
+  ],
+  [
+    { type: 'done', finish_reason: 'stop', answer: 'Füße' },
+    'id: 3.7\nevent: done\ndata: {"finish_reason":"stop","answer":"Füße"}\n\n',
+  ],
+]
+
+const place = (body: TurnEventBody, seq: number): TurnEvent => ({
+  ...body,
+  conversation_id: 'c-1',
+  turn: 3,
+  seq,
+})
+
+/** What a parser of server-sent events makes of a stream. */
+function parse(text: string) {
+  const events: { id: string | undefined; event: string | undefined; data: string }[] = []
+  const comments: string[] = []
+  const retries: number[] = []
+  createParser({
+    onEvent: ({ id, event, data }) => events.push({ id, event, data }),
+    onComment: (comment) => comments.push(comment),
+    onRetry: (retry) => retries.push(retry),
+  }).feed(text)
+  return { events, comments, retries }
+}
+
+describe('an event as bytes', () => {
+  it.each(GOLDEN.map(([body, bytes], seq) => [body.type, place(body, seq), bytes] as const))(
+    '%s',
+    (_, event, bytes) => {
+      expect(encodeEvent(event)).toBe(bytes)
+    },
+  )
+
+  it('covers every type of the log, each as its schema says', () => {
+    expect(GOLDEN.map(([{ type }]) => type).sort()).toEqual(Object.keys(eventData).sort())
+    for (const [seq, [body]] of GOLDEN.entries()) {
+      const data = parse(encodeEvent(place(body, seq))).events[0]?.data ?? ''
+      expect(safeParse(eventData[body.type], JSON.parse(data)).issues).toBeUndefined()
+    }
+  })
+
+  it('is read back by a parser whatever its text is', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat(), fc.nat(), (text, turn, seq) => {
+        const bytes = encodeEvent({ type: 'delta', text, conversation_id: 'c', turn, seq })
+        const data = JSON.stringify({ text })
+        expect(parse(bytes).events).toEqual([{ id: `${turn}.${seq}`, event: 'delta', data }])
+      }),
+    )
+  })
+
+  it('stands between a time to wait and comments', () => {
+    const stream = RETRY + encodeEvent(place({ type: 'delta', text: 'a' }, 0)) + PING
+    const { events, comments, retries } = parse(stream)
+    expect([retries, events.length, comments]).toEqual([[1000], 1, ['ping']])
+  })
+})

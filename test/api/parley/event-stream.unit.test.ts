@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { encodeEvent, PING, RETRY } from '../../../src/api/parley/encoder'
+import { answerWhole, streamEvents } from '../../../src/api/parley/event-stream'
+import { eventReader } from '../../../src/api/turn-events'
+import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import { ApiError } from '../../../src/errors'
+
+const event = (body: TurnEventBody, seq: number): TurnEvent => ({
+  ...body,
+  conversation_id: 'c-1',
+  turn: 1,
+  seq,
+})
+const QUESTION = event({ type: 'question', question: 'how?' }, 0)
+const DELTA = event({ type: 'delta', text: 'Füße' }, 1)
+const DONE = event({ type: 'done', finish_reason: 'stop', answer: 'Füße' }, 2)
+const FAILED = event({ type: 'error', status: 400, message: 'OpenAI API error: no', retryable: false }, 1)
+
+/** A turn whose events come when the test says so. */
+function turn() {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const writer = writable.getWriter()
+  const encoder = new TextEncoder()
+  return {
+    read: eventReader(readable),
+    say: (...events: TurnEvent[]) =>
+      writer.write(encoder.encode(events.map((line) => `${JSON.stringify(line)}\n`).join(''))),
+    end: () => writer.close(),
+    fail: () => writer.abort(new Error('gone')),
+    left: writer.closed.then(
+      () => false,
+      () => true,
+    ),
+  }
+}
+
+const decoder = new TextDecoder()
+const reading = (response: Response) => {
+  const reader = response.body!.getReader()
+  return {
+    next: async () => {
+      const { value } = await reader.read()
+      return value && decoder.decode(value)
+    },
+    cancel: () => reader.cancel(),
+  }
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('a stream', () => {
+  it('begins before the first event, has the bytes of the encoder, and ends with its source', async () => {
+    const running = turn()
+    const response = streamEvents(running.read, { 'x-parley-conversation-id': 'c-1' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('x-parley-conversation-id')).toBe('c-1')
+    const { next } = reading(response)
+    expect(await next()).toBe(RETRY)
+    running.say(QUESTION, DELTA)
+    expect(await next()).toBe(encodeEvent(QUESTION) + encodeEvent(DELTA))
+    running.say(DONE)
+    expect(await next()).toBe(encodeEvent(DONE))
+    running.end()
+    expect(await next()).toBeUndefined()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('goes on from one turn to the next', async () => {
+    const running = turn()
+    const { next } = reading(streamEvents(running.read))
+    await next()
+    running.say(DONE)
+    expect(await next()).toBe(encodeEvent(DONE))
+    const later = { ...QUESTION, turn: 2 }
+    running.say(later)
+    expect(await next()).toBe(encodeEvent(later))
+  })
+
+  it('fills silence, and only silence, with comments', async () => {
+    const running = turn()
+    const { next } = reading(streamEvents(running.read))
+    await next()
+    running.say(QUESTION)
+    await next()
+    await vi.advanceTimersByTimeAsync(15_000)
+    await vi.advanceTimersByTimeAsync(15_000)
+    expect(await next()).toBe(PING)
+    running.say(DELTA)
+    expect(await next()).toBe(encodeEvent(DELTA))
+  })
+
+  it('writes an error as an event', async () => {
+    const running = turn()
+    const { next } = reading(streamEvents(running.read))
+    await next()
+    running.say(FAILED)
+    expect(await next()).toBe(encodeEvent(FAILED))
+  })
+
+  it('ends when its source breaks off', async () => {
+    const running = turn()
+    const { next } = reading(streamEvents(running.read))
+    await next()
+    running.say(QUESTION)
+    await next()
+    running.fail()
+    expect(await next()).toBeUndefined()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('lets go of the turn when its reader leaves', async () => {
+    const running = turn()
+    const { next, cancel } = reading(streamEvents(running.read))
+    await next()
+    await cancel()
+    expect(await running.left).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('a turn in one piece', () => {
+  it('is an object', async () => {
+    const running = turn()
+    const answered = answerWhole(running.read, { 'x-parley-conversation-id': 'c-1' })
+    running.say(QUESTION, DELTA, DONE)
+    const response = await answered
+    expect(response.headers.get('x-parley-conversation-id')).toBe('c-1')
+    expect(await response.json()).toMatchObject({ conversation_id: 'c-1', turn: 1, answer: 'Füße' })
+  })
+
+  it('is the error that it ended in', async () => {
+    const running = turn()
+    const answered = answerWhole(running.read, {})
+    answered.catch(() => {})
+    running.say(QUESTION, FAILED)
+    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+  })
+
+  it('is no answer when the turn was cut off', async () => {
+    const running = turn()
+    const answered = answerWhole(running.read, {})
+    answered.catch(() => {})
+    running.say(QUESTION, DELTA)
+    running.end()
+    await expect(answered).rejects.toThrow('cut off')
+  })
+})

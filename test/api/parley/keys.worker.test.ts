@@ -1,0 +1,146 @@
+/** What keys fix and limit, on Parley's own routes. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { call, FORBIDDEN, send } from '../typesense/api'
+import { HISTORY, scopedKey } from '../typesense/conversing'
+
+const QUESTION = 'How high is the Eiffel Tower?'
+const NOT_FOUND = [404, { message: 'Conversation not found' }]
+
+const makeKey = async (limits: Record<string, unknown> = {}, actions = ['documents:search']) => {
+  const body = { description: '', actions, collections: ['*'], limits }
+  const [status, key] = await call('POST', '/keys', { body })
+  expect(status).toBe(201)
+  return key.value as string
+}
+
+const ask = (key: string, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
+  call('POST', '/conversations', {
+    key,
+    headers,
+    body: { question: QUESTION, model: 'one', collections: ['facts'], ...body },
+  })
+
+beforeAll(async () => {
+  await call('POST', '/collections', { body: HISTORY })
+  for (const name of ['facts', 'more']) {
+    const fields = [
+      { name: 'text', type: 'string' },
+      { name: 'customer', type: 'int32' },
+    ]
+    await call('POST', '/collections', { body: { name, fields } })
+    for (const [customer, text] of [
+      'The Eiffel Tower is 330 metres high.',
+      'The Eiffel Tower in Las Vegas is 165 metres high.',
+    ].entries()) {
+      await call('POST', `/collections/${name}/documents`, { body: { id: `${customer}`, text, customer } })
+    }
+  }
+  for (const id of ['one', 'two']) {
+    const model = { id, model_name: 'local/extractive', history_collection: 'history', max_bytes: 16_384 }
+    expect((await call('POST', '/conversations/models', { body: model }))[0]).toBe(201)
+  }
+})
+
+describe('a scoped key', () => {
+  it('keeps its filter in every search, whatever the request filters', async () => {
+    const key = await scopedKey(await makeKey(), { filter_by: 'customer:=1', user_id: 'ann' })
+    for (const body of [
+      {},
+      { filter_by: 'customer:=0' },
+      { filter_by: 'customer:=0 || customer:>=0' },
+      { collections: undefined, searches: [{ collection: 'facts', filter_by: 'customer:>=0' }] },
+    ]) {
+      const [status, { results, answer }] = await ask(key, body)
+      expect(status).toBe(200)
+      const ids = results.flatMap(({ hits }: { hits: { document: { id: string } }[] }) =>
+        hits.map(({ document }) => document.id),
+      )
+      expect(ids).not.toContain('0')
+      expect(answer).not.toContain('330')
+    }
+    const open = { filter_by: 'customer:=0) || (customer:>=0' }
+    expect((await ask(key, open))[0]).toBe(400)
+  })
+
+  it('keeps to its collection', async () => {
+    const key = await scopedKey(await makeKey(), { collection: 'more', user_id: 'ann' })
+    const [status, { results }] = await ask(key)
+    expect(status).toBe(200)
+    expect(results[0].request_params.collection_name).toBe('more')
+  })
+
+  it('opens its own user’s conversations alone, and lists no others', async () => {
+    const parent = await makeKey({}, ['documents:search'])
+    const [ann, bob] = [
+      await scopedKey(parent, { user_id: 'ann' }),
+      await scopedKey(parent, { user_id: 'bob' }),
+    ]
+    const [, { conversation_id: id }] = await ask(ann)
+    const pretending = { 'x-typesense-user-id': 'ann' }
+    expect(await call('GET', `/conversations/${id}`, { key: bob, headers: pretending })).toEqual(NOT_FOUND)
+    const listed = async (key: string, query = '') =>
+      (await call('GET', `/conversations${query}`, { key, headers: pretending }))[1].conversations
+    expect(await listed(ann)).toMatchObject([{ id, user_id: 'ann' }])
+    expect(await listed(bob)).toEqual([])
+    expect(await listed(bob, '?user_id=ann')).toEqual([])
+  })
+
+  it('that fixes no user lists nothing', async () => {
+    const key = await scopedKey(await makeKey(), { filter_by: 'customer:=1' })
+    const [status, { conversation_id: id }] = await ask(key)
+    expect(status).toBe(200)
+    expect((await call('GET', `/conversations/${id}`, { key }))[0]).toBe(200)
+    for (const path of ['/conversations', '/conversations?user_id=ann']) {
+      expect(await call('GET', path, { key })).toEqual([401, FORBIDDEN])
+    }
+  })
+})
+
+describe('a key with limits', () => {
+  it('fixes the model, which need not be named, and no other one seems to exist', async () => {
+    const key = await makeKey({ conversation_model_id: 'two' })
+    const [status, { conversation_id: id }] = await ask(key, { model: undefined })
+    expect(status).toBe(200)
+    expect((await call('GET', `/conversations/${id}`, { key }))[1].model_id).toBe('two')
+    for (const model of ['one', 'none']) {
+      expect(await ask(key, { model })).toEqual([404, { message: 'Model not found' }])
+    }
+  })
+
+  it('fixes the user, also for deleting all of a user’s conversations', async () => {
+    const actions = ['documents:search', 'conversations:delete']
+    const key = await makeKey({ user_id: 'carol' }, actions)
+    const [, { conversation_id: id }] = await ask(key, {}, { 'x-typesense-user-id': 'dave' })
+    expect((await call('GET', `/conversations/${id}`))[1].user_id).toBe('carol')
+    expect(await call('DELETE', '/users/dave/conversations', { key })).toEqual(NOT_FOUND)
+    expect((await call('GET', `/conversations/${id}`, { key }))[0]).toBe(200)
+    expect(await call('DELETE', '/users/carol/conversations', { key })).toEqual([
+      200,
+      { deleted: 1, done: true },
+    ])
+  })
+
+  it('asks as often as its budget says, and is told when it may again', async () => {
+    const key = await makeKey({ turns_per_day: 1 })
+    expect((await ask(key))[0]).toBe(200)
+    const body = { question: QUESTION, model: 'one', collections: ['facts'], stream: true }
+    await expect
+      .poll(async () => (await send('POST', '/conversations', { key, body })).status, { timeout: 5_000 })
+      .toBe(429)
+    const refused = await send('POST', '/conversations', { key, body })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await refused.json()).toEqual({ message: expect.stringMatching(/^The budget of 1 turns a day/) })
+  })
+})
+
+describe('an idempotency key', () => {
+  it('leads to the turn that it named, and to no other question', async () => {
+    const key = await makeKey()
+    const headers = { 'idempotency-key': 'k-1' }
+    const [, first] = await ask(key, {}, headers)
+    expect(await ask(key, {}, headers)).toEqual([200, first])
+    expect((await ask(key, { question: 'Another one?' }, headers))[0]).toBe(422)
+    const [, other] = await ask(await makeKey(), {}, headers)
+    expect(other.conversation_id).not.toBe(first.conversation_id)
+  })
+})

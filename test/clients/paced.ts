@@ -1,0 +1,68 @@
+/** A language model that writes at a steady pace, and notices when nobody listens any more. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Paced {
+  url: string
+  /** answers begun, greetings and rewritten questions left out */
+  begun: number
+  /** answers whose caller went before they were finished */
+  abandoned: number
+  stop(): Promise<void>
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Words of one to four bytes a letter. */
+const WORDS = ['plain', 'naïve', '日本語', '🎬', '👩‍🚀', '"quoted"', 'line\nbreak', '\u2028']
+
+export const words = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${WORDS[index % WORDS.length]}${index} `)
+
+/** A model's name says how much it writes, and how fast: `paced-100-5` writes 100 words, one in 5 ms. */
+export async function startPaced(): Promise<Paced> {
+  const counts = { begun: 0, abandoned: 0 }
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const piece of request) body += piece
+    const { model, messages, stream } = JSON.parse(body)
+    const [, count, gap] = /^paced-(\d+)-(\d+)$/.exec(model) ?? []
+    const content = String(messages.at(-1).content)
+    const answers = content.includes('<Answer>')
+    const written = answers ? words(Number(count)) : [content === 'hello' ? 'Hello.' : 'a question']
+    if (answers) counts.begun += 1
+    let open = true
+    response.once('close', () => {
+      open = false
+      if (!response.writableFinished && answers) counts.abandoned += 1
+    })
+    if (stream !== true) {
+      const message = { role: 'assistant', content: written.join('') }
+      response.writeHead(200, { 'content-type': 'application/json' })
+      return void response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }))
+    }
+    const write = (delta: object, finish: string | null = null) =>
+      response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const began = performance.now()
+    for (const [index, word] of written.entries()) {
+      // Against the clock: a timer a word would be late each time.
+      while (open && performance.now() - began < index * Number(gap)) await sleep(1)
+      if (!open) return
+      write({ content: word })
+    }
+    write({}, 'stop')
+    response.end('data: [DONE]\n\n')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return Object.assign(counts, {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  })
+}

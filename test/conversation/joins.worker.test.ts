@@ -1,0 +1,263 @@
+/** Retries find the turn that they began, and pay for it once; who asks again gets a turn of their own. */
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { unwrap } from '../../src/errors'
+import {
+  ask,
+  asking,
+  begin,
+  conversation,
+  makeProvider,
+  messagesOf,
+  newQuestion,
+  openai,
+  read,
+  rowsOf,
+  setStage,
+  speaking,
+  stub,
+  take,
+} from './stage'
+
+beforeAll(() => setStage())
+
+afterEach(() => vi.restoreAllMocks())
+
+const QUESTION = 'Who directed Alien?'
+
+/** Names that no other test uses. */
+const name = () => crypto.randomUUID()
+
+const countSql = (id: string, query: string) =>
+  runInDurableObject(stub(id), (_, state) => state.storage.sql.exec(query).toArray())
+
+describe('a retry with an idempotency key', () => {
+  it('joins its running turn', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, idempotencyKey: name() })
+    const first = await ask(question)
+    const provider = makeProvider(first.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const second = await ask(question)
+    expect(second.conversationId).toBe(first.conversationId)
+    await provider.say('Ridley Scott')
+    await provider.finish()
+    const events = await read(first.events)
+    expect(events.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+    expect(await read(second.events)).toEqual(events)
+    expect(provider.requests).toHaveLength(1)
+  })
+
+  it('replays its finished turn, however long ago and wherever its caller was', async () => {
+    const question = await newQuestion(QUESTION, { idempotencyKey: name() })
+    const first = await ask(question)
+    const events = await read(first.events)
+    await countSql(first.conversationId, 'UPDATE turns SET ended_at = 0')
+    for (let again = 0; again < 2; again++) {
+      const retry = await ask(question)
+      expect(retry.conversationId).toBe(first.conversationId)
+      expect(await read(retry.events)).toEqual(events)
+    }
+    expect(await messagesOf(first.conversationId)).toHaveLength(2)
+    expect(
+      await rowsOf('SELECT turn FROM turns WHERE conversation_id = ?', first.conversationId),
+    ).toHaveLength(1)
+  })
+
+  it('joins within a conversation too, waiting turns included', async () => {
+    const opening = await asking(QUESTION, { model: openai })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    await take(opening)
+    const provider = makeProvider(opening.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const follow = { ...opening, continues: true, stream: true }
+    const running = await begin({ ...follow, idempotencyKey: 'one' })
+    const waiting = await begin({ ...follow, idempotencyKey: 'two' })
+    const joined = await begin({ ...follow, idempotencyKey: 'two' })
+    for (let turn = 2; turn <= 3; turn++) {
+      await provider.say('Yes.')
+      await provider.finish()
+    }
+    expect((await read(running)).at(-1)).toMatchObject({ type: 'done', turn: 2 })
+    const events = await read(waiting)
+    expect(events.at(-1)).toMatchObject({ type: 'done', turn: 3 })
+    expect(await read(joined)).toEqual(events)
+    expect(await read(await begin({ ...follow, idempotencyKey: 'one' }))).toMatchObject(
+      expect.arrayContaining([expect.objectContaining({ type: 'done', turn: 2 })]),
+    )
+    expect(await messagesOf(opening.conversationId)).toHaveLength(6)
+  })
+
+  it('fails when the key has named another request', async () => {
+    const question = await newQuestion(QUESTION, { idempotencyKey: name(), fingerprint: 'a' })
+    await read((await ask(question)).events)
+    await expect(ask({ ...question, fingerprint: 'b' })).rejects.toMatchObject({
+      status: 422,
+      message: 'The idempotency key was used for another request.',
+    })
+  })
+
+  it('asks anew when its turn came to no end of its own', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, idempotencyKey: name() })
+    const first = await ask(question)
+    const provider = makeProvider(first.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    await provider.say('half')
+    const cut = read(first.events).catch(() => 'cut off')
+    await abortAllDurableObjects()
+    expect(await cut).toBe('cut off')
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const retry = await ask(question)
+    expect((await read(retry.events)).at(-1)).toMatchObject({
+      type: 'done',
+      answer: 'Ridley Scott.',
+      turn: 2,
+    })
+    expect((await messagesOf(retry.conversationId)).map(({ message }) => message)).toEqual([
+      QUESTION,
+      'Ridley Scott.',
+    ])
+  })
+
+  it('replays an error that asking again would not change', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, idempotencyKey: name() })
+    const spy = vi
+      .spyOn(globalThis, 'fetch')
+      .mockImplementation(async () => new Response('{"error":{"message":"no"}}', { status: 401 }))
+    const events = await read((await ask(question)).events)
+    expect(events.at(-1)).toMatchObject({ type: 'error', message: 'OpenAI API error: no' })
+    expect(await read((await ask(question)).events)).toEqual(events)
+    expect(spy).toHaveBeenCalledTimes(1)
+  })
+
+  it('never meets the turn of somebody else', async () => {
+    const question = await newQuestion(QUESTION, { idempotencyKey: name() })
+    const ids = new Set<string>()
+    for (const asker of [
+      { owner: 'admin', userId: '' },
+      { owner: '1', userId: '' },
+      { owner: '1', userId: 'ada' },
+      { owner: '1', userId: 'bob' },
+    ]) {
+      const { conversationId, events } = await ask({ ...question, asker })
+      await read(events)
+      ids.add(conversationId)
+    }
+    expect(ids.size).toBe(4)
+    for (const id of ids) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      expect(await messagesOf(id)).toHaveLength(2)
+    }
+  })
+})
+
+describe('the same request without a key', () => {
+  it('joins a turn that is still running', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
+    const first = await ask(question)
+    const provider = makeProvider(first.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    await provider.say('Ridley')
+    const second = await ask(question)
+    await provider.say(' Scott')
+    await provider.finish()
+    expect(await read(second.events)).toEqual(await read(first.events))
+    expect(second.conversationId).toBe(first.conversationId)
+    expect(provider.requests).toHaveLength(1)
+  })
+
+  it('joins even when both come at the same moment', async () => {
+    const question = await newQuestion(QUESTION, { fingerprint: name() })
+    const [one, two] = await Promise.all([ask(question), ask(question)])
+    expect(two.conversationId).toBe(one.conversationId)
+    expect(await read(two.events)).toEqual(await read(one.events))
+    expect(await messagesOf(one.conversationId)).toHaveLength(2)
+  })
+
+  /** A turn whose caller leaves before it has ended. */
+  async function abandoned(fingerprint: string) {
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint })
+    const first = await ask(question)
+    const provider = makeProvider(first.conversationId)
+    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const reader = first.events.getReader()
+    await reader.read()
+    await reader.cancel()
+    await provider.say('Ridley Scott')
+    await provider.finish()
+    await expect.poll(() => messagesOf(first.conversationId)).toHaveLength(2)
+    fetch.mockImplementation(speaking('Again.'))
+    return { question, first, fetch }
+  }
+
+  it('gets the answer of a turn that ended after its caller had gone, once', async () => {
+    const { question, first, fetch } = await abandoned(name())
+    const retry = await ask(question)
+    expect(retry.conversationId).toBe(first.conversationId)
+    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+    expect(fetch).toHaveBeenCalledTimes(1)
+    const again = await ask(question)
+    expect(again.conversationId).not.toBe(first.conversationId)
+    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Again.' })
+  })
+
+  it('is a new question more than a minute later', async () => {
+    const { question, first } = await abandoned(name())
+    await countSql(first.conversationId, 'UPDATE turns SET ended_at = ended_at - 61000')
+    const later = await ask(question)
+    expect(later.conversationId).not.toBe(first.conversationId)
+    expect((await read(later.events)).at(-1)).toMatchObject({ answer: 'Again.' })
+  })
+
+  it('is a new question for who has read the answer, each time, and its retries meet', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const ids = []
+    for (let time = 0; time < 3; time++) {
+      const { conversationId, events } = await ask(question)
+      expect((await read(events)).at(-1)).toMatchObject({ type: 'done', turn: 1 })
+      ids.push(conversationId)
+    }
+    expect(new Set(ids).size).toBe(3)
+    const fourth = await ask(question)
+    const provider = makeProvider(fourth.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const retry = await ask(question)
+    expect(retry.conversationId).toBe(fourth.conversationId)
+    await provider.say('Scott.')
+    await provider.finish()
+    expect(await read(retry.events)).toEqual(await read(fourth.events))
+    expect(provider.requests).toHaveLength(1)
+  })
+
+  it('makes two turns of a conversation where it is asked twice', async () => {
+    const request = await asking(QUESTION, { fingerprint: name() })
+    await take({ ...request, fingerprint: name() })
+    const follow = { ...request, continues: true }
+    expect((await take(follow))[0]).toMatchObject({ turn: 2 })
+    expect((await take(follow))[0]).toMatchObject({ turn: 3 })
+    expect(await messagesOf(request.conversationId)).toHaveLength(6)
+  })
+
+  it('begins again where nothing was said', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('', { status: 500 }))
+    const failed = await ask(question)
+    expect((await read(failed.events)).at(-1)).toMatchObject({ type: 'error' })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const again = await ask(question)
+    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+  })
+})
+
+it('gives ids that a caller who knows everything but the secret cannot work out', async () => {
+  const fingerprint = name()
+  const { conversationId, events } = await ask(await newQuestion(QUESTION, { fingerprint }))
+  await read(events)
+  const digest = await crypto.subtle.digest(
+    'SHA-256',
+    new TextEncoder().encode(JSON.stringify(['admin', '', 'request', fingerprint])),
+  )
+  const hex = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  expect(conversationId.replaceAll('-', '').slice(0, 12)).not.toBe(hex.slice(0, 12))
+  expect(unwrap(await conversation(conversationId).stop({ owner: 'admin', userId: '' }))).toBe(false)
+})

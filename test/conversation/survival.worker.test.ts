@@ -1,0 +1,232 @@
+/** What becomes of a turn when its caller, its provider, its object or D1 goes away. */
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import * as turns from '../../src/db/turns'
+import { unwrap } from '../../src/errors'
+import {
+  ADMIN,
+  asking,
+  begin,
+  collectionNamed,
+  conversation,
+  eventsOf,
+  makeProvider,
+  messagesOf,
+  openai,
+  read,
+  rowsOf,
+  setStage,
+  speaking,
+  stub,
+  take,
+  usedSoFar,
+} from './stage'
+
+beforeAll(() => setStage())
+
+beforeEach(() => {
+  vi.spyOn(console, 'error').mockReturnValue()
+})
+
+afterEach(() => vi.restoreAllMocks())
+
+const QUESTION = 'Who directed Alien?'
+
+const inObject = <T>(id: string, work: (state: DurableObjectState) => T | Promise<T>) =>
+  runInDurableObject(stub(id), (_, state) => work(state))
+
+const statuses = (id: string) =>
+  inObject(id, ({ storage }) =>
+    storage.sql
+      .exec<{ status: string }>('SELECT status FROM turns ORDER BY turn')
+      .toArray()
+      .map(({ status }) => status),
+  )
+
+const recorded = (id: string) =>
+  rowsOf('SELECT turn, question, answer FROM turns WHERE conversation_id = ? ORDER BY turn', id)
+
+describe('an object that does not live to see the end of its turn', () => {
+  /** A turn that has said something when its object dies, and the alarm rings that it had set. */
+  async function crashed(die: (id: string) => Promise<unknown>): Promise<string> {
+    const request = await asking(QUESTION, { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const reading = read(await begin(request)).catch(() => [])
+    await provider.say('half')
+    await expect
+      .poll(() => inObject(request.conversationId, ({ storage }) => storage.getAlarm()))
+      .not.toBeNull()
+    const alarm = await inObject(request.conversationId, ({ storage }) => storage.getAlarm())
+    expect(alarm! - Date.now()).toBeLessThanOrEqual(30_000)
+    await die(request.conversationId)
+    await reading
+    return request.conversationId
+  }
+
+  it('leaves no turn running: its alarm wakes it, and readers get an error', async () => {
+    const id = await crashed(() => abortAllDurableObjects())
+    expect(await runDurableObjectAlarm(stub(id))).toBe(true)
+    expect(await statuses(id)).toEqual(['interrupted'])
+    expect((await eventsOf(id)).at(-1)).toMatchObject({ type: 'error', status: 503, retryable: true })
+    expect(await messagesOf(id)).toEqual([])
+    expect(await recorded(id)).toEqual([])
+    expect(await runDurableObjectAlarm(stub(id))).toBe(true)
+    expect((await eventsOf(id)).at(-1)).toMatchObject({ type: 'error', status: 503 })
+  })
+
+  it('goes on with the next question', async () => {
+    const id = await crashed(() => abortAllDurableObjects())
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const events = await take(await asking(QUESTION, { model: openai, conversationId: id }))
+    expect(events.at(-1)).toMatchObject({ type: 'done', turn: 2 })
+    expect(await statuses(id)).toEqual(['interrupted', 'done'])
+  })
+
+  it('keeps a turn that was history already, exactly once, and tells its readers so', async () => {
+    const request = await asking(QUESTION)
+    const { conversationId: id } = request
+    const deliver = vi.spyOn(turns, 'recordTurn').mockImplementation(() => new Promise(() => {}))
+    const reading = read(await begin(request)).catch(() => [])
+    await expect.poll(() => messagesOf(id)).toHaveLength(2)
+    expect(await statuses(id)).toEqual(['running'])
+    deliver.mockRestore()
+    await abortAllDurableObjects()
+    await reading
+    const events = await eventsOf(id)
+    expect(events.at(-1)).toMatchObject({
+      type: 'done',
+      answer: 'Alien is a 1979 horror film directed by Ridley Scott.',
+      seq: events.length - 1,
+    })
+    await runDurableObjectAlarm(stub(id))
+    expect(await messagesOf(id)).toHaveLength(2)
+    expect(await recorded(id)).toHaveLength(1)
+    expect(await statuses(id)).toEqual(['done'])
+  })
+
+  it('holds nothing when it was only asked about', async () => {
+    const id = crypto.randomUUID()
+    expect(await conversation(id).events(ADMIN)).toMatchObject({ error: { status: 404 } })
+    expect(await conversation(id).stop(ADMIN)).toMatchObject({ error: { status: 404 } })
+    await take(await asking('And?', { conversationId: id, continues: true }))
+    expect(
+      await inObject(id, ({ storage }) => storage.sql.exec('SELECT * FROM sqlite_master').toArray()),
+    ).toEqual([])
+  })
+})
+
+describe('a provider', () => {
+  it('that falls silent past the timeout of the model ends the turn with an error', async () => {
+    const request = await asking(QUESTION, { model: { ...openai, timeout: 0.2 } })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const events = read(await begin(request))
+    await provider.say('Ridley')
+    expect((await events).at(-1)).toMatchObject({ type: 'error', message: 'OpenAI API timeout.' })
+    expect(provider.aborted).toBe(1)
+    expect(await messagesOf(request.conversationId)).toEqual([])
+    expect(await recorded(request.conversationId)).toEqual([])
+  })
+
+  it('is told when the turn is stopped, and not when its readers leave', async () => {
+    const request = await asking(QUESTION, { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const reader = (await begin(request)).getReader()
+    await provider.say('Ridley')
+    await reader.read()
+    await reader.cancel()
+    await provider.say(' Scott')
+    expect(provider.aborted).toBe(0)
+    expect(unwrap(await conversation(request.conversationId).stop(ADMIN))).toBe(true)
+    await expect.poll(() => provider.aborted).toBe(1)
+    await expect.poll(() => statuses(request.conversationId)).toEqual(['failed'])
+    expect((await eventsOf(request.conversationId)).at(-1)).toMatchObject({
+      message: 'The turn was stopped.',
+    })
+    expect(await messagesOf(request.conversationId)).toEqual([])
+  })
+
+  it('has what it said before it was stopped counted', async () => {
+    const before = await usedSoFar()
+    const request = await asking(QUESTION, { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const events = read(await begin(request))
+    await provider.say('Ridley')
+    await expect
+      .poll(async () =>
+        (
+          await inObject(request.conversationId, ({ storage }) =>
+            storage.sql.exec('SELECT lines FROM log').toArray(),
+          )
+        ).join(),
+      )
+      .not.toBe('')
+    await expect
+      .poll(async () => {
+        const stream = unwrap(await conversation(request.conversationId).events(ADMIN))!
+        const { value } = await stream.getReader().read()
+        return new TextDecoder().decode(value)
+      })
+      .toContain('Ridley')
+    await conversation(request.conversationId).stop(ADMIN)
+    await events
+    await expect.poll(async () => (await usedSoFar()).turns).toBe(before.turns + 1)
+    expect((await usedSoFar()).tokens).toBeGreaterThan(before.tokens)
+  })
+})
+
+describe('a long conversation', () => {
+  it('costs a follow-up no more than its prompt can hold', async () => {
+    const { object } = await collectionNamed('talk')
+    const id = crypto.randomUUID()
+    const now = Math.floor(Date.now() / 1000)
+    const lines = Array.from({ length: 1_000 }, (_, n) =>
+      JSON.stringify({
+        conversation_id: id,
+        model_id: 'm',
+        role: n % 2 ? 'assistant' : 'user',
+        message: `message ${n} ${'x'.repeat(100)}`,
+        timestamp: now - 2_000 + n,
+      }),
+    )
+    for (let from = 0; from < lines.length; from += 500) {
+      unwrap(
+        await object.importLines(lines.slice(from, from + 500), {
+          action: 'create',
+          returnDocument: false,
+          returnId: false,
+        }),
+      )
+    }
+    const recent = await object.recentMessages(id, 1_000)
+    expect(recent.complete).toBe(false)
+    expect(recent.messages.map(({ message }) => message.split(' ')[1])).toEqual(
+      Array.from({ length: 9 }, (_, n) => String(991 + n)),
+    )
+    expect(await object.recentMessages(id, 1e9)).toEqual({
+      messages: await object.messages(id),
+      complete: true,
+    })
+    const events = await take(
+      await asking(QUESTION, { conversationId: id, continues: true, withHistory: true }),
+    )
+    const done = events.at(-1)
+    expect(done?.type === 'done' && done.history).toHaveLength(1_002)
+  })
+})
+
+it('an alarm that rings while a turn runs sets the next, and forgets nothing of it', async () => {
+  const request = await asking(QUESTION, { model: { ...openai, ttl: 0 } })
+  const provider = makeProvider(request.conversationId)
+  vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+  const events = read(await begin(request))
+  await provider.say('Ridley')
+  expect(await runDurableObjectAlarm(stub(request.conversationId))).toBe(true)
+  expect(await inObject(request.conversationId, ({ storage }) => storage.getAlarm())).not.toBeNull()
+  await provider.say(' Scott')
+  await provider.finish()
+  expect((await events).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+})

@@ -1,0 +1,147 @@
+/** What a turn writes down of itself, how much of the past it reads, and how it is stopped. */
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../../src/errors'
+import type { Delta } from '../../src/models/language-model'
+import { config } from '../models/ask'
+import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
+
+const follow = asking({ continues: true, question: 'And who made it?' })
+const before = [message({ message: 'What is Alien?' }), message({ role: 'assistant', message: 'A film.' })]
+
+describe('a trace', () => {
+  it('holds the questions, each search and the prompts as they were sent', async () => {
+    const world = makeWorld({ said: before })
+    await take(world, follow)
+    const [finished] = world.finished
+    expect(finished).toMatchObject({
+      question: 'And who made it?',
+      standalone: 'alone: And who made it?',
+      answer: 'Answer to alone: And who made it?',
+      finish_reason: 'stop',
+      created_at: NOW * 1000,
+    })
+    const { trace } = finished!
+    expect(trace.searches).toEqual([
+      {
+        params: { query_by: 'text', q: 'And who made it?' },
+        collection: 'films',
+        found: 1,
+        hits: [{ id: '1' }],
+        started: 0,
+        took: 0,
+      },
+      {
+        params: { query_by: 'text', q: 'alone: And who made it?' },
+        collection: 'films',
+        found: 1,
+        hits: [{ id: '1' }],
+        started: 0,
+        took: 0,
+      },
+    ])
+    expect(trace.calls.map(({ prompt }) => prompt)).toEqual(world.asked.map(({ messages }) => messages))
+    expect(trace.calls).toMatchObject([
+      { purpose: 'standalone', model: 'openai/gpt', text: 'alone: And who made it?', estimated: true },
+      { purpose: 'answer', model: 'openai/gpt', finish_reason: 'stop', estimated: true },
+    ])
+    expect(trace.calls[1]).not.toHaveProperty('text')
+  })
+
+  it('holds why a search failed, and no key', async () => {
+    const world = makeWorld({
+      refuse: (objectId) => (objectId === 'notes' ? new ApiError(400, 'no such field') : undefined),
+    })
+    await take(
+      world,
+      asking({
+        shape: 'multi',
+        searches: [
+          {
+            collection: 'films',
+            objectId: 'films',
+            params: { query_by: 'text', 'x-typesense-api-key': 'secret' },
+          },
+          { collection: 'notes', objectId: 'notes', params: { query_by: 'mood' } },
+        ],
+      }),
+    )
+    const { trace } = world.finished[0]!
+    expect(trace.searches[1]).toMatchObject({
+      params: { query_by: 'mood' },
+      error: { status: 400, message: 'no such field' },
+    })
+    expect(JSON.stringify(trace)).not.toContain('secret')
+  })
+})
+
+describe('the past', () => {
+  it('is read as far as the prompt can hold it, and no further', async () => {
+    const world = makeWorld({ said: before })
+    await take(world, { ...follow, model: config({ model_name: 'openai/gpt', max_bytes: 4_000 }) })
+    expect(world.reads).toEqual([4_000])
+  })
+
+  it('is read whole where the end of it has expired, and for a caller who wants to see it', async () => {
+    const world = makeWorld({ said: before, complete: false })
+    const events = await take(world, follow)
+    expect(world.reads).toEqual([follow.model.max_bytes, undefined])
+    expect(ofType(events, 'done')[0]!.history).toHaveLength(4)
+    const blind = makeWorld({ said: before, complete: false })
+    await take(blind, { ...follow, withHistory: false })
+    expect(blind.reads).toEqual([follow.model.max_bytes])
+    const old = makeWorld({ said: before.map((each) => ({ ...each, timestamp: 1 })), complete: false })
+    expect((await take(old, follow)).at(-1)).toMatchObject({
+      type: 'error',
+      message: 'Conversation not found',
+    })
+    expect(old.reads).toEqual([follow.model.max_bytes, undefined])
+  })
+})
+
+describe('a stop', () => {
+  it('ends a turn at once, whatever it waits for', async () => {
+    const abort = new AbortController()
+    const hanging = {
+      next: (): Promise<IteratorResult<Delta>> => {
+        abort.abort()
+        return new Promise(() => {})
+      },
+    }
+    const world = makeWorld({ speak: () => ({ [Symbol.asyncIterator]: () => hanging }) })
+    const events = await take(world, asking(), abort.signal)
+    expect(events.at(-1)).toEqual({
+      type: 'error',
+      status: 400,
+      message: 'The turn was stopped.',
+      retryable: false,
+    })
+    expect(world.stored).toEqual([])
+  })
+
+  it('comes too late when the answer is on its way into history', async () => {
+    const abort = new AbortController()
+    const world = makeWorld({
+      stores: async () => {
+        abort.abort()
+        await new Promise((wait) => setTimeout(wait))
+        return { ok: true, value: undefined }
+      },
+    })
+    const events = await take(world, asking(), abort.signal)
+    expect(events.at(-1)).toMatchObject({ type: 'done' })
+    expect(world.stored).toHaveLength(1)
+  })
+
+  it('between the last piece and history leaves nothing', async () => {
+    const abort = new AbortController()
+    const world = makeWorld({
+      speak: async function* () {
+        yield* says('All of it.')
+        abort.abort()
+      },
+    })
+    const events = await take(world, asking(), abort.signal)
+    expect(events.at(-1)).toMatchObject({ type: 'error', message: 'The turn was stopped.' })
+    expect(world.stored).toEqual([])
+  })
+})
