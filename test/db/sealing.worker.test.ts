@@ -17,8 +17,8 @@ describe('sealing', () => {
 
   it('does not open what was changed, nor under another key', async () => {
     const sealed = await seal('secret', OLD)
-    const last = sealed.at(-3)
-    const changed = `${sealed.slice(0, -3)}${last === 'A' ? 'B' : 'A'}${sealed.slice(-2)}`
+    // Not the last letter: some of its bits are padding, and changing those changes nothing.
+    const changed = `${sealed.slice(0, 20)}${sealed[20] === 'A' ? 'B' : 'A'}${sealed.slice(21)}`
     for (const wrong of [
       changed,
       sealed.slice(0, 20),
