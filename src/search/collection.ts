@@ -30,15 +30,7 @@ import { parseSchema, summarize } from './schema'
 import { executeSearch } from './search'
 import { Store } from './store'
 import { createTables } from './tables'
-import {
-  claimOrigin,
-  conversationMessages,
-  expireMessages,
-  indexConversations,
-  recentMessages,
-  removeConversation,
-  wholeTurns,
-} from './turns'
+import * as turns from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
 import { Wakeup } from './wakeup'
 import { Writer } from './writer'
@@ -332,7 +324,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     if (open === undefined || open.mirror !== undefined) return
     const mirror = this.ctx.storage.transactionSync(() => {
       writeMeta(this.#sql, 'history', true)
-      indexConversations(this.#sql)
+      turns.indexConversations(this.#sql)
       const made = this.#mirror(open)
       if (open.store.count > 0) made.backfill()
       return made
@@ -342,24 +334,24 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async messages(conversationId: string): Promise<StoredMessage[]> {
     const open = this.#load()
-    return open === undefined ? [] : conversationMessages(open.store, conversationId)
+    return open === undefined ? [] : turns.conversationMessages(open.store, conversationId)
   }
 
   async recentMessages(conversationId: string, bytes: number): Promise<RecentMessages> {
     const open = this.#load()
     if (open === undefined) return { messages: [], complete: true }
-    return recentMessages(open.store, conversationId, bytes)
+    return turns.recentMessages(open.store, conversationId, bytes)
   }
 
   async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
     const open = this.#load()
-    return open === undefined ? [] : wholeTurns(open.store, conversationId, timestamps)
+    return open === undefined ? [] : turns.wholeTurns(open.store, conversationId, timestamps)
   }
 
   async removeConversation(conversationId: string): Promise<Step> {
     const open = this.#load()
     if (open === undefined) return { count: 0, done: true }
-    const step = removeConversation(this.ctx.storage, open.store, conversationId)
+    const step = turns.removeConversation(this.ctx.storage, open.store, conversationId)
     await open.mirror?.settle()
     return step
   }
@@ -369,7 +361,7 @@ export class Collection extends DurableObject implements CollectionRpc {
       const { writer, mirror } = this.#existing()
       await writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
-        () => claimOrigin(this.#sql, origin),
+        () => turns.claimOrigin(this.#sql, origin),
       )
       await mirror?.settle()
     })
@@ -377,7 +369,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async expireMessages(documentIds: string[]): Promise<void> {
     const open = this.#load()
-    if (open !== undefined) expireMessages(this.ctx.storage, open.store, documentIds)
+    if (open !== undefined) turns.expireMessages(this.ctx.storage, open.store, documentIds)
   }
 
   override async alarm(): Promise<void> {
