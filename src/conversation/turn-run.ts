@@ -66,7 +66,7 @@ export class TurnRun {
     const asker = request.asker ?? ADMIN
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
-      return this.#refuse(unknownConversation(request.shape))
+      return this.#refuse(unknownConversation(request))
     }
     const memory = this.#around.remember()
     const now = Date.now()

@@ -134,7 +134,9 @@ describe('asking', () => {
   })
 
   it('refuses to go on with an unknown one', async () => {
-    expect((await ask({ conversation_id: 'nobody' }))[0]).toBe(400)
+    for (const stream of [true, false]) {
+      expect(await ask({ conversation_id: 'nobody', stream })).toEqual(NOT_FOUND)
+    }
   })
 
   it('takes searches with parameters of their own, over those common to all', async () => {
@@ -332,7 +334,7 @@ describe('conversations', () => {
     for (const way of [path, `${path}/events`, `${path}/trace`])
       expect(await call('GET', way)).toEqual(NOT_FOUND)
     expect(await call('DELETE', path)).toEqual(NOT_FOUND)
-    expect((await ask({ conversation_id: id }))[0]).toBe(400)
+    expect(await ask({ conversation_id: id })).toEqual(NOT_FOUND)
     const query = `q=*&filter_by=conversation_id:=${id}`
     expect((await call('GET', `/collections/history/documents/search?${query}`))[1].found).toBe(0)
   })
