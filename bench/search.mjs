@@ -1,4 +1,6 @@
 /** Searches at 10,000 documents against the bare FTS5 query in the same object; then during a large import. */
+import { fork } from 'node:child_process'
+import { join } from 'node:path'
 import { makeDocument, makeQueries, SCHEMA } from './documents.mjs'
 import { median, percentile, report } from './report.mjs'
 import { call } from './server.mjs'
@@ -22,7 +24,7 @@ const timed = async (work) => {
 const search = (server, name, q) =>
   call(
     server,
-    `/collections/${name}/documents/search?q=${encodeURIComponent(q)}&query_by=title,text&prefix=false`,
+    `/collections/${name}/documents/search?q=${encodeURIComponent(q)}&query_by=title,text&prefix=false&drop_tokens_threshold=0`,
   )
 
 export async function benchSearch(server) {
@@ -75,31 +77,20 @@ export async function benchSearchDuringImport(server) {
   for (let round = 0; round < 3; round++) {
     for (const q of QUERIES) idle.push(await timed(() => search(server, name, q)))
   }
-  // The lines are made as they are sent, a hundred at a time: making them all first would stall this process.
-  let n = COUNT
-  const body = new ReadableStream({
-    pull(controller) {
-      if (n >= COUNT + IMPORTED_MEANWHILE) return controller.close()
-      const lines = Array.from({ length: 100 }, () => `${JSON.stringify(makeDocument(n++))}\n`)
-      controller.enqueue(new TextEncoder().encode(lines.join('')))
-    },
-  })
-  let importing = true
-  const started = performance.now()
-  const done = call(server, `/collections/${name}/documents/import`, {
-    method: 'POST',
-    body,
-    duplex: 'half',
-  }).finally(() => {
-    importing = false
+  const url = `${server.url}/collections/${name}/documents/import`
+  const importer = fork(join(import.meta.dirname, 'importer.mjs'), [url, COUNT, IMPORTED_MEANWHILE])
+  let done
+  importer.once('message', (message) => {
+    done = message
   })
   const busy = []
-  for (let i = 0; importing; i++) {
+  for (let i = 0; done === undefined; i++) {
+    if (importer.exitCode !== null && importer.exitCode !== 0) throw new Error('the import failed')
     busy.push(await timed(() => search(server, name, QUERIES[i % QUERIES.length])))
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  await done
-  const seconds = (performance.now() - started) / 1000
+  const { seconds, imported, failed } = done
+  if (failed > 0 || imported !== IMPORTED_MEANWHILE) throw new Error(`${failed} documents were not imported`)
   // Searches get dearer as the collection grows; idle is measured again at its final size to tell both apart.
   const idleAfter = []
   for (const q of QUERIES) idleAfter.push(await timed(() => search(server, name, q)))

@@ -57,10 +57,7 @@ const steps = [
   ['types of src', () => run('tsc', '--noEmit')],
   ['types of test', () => run('tsc', '--noEmit', '-p', 'test')],
   ['types of scripts and ui', () => run('tsc', '--noEmit', '-p', 'scripts')],
-  [
-    'types of the bindings',
-    () => run('wrangler', 'types', '--include-runtime=false', '--strict-vars=false', '--check'),
-  ],
+  ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],
   ['the bundle builds', () => run('wrangler', 'deploy', '--dry-run', '--outdir', join(scratch, 'dist'))],
 ]

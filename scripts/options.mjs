@@ -1,7 +1,7 @@
 /** The options of `npm start`. */
 import { parseArgs } from 'node:util'
 
-export const DEFAULT_PORT = 8787
+export const DEFAULT_PORT = 8108
 export const DEFAULT_FOLDER = '.parley'
 
 export const usage = `Usage: npm start -- [options]

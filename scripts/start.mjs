@@ -108,7 +108,7 @@ process.on('SIGINT', () => stop(130))
 process.on('SIGTERM', () => stop(143))
 process.on('SIGHUP', () => stop(129))
 if (process.env.npm_lifecycle_event === 'start') {
-  // npm can be ended without passing the signal on; its end is ours.
+  // npm can be killed without passing a signal on; its end is ours. (`exec` in package.json leaves no shell between.)
   const parent = process.ppid
   setInterval(() => process.ppid !== parent && stop(0), 500).unref()
 }

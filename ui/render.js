@@ -13,17 +13,19 @@ export function element(name, attributes = {}, ...children) {
 }
 
 /**
- * Text with its `code` and **strong** parts.
+ * Text with its blocks of code, its `code` and its **strong** parts.
  * @param {string} text
  * @returns {(Node | string)[]}
  */
 export function inline(text) {
   const nodes = []
   let from = 0
-  for (const match of text.matchAll(/`([^`\n]+)`|\*\*([^*\n]+)\*\*/g)) {
+  for (const match of text.matchAll(/\n*```[^\n]*\n([\s\S]*?)\n?```\n*|`([^`\n]+)`|\*\*([^*\n]+)\*\*/g)) {
+    const [whole, block, code, strong] = match
     nodes.push(text.slice(from, match.index))
-    nodes.push(match[1] === undefined ? element('strong', {}, match[2] ?? '') : element('code', {}, match[1]))
-    from = match.index + match[0].length
+    if (block !== undefined) nodes.push(element('pre', {}, element('code', {}, block)))
+    else nodes.push(code === undefined ? element('strong', {}, strong ?? '') : element('code', {}, code))
+    from = match.index + whole.length
   }
   return [...nodes, text.slice(from)]
 }
@@ -47,13 +49,17 @@ const webLink = (url) => (isText(url) && /^https?:\/\//.test(url) ? url : undefi
 const shorten = (text, length) => (text.length <= length ? text : `${text.slice(0, length).trimEnd()}…`)
 
 /**
- * The sources of an answer, in the order in which they were found.
+ * The sources of an answer: those it cites, in the order in which it does, then the rest of what was found.
  * @param {{ document: Record<string, unknown> }[]} hits
  * @param {Citation[]} citations
  * @returns {Source[]}
  */
 export function sourcesOf(hits, citations) {
-  return hits.map(({ document }, index) => {
+  const order = citations.map((citation) => citation.document_id)
+  const rank = (/** @type {unknown} */ id) =>
+    order.includes(String(id)) ? order.indexOf(String(id)) : order.length
+  const sorted = [...hits].sort((a, b) => rank(a.document.id) - rank(b.document.id))
+  return sorted.map(({ document }, index) => {
     const id = String(document.id)
     const cited = citations.filter((citation) => citation.document_id === id)
     const texts = Object.entries(document).filter(

@@ -63,12 +63,14 @@ export const countOf = (sql: SqlStorage, relation: SqlFragment): number =>
   sql.exec<{ count: number }>(`SELECT count(*) AS count FROM (${relation.sql})`, ...relation.bindings).one()
     .count
 
-/** A window on text matches that are ordered by score first of all. */
+/** A window on what was found. */
 export interface Top {
   offset: number
   limit: number
   /** the whole ORDER BY, over `d` */
   order: SqlFragment
+  /** it looks at the score, best first, before anything else */
+  byScore: boolean
 }
 
 /** A document as it was found: the columns of the relation. */
@@ -80,27 +82,36 @@ export interface Match {
 }
 
 /**
- * A window of the best text matches and how many there are in all, in one pass: it is most of what a search
- * costs. What the order looks at after the score is read only for matches that are as good as the window's
- * last; for every match it would cost more than the rest of the search.
+ * A window of what was found and how many there are in all, in one pass, which is most of what a search costs.
+ * Where the score comes first, what the order looks at after it is read only for matches that are as good as
+ * the window's last.
  */
-export function topMatches(
+export function countedWindow(
   sql: SqlStorage,
   relation: SqlFragment,
-  { offset, limit, order }: Top,
+  { offset, limit, order, byScore }: Top,
 ): { rows: Match[]; found: number } {
+  if (limit <= 0) return { rows: [], found: countOf(sql, relation) }
+  const asGood = byScore
+    ? fragment(
+        ' WHERE d.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)',
+        offset + limit - 1,
+      )
+    : fragment('')
+  const query = join(
+    [
+      fragment('WITH m AS MATERIALIZED ('),
+      relation,
+      fragment(') SELECT d.seq, d.score, d.distance, d.fused, (SELECT count(*) FROM m) AS found FROM m d'),
+      asGood,
+      fragment(' ORDER BY '),
+      order,
+      fragment(' LIMIT ? OFFSET ?', limit, offset),
+    ],
+    '',
+  )
   const rows = sql
-    .exec<Record<string, SqlStorageValue> & Match & { found: number }>(
-      `WITH m AS MATERIALIZED (${relation.sql})
-       SELECT d.seq, d.score, d.distance, d.fused, (SELECT count(*) FROM m) AS found FROM m d
-        WHERE d.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)
-        ORDER BY ${order.sql} LIMIT ? OFFSET ?`,
-      ...relation.bindings,
-      offset + limit - 1,
-      ...order.bindings,
-      limit,
-      offset,
-    )
+    .exec<Record<string, SqlStorageValue> & Match & { found: number }>(query.sql, ...query.bindings)
     .toArray()
   return { rows, found: rows[0]?.found ?? (offset === 0 ? 0 : countOf(sql, relation)) }
 }

@@ -47,6 +47,9 @@ const ALARM_STEPS = 20
 /** A caller who drives the reindexing comes back sooner than this. */
 const ABANDONED_MS = 10_000
 
+/** How long after a search imports go on in small batches: whoever types searches again within this time. */
+const BUSY_MS = 2_000
+
 const notFound = (): ApiError => new ApiError(404, 'Collection not found')
 
 /** What there is of a collection that exists. */
@@ -64,7 +67,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   #wakeup = new Wakeup(this.ctx.storage)
   #open: Open | undefined
   #altering = false
-  #searched = false
+  /** when the last search came in, in milliseconds */
+  #searchedAt = 0
 
   /** The collection, read from storage when the object has just woken. */
   #load(): Open | undefined {
@@ -300,8 +304,7 @@ export class Collection extends DurableObject implements CollectionRpc {
       const { store, writer, mirror } = this.#existing()
       const results = await importLines(store, writer, lines, options)
       await mirror?.settle()
-      const busy = this.#searched
-      this.#searched = false
+      const busy = Date.now() - this.#searchedAt < BUSY_MS
       return { results, busy }
     })
   }
@@ -314,7 +317,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   search(params: SearchParameters): Promise<Outcome<SearchResult>> {
-    this.#searched = true
+    this.#searchedAt = Date.now()
     return attempt(async () => {
       const { context, store } = this.#existing()
       const result = await executeSearch(context, params)

@@ -28,13 +28,15 @@ export function countFacets(
   return request.facets.map((facet) => {
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
     const values = facetValues(schema, facet.field, relation, query)
-    const counts =
+    const counted =
       facet.ranges.length > 0
         ? countRanges(sql, facet.ranges, values)
         : countValues(sql, schema, facet, values, request, query)
-    return { field_name: facet.field.name, sampled: false, counts, stats: stats(sql, facet, values) }
+    return { field_name: facet.field.name, sampled: false, ...counted }
   })
 }
+
+type Counted = Pick<FacetCounts, 'counts' | 'stats'>
 
 /** The relation v(seq, value): every value of the field among the documents found. */
 function facetValues(
@@ -77,61 +79,74 @@ function countValues(
   values: SqlFragment,
   request: SearchRequest,
   query: FacetQuery | undefined,
-): FacetCounts['counts'] {
-  let by = 'count DESC, value'
-  if (order?.by === 'value') by = `value COLLATE NOCASE ${order.direction}, value`
+): Counted {
+  let [by, rank] = ['count DESC', 'NULL']
+  if (order?.by === 'value') by = `value COLLATE NOCASE ${order.direction}`
   else if (order !== undefined) {
-    const extreme = order.direction === 'ASC' ? 'min' : 'max'
-    by = `${extreme}(${fieldValue(schema, order.by)}) ${order.direction} NULLS LAST, value`
+    // A value stands where its best document would.
+    rank = `${order.direction === 'ASC' ? 'min' : 'max'}(${fieldValue(schema, order.by)})`
+    by = `rank ${order.direction} NULLS LAST`
   }
-  const rows = sql.exec<{ value: string | number; count: number }>(
-    `SELECT d.value AS value, count(DISTINCT d.seq) AS count FROM (${values.sql}) d
-      GROUP BY d.value ORDER BY ${by} LIMIT ?`,
-    ...values.bindings,
-    request.maxFacetValues,
-  )
+  // Values are counted and summed up in one pass over what was found.
+  const rows = sql
+    .exec<Totals & { value: string | number; count: number }>(
+      `WITH g AS (
+         SELECT d.value AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${rank} AS rank
+           FROM (${values.sql}) d GROUP BY d.value
+       )
+       SELECT value, count, count(*) OVER () AS total, min(value) OVER () AS min, max(value) OVER () AS max,
+              total(value * times) OVER () AS sum, sum(times) OVER () AS times
+         FROM g ORDER BY ${by}, value LIMIT ?`,
+      ...values.bindings,
+      // One row at least, for its totals.
+      Math.max(1, request.maxFacetValues),
+    )
+    .toArray()
   const tokens = query === undefined ? [] : tokenize(query.text, schema).map((token) => token.text)
-  return rows.toArray().map(({ value, count }) => {
+  const counts = rows.slice(0, request.maxFacetValues).map(({ value, count }) => {
     const text = isBool(field) ? (value === 1 ? 'true' : 'false') : String(value)
     return { count, highlighted: highlightFacet(text, tokens, schema, request.highlight), value: text }
   })
+  return { counts, stats: statsOf(field, rows[0]) }
+}
+
+/** Over all values, those past the limit too. */
+interface Totals extends Record<string, SqlStorageValue> {
+  total: number
+  min: number
+  max: number
+  sum: number
+  times: number
+}
+
+function statsOf(field: Field, totals: Totals | undefined): FacetCounts['stats'] {
+  if (totals === undefined) return { total_values: 0 }
+  const { total, min, max, sum, times } = totals
+  if (!isNumber(field)) return { total_values: total }
+  return { avg: sum / times, max, min, sum, total_values: total }
 }
 
 /** Ranges that hold nothing are left out, as values without documents are. */
-function countRanges(sql: SqlStorage, ranges: FacetRange[], values: SqlFragment): FacetCounts['counts'] {
+function countRanges(sql: SqlStorage, ranges: FacetRange[], values: SqlFragment): Counted {
   const bounds = ranges.map(({ from, to }) => [from ?? null, to ?? null])
-  const rows = sql.exec<{ range: number; count: number }>(
-    `SELECT r.key AS range, count(DISTINCT v.seq) AS count
-       FROM json_each(?) r JOIN (${values.sql}) v
-         ON (r.value ->> 0 IS NULL OR v.value >= r.value ->> 0)
-        AND (r.value ->> 1 IS NULL OR v.value < r.value ->> 1)
-      GROUP BY r.key ORDER BY count DESC, r.key`,
-    JSON.stringify(bounds),
-    ...values.bindings,
-  )
-  return rows.toArray().map(({ range, count }) => {
+  const rows = sql
+    .exec<Totals & { range: number; count: number }>(
+      `WITH v AS MATERIALIZED (${values.sql}),
+            t AS (SELECT min(value) AS min, max(value) AS max, total(value) AS sum, count(*) AS times FROM v)
+       SELECT r.key AS range, count(DISTINCT v.seq) AS count, t.* FROM json_each(?) r JOIN v
+           ON (r.value ->> 0 IS NULL OR v.value >= r.value ->> 0)
+          AND (r.value ->> 1 IS NULL OR v.value < r.value ->> 1)
+         JOIN t GROUP BY r.key ORDER BY count DESC, r.key`,
+      ...values.bindings,
+      JSON.stringify(bounds),
+    )
+    .toArray()
+  const counts = rows.map(({ range, count }) => {
     const { label } = ranges[range]!
     return { count, highlighted: label, value: label }
   })
-}
-
-function stats(sql: SqlStorage, { field, ranges }: FacetRequest, values: SqlFragment): FacetCounts['stats'] {
-  if (!isNumber(field)) {
-    const { total } = sql
-      .exec<{ total: number }>(
-        `SELECT count(DISTINCT value) AS total FROM (${values.sql})`,
-        ...values.bindings,
-      )
-      .one()
-    return { total_values: total }
-  }
-  const { total, ...numbers } = sql
-    .exec<{ total: number; min: number; max: number; sum: number; avg: number }>(
-      `SELECT count(DISTINCT value) AS total, min(value) AS min, max(value) AS max, total(value) AS sum,
-              avg(value) AS avg FROM (${values.sql})`,
-      ...values.bindings,
-    )
-    .one()
-  const totalValues = ranges.length > 0 ? ranges.length : total
-  return total === 0 ? { total_values: 0 } : { ...numbers, total_values: totalValues }
+  const [first] = rows
+  if (first === undefined) return { counts, stats: { total_values: 0 } }
+  const { min, max, sum, times } = first
+  return { counts, stats: { avg: sum / times, max, min, sum, total_values: rows.length } }
 }

@@ -82,7 +82,7 @@ function groupValue(schema: StoredSchema, name: string): string {
     return `(SELECT c.${scalarColumn(slot)} FROM ${columnsTable(slot)} c WHERE c.seq = d.seq)`
   }
   const values = `SELECT value FROM ${valuesTable(slot)} c WHERE c.seq = d.seq ORDER BY pos`
-  return `(SELECT nullif(json_group_array(value), '[]') FROM (${values}))`
+  return `json((SELECT nullif(json_group_array(value), '[]') FROM (${values})))`
 }
 
 /** A group's values for the reply, of the fields that it has values of. */
@@ -95,6 +95,6 @@ export function groupValues(schema: StoredSchema, { groupBy }: SearchRequest, ke
     if (value === null) return []
     const field = findField(schema, name)!
     const restore = (stored: unknown): unknown => (isBool(field) ? stored === 1 : stored)
-    return [isArray(field) ? (JSON.parse(value as string) as unknown[]).map(restore) : restore(value)]
+    return [isArray(field) ? (value as unknown[]).map(restore) : restore(value)]
   })
 }

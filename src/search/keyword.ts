@@ -11,7 +11,7 @@
  * A word that the index does not hold is replaced by its nearest relatives (typo.ts) when the query as it
  * stands finds fewer than typo_tokens_threshold documents.
  */
-import { countOf, type Match, type TextMatch, type Top, textMatches, topMatches } from './candidates'
+import { countedWindow, countOf, type Match, type TextMatch, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { fragment, type SqlFragment } from './fragment'
 import { textColumn } from './layout'
@@ -30,7 +30,7 @@ export interface KeywordSearch {
   terms: Term[]
   match: TextMatch
   found: number
-  /** the best matches, where they were asked for (`topMatches`) */
+  /** the best matches, where they were asked for (`top`) */
   rows: Match[] | undefined
 }
 
@@ -50,7 +50,7 @@ export function planKeywordSearch(
   const attempt = (terms: Term[], operator: 'AND' | 'OR'): KeywordSearch => {
     const match = matchOf(context, request, query, terms, operator)
     const relation = textMatches(match, filter)
-    if (top !== undefined) return { terms, match, ...topMatches(context.sql, relation, top) }
+    if (top !== undefined) return { terms, match, ...countedWindow(context.sql, relation, top) }
     return { terms, match, found: countOf(context.sql, relation), rows: undefined }
   }
 

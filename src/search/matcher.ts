@@ -30,11 +30,12 @@ const keyOf = (word: string): number => word.charCodeAt(0) * 65536 + (word.charC
 export class WordMatcher {
   #exact = new Map<string, number>()
   #stems = new Map<string, number>()
-  #beginnings: { text: string; word: number }[] = []
-  // Porter's stemmer leaves the first two letters alone, so these tell most words apart before anything else is
-  // done with them. A beginning of one letter switches the test off.
-  #keys = new Set<number>()
-  #everyKey = false
+  #beginnings: { text: string; stemmedText: string; word: number }[] = []
+  // Porter's stemmer leaves the first two letters alone and, of what it leaves, changes the last letter at most
+  // (happy, happi). So a word is worth stemming only if it begins with a stem but for its last letter; those
+  // are kept by their first two letters. A beginning of one letter switches the test off.
+  #trunks = new Map<number, string[]>()
+  #everyWord = false
   // Stemming is what costs, and the documents of one page share their words.
   #known = new Map<string, { word: number; length: number } | null>()
   // The same values are looked at for highlights and for text_match_info.
@@ -48,11 +49,10 @@ export class WordMatcher {
       for (const [index, token] of tokens.entries()) {
         const id = this.#exact.get(token) ?? word++
         this.#exact.set(token, id)
-        this.#keys.add(keyOf(token))
         this.#addStem(token, id)
         if (!prefix || index < tokens.length - 1) continue
-        this.#beginnings.push({ text: token, word: id })
-        this.#everyKey ||= token.length < 2
+        this.#beginnings.push({ text: token, stemmedText: stem(token), word: id })
+        this.#everyWord ||= token.length < 2
         for (const completion of completions(token)) this.#addStem(completion, id)
       }
       for (const correction of corrections) this.#addStem(correction, this.#exact.get(tokens[0]!) ?? 0)
@@ -63,16 +63,16 @@ export class WordMatcher {
   #addStem(word: string, id: number): void {
     const stemmed = stem(word)
     if (!this.#stems.has(stemmed)) this.#stems.set(stemmed, id)
-    this.#keys.add(keyOf(stemmed))
-  }
-
-  #mayMatch(key: number): boolean {
-    return this.#everyKey || this.#keys.has(key)
+    const key = keyOf(stemmed)
+    this.#trunks.set(key, [...(this.#trunks.get(key) ?? []), stemmed.slice(0, -1)])
   }
 
   /** The query word that a folded token matches, and how much of the token: undefined for none. */
   match(token: string): { word: number; length: number } | undefined {
-    if (!this.#mayMatch(keyOf(token))) return undefined
+    if (!this.#everyWord) {
+      const trunks = this.#trunks.get(keyOf(token))
+      if (trunks === undefined || !trunks.some((trunk) => token.startsWith(trunk))) return undefined
+    }
     const known = this.#known.get(token)
     if (known !== undefined) return known === null ? undefined : known
     const match = this.#compare(token)
@@ -81,10 +81,13 @@ export class WordMatcher {
   }
 
   #compare(token: string): { word: number; length: number } | undefined {
-    const exact = this.#exact.get(token) ?? this.#stems.get(stem(token))
+    const stemmed = stem(token)
+    const exact = this.#exact.get(token) ?? this.#stems.get(stemmed)
     if (exact !== undefined) return { word: exact, length: token.length }
-    for (const { text, word } of this.#beginnings) {
+    for (const { text, stemmedText, word } of this.#beginnings) {
       if (token.startsWith(text)) return { word, length: text.length }
+      // FTS5 stems the beginning too, and so it finds this.
+      if (stemmed.startsWith(stemmedText)) return { word, length: token.length }
     }
     return undefined
   }
@@ -101,24 +104,29 @@ export class WordMatcher {
   }
 
   #readPlain(text: string): MarkedText {
-    const marked: MarkedText = { starts: [], ends: [], marks: [] }
+    const starts: number[] = []
+    const ends: number[] = []
+    const marks: Mark[] = []
     const lower = text.toLowerCase()
-    for (let at = 0; at < lower.length; at++) {
-      if (IS_WORD[lower.charCodeAt(at)] === 0) continue
-      const start = at
-      while (at < lower.length && IS_WORD[lower.charCodeAt(at)] === 1) at++
-      const second = at - start > 1 ? lower.charCodeAt(start + 1) : 0
-      if (this.#mayMatch(lower.charCodeAt(start) * 65536 + second)) {
+    const length = lower.length
+    const keys = this.#everyWord ? undefined : this.#trunks
+    for (let at = 0; at < length; at++) {
+      const first = lower.charCodeAt(at)
+      if (IS_WORD[first] === 0) continue
+      const start = at++
+      const second = at < length ? lower.charCodeAt(at) : 0
+      const isLonger = IS_WORD[second] === 1
+      while (at < length && IS_WORD[lower.charCodeAt(at)] === 1) at++
+      if (keys === undefined || keys.has(first * 65536 + (isLonger ? second : 0))) {
         const match = this.match(lower.slice(start, at))
         if (match !== undefined) {
-          const end = start + match.length
-          marked.marks.push({ token: marked.starts.length, word: match.word, start, end })
+          marks.push({ token: starts.length, word: match.word, start, end: start + match.length })
         }
       }
-      marked.starts.push(start)
-      marked.ends.push(at)
+      starts.push(start)
+      ends.push(at)
     }
-    return marked
+    return { starts, ends, marks }
   }
 
   #readTokens(text: string, rules: TokenRules): MarkedText {

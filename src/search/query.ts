@@ -12,6 +12,8 @@ import { prepare, type TokenRules, tokenize } from './text'
 export interface Term {
   /** folded words; more than one is a phrase */
   tokens: string[]
+  /** the same words as they were typed: FTS5 folds by rules of its own, and so it gets these */
+  written: string[]
   /** the last token stands for every word that begins with it */
   prefix: boolean
   /** words of the index to take instead, because it does not hold this one */
@@ -34,13 +36,16 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
   const parts = [...q.matchAll(/(?<=^|\s)(-?)"([^"]*)"|(\S+)/g)]
   for (const [index, part] of parts.entries()) {
     const minus = part[1] === '-' || /^-[^-]/.test(part[3] ?? '')
-    const tokens = tokenize(part[2] ?? part[3]!, rules).map((token) => token.text)
+    const text = part[2] ?? part[3]!
+    const words = tokenize(text, rules)
+    const tokens = words.map((word) => word.text)
+    const written = words.map(({ start, end }) => text.slice(start, end))
     if (tokens.length === 0) continue
     const unfinished = prefix && !minus && part[3] !== undefined && index === parts.length - 1
     const key = `${minus ? '-' : ''}${tokens.join(' ')}${unfinished ? '*' : ''}`
     if (seen.has(key) || seen.size === MAX_TERMS) continue
     seen.add(key)
-    const term = { tokens, prefix: unfinished, corrections: [] }
+    const term = { tokens, written, prefix: unfinished, corrections: [] }
     if (minus) excluded.push(term)
     else terms.push(term)
   }
@@ -66,7 +71,9 @@ export function relax(terms: Term[]): Term[] {
       continue
     }
     add(term)
-    for (const token of term.tokens) add({ tokens: [token], prefix: false, corrections: [] })
+    for (const [index, token] of term.tokens.entries()) {
+      add({ tokens: [token], written: [term.written[index]!], prefix: false, corrections: [] })
+    }
   }
   const informative = relaxed.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token)))
   return informative.length > 0 ? informative : relaxed
@@ -81,7 +88,7 @@ export const informativeWords = (terms: Term[]): number =>
  * @param prefix whether its last word may match by its beginning here
  */
 export function termExpression(term: Term, rules: TokenRules, prefix: boolean): string {
-  const words = prepare(term.tokens.join(' '), rules).trim().replace(/\s+/g, ' ')
+  const words = prepare(term.written.join(' '), rules).trim().replace(/\s+/g, ' ')
   const alternatives = [`"${words}"`]
   if (prefix && term.prefix) {
     alternatives[0] += '*'

@@ -91,7 +91,7 @@ export interface CollectionRpc {
   /**
    * One bounded batch of an import, as one transaction.
    * @param lines non-blank JSONL lines, at most about 500 and 512 KB
-   * @returns a result line each, joined by LF, and whether searches came in since the last batch, so that the
+   * @returns a result line each, joined by LF, and whether somebody has searched of late, so that the
    *   caller can choose smaller batches while somebody is waiting
    */
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>

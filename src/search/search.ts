@@ -4,20 +4,19 @@
  * Everything after the embedding of the query is synchronous, so a search sees one state of the collection.
  * Hits are ordered and counted, facets and groups made, inside SQLite; JavaScript sees the page alone.
  */
-import { type Candidates, countOf, everything, hybrid, neighbours, type Top, textMatches } from './candidates'
+import { everything, hybrid, neighbours, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
-import { balanced, fragment, join, type SqlFragment } from './fragment'
-import { groupHits, groupValues } from './grouping'
-import { buildHits, type HitContext, type HitRow } from './hits'
+import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
-import type { ParsedQuery, Term } from './query'
+import { type Found, makePage } from './page'
+import type { ParsedQuery } from './query'
 import { parseRequest, type SearchRequest } from './request'
 import { rerankCandidates } from './rerank'
 import { completeSort, orderBy } from './sort'
-import type { Hit, SearchParameters, SearchResult } from './types'
+import type { SearchParameters, SearchResult } from './types'
 
 /** Neighbours that a hybrid search takes into account at least. */
 const HYBRID_K = 100
@@ -28,7 +27,8 @@ const HYBRID_K = 100
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const request = parseRequest(params, context.schema)
+  const { schema } = context
+  const request = parseRequest(params, schema)
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
   // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
@@ -36,8 +36,10 @@ export async function executeSearch(context: SearchContext, params: SearchParame
     compileFilter(context.sql, context.schema, request.filterBy)
   }
   const vector = await resolveVectorSearch(context, request, hasWords)
+  // Fields that were dropped during the wait have no columns any more.
+  if (context.schema !== schema) parseRequest(params, context.schema)
   const search = find(context, request, query, vector)
-  const page = pageOf(context, request, search)
+  const page = makePage(context, request, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
     ...page,
@@ -55,16 +57,6 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   return withoutExcludedParts(result, request)
 }
 
-interface Search {
-  candidates: Candidates
-  /** what words were searched for in the end */
-  terms: Term[]
-  /** pinned documents that exist, by position */
-  pinned: { seq: number; position: number }[]
-  /** the page's rows, where they are known already */
-  rows?: HitRow[] | undefined
-}
-
 /** The page as a window of the best text matches, where it is sorted by them first of all. */
 function topWanted(context: SearchContext, request: SearchRequest): Top | undefined {
   const { sql, schema } = context
@@ -72,7 +64,12 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const first = sort[0]!
   const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
-  return { offset: request.offset, limit: request.perPage, order: orderBy(sort, sql, schema, false) }
+  return {
+    offset: request.offset,
+    limit: request.perPage,
+    order: orderBy(sort, sql, schema, false),
+    byScore: true,
+  }
 }
 
 function find(
@@ -80,7 +77,7 @@ function find(
   request: SearchRequest,
   query: ParsedQuery,
   vector: VectorSearch | undefined,
-): Search {
+): Found {
   const pinned = pinnedDocuments(context.sql, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
@@ -89,8 +86,9 @@ function find(
   if (vector === undefined) {
     const relation = keyword === undefined ? everything(filter) : textMatches(keyword.match, filter)
     const found = keyword?.found ?? (filter.sql === '1' ? context.count() : undefined)
+    const known = keyword?.rows && { rows: keyword.rows, found: keyword.found }
     const candidates = { relation, text: keyword !== undefined, vector: false, found }
-    return { candidates, terms, pinned, rows: keyword?.rows }
+    return { candidates, terms, pinned, top: known }
   }
   const wanted = Math.max(1, request.offset + request.perPage)
   if (keyword === undefined) {
@@ -125,8 +123,9 @@ function effectiveFilter(
   return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
 }
 
-function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Search['pinned'] {
-  if (request.pinnedHits.length === 0) return []
+function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned'] {
+  // Groups have places, their hits have not.
+  if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
@@ -147,102 +146,6 @@ const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>
       .toArray()
       .map(({ id, seq }) => [id, seq]),
   )
-
-type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'>
-
-function pageOf(context: SearchContext, request: SearchRequest, search: Search): Page {
-  const { sql, schema } = context
-  const { candidates, terms, pinned } = search
-  const sort = completeSort(request.sort, schema, candidates)
-  const order = orderBy(sort, sql, schema, candidates.text && candidates.vector)
-  const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
-  const found = candidates.found ?? countOf(sql, candidates.relation)
-  if (request.groupBy.length > 0) {
-    return { ...groupedPage(context, request, candidates, order, hitContext), found_docs: found }
-  }
-  const rows =
-    search.rows ??
-    arrange(pinned, found, request, (offset, limit) =>
-      limit <= 0 ? [] : rowsOf(sql, candidates.relation, order, offset, limit),
-    )
-  return { found: found + pinned.length, hits: buildHits(context, request, rows, hitContext) }
-}
-
-type Row = Record<string, SqlStorageValue> & HitRow
-
-function rowsOf(
-  sql: SqlStorage,
-  relation: SqlFragment,
-  order: SqlFragment,
-  offset: number,
-  limit: number,
-): HitRow[] {
-  const { sql: text, bindings } = join(
-    [
-      fragment('SELECT d.seq, d.score, d.distance, d.fused FROM ('),
-      relation,
-      fragment(') d ORDER BY '),
-      order,
-      fragment(' LIMIT ? OFFSET ?', limit, offset),
-    ],
-    '',
-  )
-  return sql.exec<Row>(text, ...bindings).toArray()
-}
-
-/**
- * The page's rows with the pinned documents at their positions; those whose position lies past the end
- * follow the last hit.
- */
-export function arrange(
-  pinned: { seq: number; position: number }[],
-  found: number,
-  { offset, perPage }: { offset: number; perPage: number },
-  natural: (offset: number, limit: number) => HitRow[],
-): HitRow[] {
-  const places = new Map<number, number>()
-  let next = 0
-  for (const [index, { seq, position }] of pinned.entries()) {
-    // Two pins on one position stand one after the other.
-    next = Math.min(Math.max(position - 1, next), found + index)
-    places.set(next++, seq)
-  }
-  const end = Math.min(offset + perPage, found + pinned.length)
-  const before = [...places.keys()].filter((place) => place < offset).length
-  const within = [...places.keys()].filter((place) => place >= offset && place < end).length
-  const rows = natural(offset - before, end - offset - within)
-  const page: HitRow[] = []
-  for (let place = offset; place < end; place++) {
-    const seq = places.get(place)
-    const row = seq === undefined ? rows.shift() : curated(seq)
-    if (row !== undefined) page.push(row)
-  }
-  return page
-}
-
-const curated = (seq: number): HitRow => ({ seq, score: null, distance: null, fused: null, curated: true })
-
-function groupedPage(
-  context: SearchContext,
-  request: SearchRequest,
-  { relation }: Candidates,
-  order: SqlFragment,
-  hitContext: HitContext,
-): Pick<SearchResult, 'found' | 'grouped_hits'> {
-  const groups = groupHits(context.sql, context.schema, request, relation, order)
-  const grouped: NonNullable<SearchResult['grouped_hits']> = []
-  let key: string | undefined
-  const hits = buildHits(context, request, groups.rows, hitContext)
-  for (const [index, row] of groups.rows.entries()) {
-    if (row.group_key !== key) {
-      key = row.group_key
-      const groupKey = groupValues(context.schema, request, key)
-      grouped.push({ group_key: groupKey, hits: [], found: row.group_found })
-    }
-    grouped.at(-1)!.hits.push(hits[index] as Hit)
-  }
-  return { found: groups.found, grouped_hits: grouped }
-}
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = excludeFields.split(',').map((name) => name.trim())

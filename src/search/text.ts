@@ -47,11 +47,15 @@ export function prepare(text: string, rules: TokenRules): string {
   return UNSPACED.test(prepared) ? prepared.replace(UNSPACED_ALL, ' $& ') : prepared
 }
 
-/** Lower case without diacritics. */
+/**
+ * Lower case, and Latin letters without diacritics. Of other scripts unicode61 keeps the marks too: they make
+ * other letters (й is not и, が is not か).
+ */
 export const fold = (word: string): string =>
   word
     .normalize('NFD')
-    .replace(/\p{M}+/gu, '')
+    .replace(/([a-z])\p{M}+/giu, '$1')
+    .normalize('NFC')
     .toLowerCase()
 
 /** The words of a text with their places in it. */

@@ -30,10 +30,10 @@ export const documentsIn = (content: string): Record<string, unknown>[] =>
 
 /**
  * Starts the mock. It answers `You asked: <question>`, and makes `standalone: <question>` of a follow-up, in
- * pieces of eight characters when streaming.
+ * pieces of eight characters when streaming, `latency` milliseconds apart.
  */
-export async function startLlm(): Promise<Llm> {
-  const mock = new LLMock({ port: 0, chunkSize: 8 })
+export async function startLlm({ latency = 0 } = {}): Promise<Llm> {
+  const mock = new LLMock({ port: 0, chunkSize: 8, latency })
   mock.on({ predicate: () => true }, (request) => {
     const content = lastContent(request)
     if (isStandalone(content)) return { content: `standalone: ${questionIn(content)}` }

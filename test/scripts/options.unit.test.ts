@@ -4,7 +4,7 @@ import { readOptions } from '../../scripts/options.mjs'
 test('what is not said has a default', () => {
   expect(readOptions([], {})).toEqual({
     help: false,
-    port: 8787,
+    port: 8108,
     folder: undefined,
     sample: true,
     apiKey: 'xyz',

@@ -63,6 +63,9 @@ export async function* importResults(
       if (sent) {
         yield separator + (await sent)
         separator = '\n'
+        // Reads of a body that arrives faster than it is written are always ready, and so are calls inside one
+        // process: workerd would not look at another socket until the import is over. A timer makes it look.
+        await new Promise((resolve) => setTimeout(resolve, 1))
       }
       sent = send(batch)
       // Should reading the next batch fail first, this one's own failure is not news any more.

@@ -19,6 +19,8 @@ const MOST_SENTENCES = 3
 /** share of the question's weight that a sentence with its title and headings must hold */
 const EVIDENCE = 0.45
 const LONGEST_ANSWER = 1200
+/** share of the question's weight in the headings at which what opens under them is the answer, whatever its words */
+const HEADED = 0.75
 
 interface Candidate {
   sentence: Sentence
@@ -57,7 +59,8 @@ function spelledAs(question: Question, candidates: Candidate[]): Question {
 
 const candidatesOf = (source: Source, rank: number): Candidate[] =>
   sentencesOf(source.document).map((sentence) => {
-    const words = wordsOf(sentence.text)
+    // A title before the fields is context, not something that they say.
+    const words = wordsOf(sentence.facts ?? sentence.text)
     const context = wordsOf(sentence.context.join(' '))
     return {
       sentence,
@@ -110,14 +113,22 @@ function score(candidates: Candidate[], question: Question): void {
       (name) =>
         name.some((stem) => holds(candidate, stem)) && !candidate.line.includes(` ${name.join(' ')} `),
     )
-    const trust = (other ? 0.55 : 1) * (sentence.facts ? 0.8 : 1)
+    // A question answers none, least of all one that repeats what was asked.
+    const asks = /\?\W*$/.test(sentence.text)
+    const trust = (other ? 0.55 : 1) * (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1)
     candidate.evidence = ((inside + above) / whole) * trust
-    // A sentence that shares nothing with the question but its title's words says nothing about it.
-    if (inside === 0) continue
+    // A sentence that shares nothing with the question but its title's words says nothing about it, unless its
+    // heading is as good as the question.
+    const answers = sentence.opening && headed / whole >= HEADED
+    if (inside === 0 && !answers) continue
     const match = (inside + 0.55 * above) / whole
     const look = looksLike(question.kind, sentence.text, question.terms)
     candidate.score =
-      (match + (0.12 * headed) / whole + 0.15 * proximity(words, question.terms) + 0.18 * look) *
+      (match +
+        (answers ? 0.3 : 0) +
+        (0.12 * headed) / whole +
+        0.15 * proximity(words, question.terms) +
+        0.18 * look) *
       trust *
       lengthFactor(words.length) *
       (1 / (1 + 0.03 * rank))

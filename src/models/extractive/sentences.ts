@@ -2,14 +2,16 @@
 
 export interface Sentence {
   text: string
-  /** what the sentence stands under: the document's title, then the headings above it */
+  /** what the sentence stands under: the document's title and its other names, then the headings above it */
   context: string[]
+  /** the first under its heading, or of its document */
+  opening: boolean
   /** place among the sentences of its document */
   position: number
   /** number of its paragraph: neighbours of the same paragraph belong together */
   paragraph: number
-  /** not a sentence of the document but its short fields read out */
-  facts?: true
+  /** not a sentence of the document but its short fields read out: the same without the title before them */
+  facts?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
 }
@@ -31,36 +33,59 @@ export function titleOf(document: Record<string, unknown>): string {
   return near ? String(near[1]) : ''
 }
 
+/** Short texts that name a document or a part of it. */
+const namesOf = (document: Record<string, unknown>): string[] =>
+  Object.entries(document).flatMap(([key, value]) =>
+    TITLES.includes(key.toLowerCase()) && typeof value === 'string' && value.length <= LONGEST_FACT
+      ? [value]
+      : [],
+  )
+
 /** Every sentence of a document: those of its texts, and one that reads out its short fields. */
 export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   const title = titleOf(document)
+  // A passage cut from a page has the page's title and a heading of its own: both say what it is about.
+  const names = [title, ...namesOf(document).filter((name) => name !== title)]
   const sentences: Sentence[] = []
   const facts: string[] = []
   let paragraph = 0
+  let above: string | undefined
   for (const [path, value] of leaves(document)) {
-    if (path === 'id' || value === title) continue
+    if (path === 'id' || names.includes(value)) continue
     if (isProse(value)) {
       for (const block of blocksOf(value)) {
         paragraph += 1
-        const context = [title, ...block.headings].filter((part) => part !== '')
+        const context = [...names, ...block.headings].filter((part) => part !== '')
+        const heading = block.headings.join('\n')
+        const isFirst = heading !== above
+        above = heading
         const split = block.item ? [block.text] : splitSentences(block.text)
         split.forEach((text, index) => {
           const code = index === split.length - 1 ? block.code : undefined
-          sentences.push({ text, context, position: sentences.length, paragraph, ...(code && { code }) })
+          const opening = isFirst && index === 0
+          sentences.push({
+            text,
+            context,
+            opening,
+            position: sentences.length,
+            paragraph,
+            ...(code && { code }),
+          })
         })
       }
-    } else if (value !== '' && value.length <= LONGEST_FACT && !/^https?:/.test(value)) {
+    } else if (value !== '' && value.length <= LONGEST_FACT && !isAddress(value)) {
       facts.push(`${path.replaceAll('_', ' ')}: ${value}`)
     }
   }
   if (facts.length > 0) {
-    const text = `${title === '' ? '' : `${title} — `}${facts.slice(0, 12).join('; ')}.`
+    const read = `${facts.slice(0, 12).join('; ')}.`
     sentences.push({
-      text,
-      context: title === '' ? [] : [title],
+      text: title === '' ? read : `${title} — ${read}`,
+      context: names.filter((part) => part !== ''),
+      opening: false,
       position: sentences.length,
       paragraph: paragraph + 1,
-      facts: true,
+      facts: read,
     })
   }
   return sentences
@@ -84,6 +109,9 @@ function* leaves(value: unknown, path = ''): Generator<[string, string]> {
 /** Running text, as against the value of a field. */
 const isProse = (value: string): boolean =>
   value.length > 60 ? /\s/.test(value) && !isList(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
+
+/** A URL or a path: for machines, and its words are the title's. */
+const isAddress = (value: string): boolean => /^https?:/.test(value) || /^\S*\/\S*$/.test(value)
 
 /** Short items between commas, without an end. */
 const isList = (value: string): boolean =>

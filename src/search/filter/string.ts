@@ -18,6 +18,8 @@ import type { FilterClause } from './parse'
 
 interface Pattern {
   tokens: string[]
+  /** the same words unfolded, for FTS5, which folds by rules of its own */
+  written: string[]
   /** the last token stands for every word that begins with it */
   prefix: boolean
 }
@@ -29,8 +31,13 @@ export function stringClause(context: FilterContext, field: Field, clause: Filte
   const whole = clause.operator === ':=' || clause.operator === ':!='
   const patterns = clause.values.map(({ text, quoted }): Pattern => {
     const prefix = !quoted && text.endsWith('*')
-    const words = tokenize(prefix ? text.slice(0, -1) : text, context.schema).map((token) => token.text)
-    return { tokens: words, prefix: prefix && words.length > 0 }
+    const bare = prefix ? text.slice(0, -1) : text
+    const words = tokenize(bare, context.schema)
+    return {
+      tokens: words.map((word) => word.text),
+      written: words.map(({ start, end }) => bare.slice(start, end)),
+      prefix: prefix && words.length > 0,
+    }
   })
   // A value of punctuation alone contains no word; as a whole value it equals others of its kind.
   const useful = whole ? patterns : patterns.filter(({ tokens }) => tokens.length > 0)
@@ -90,10 +97,10 @@ function compareDocuments(
   return oneOf([...seqs])
 }
 
-function candidates(context: FilterContext, field: Field, { tokens, prefix }: Pattern) {
-  const words = tokens.slice(0, MAX_INDEX_WORDS).map((token, index) => {
-    const word = prepare(token, context.schema).trim()
-    if (!prefix || index < tokens.length - 1) return `"${word}"`
+function candidates(context: FilterContext, field: Field, { written, prefix }: Pattern) {
+  const words = written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
+    const word = prepare(each, context.schema).trim()
+    if (!prefix || index < written.length - 1) return `"${word}"`
     // A stem can be shorter than what was typed and end otherwise (happily, happi), but it keeps the first
     // two letters, and words of two letters are not stemmed.
     return `"${[...word].slice(0, 2).join('')}"*`

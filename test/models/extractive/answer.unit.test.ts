@@ -145,6 +145,28 @@ describe('sentences', () => {
   })
 })
 
+describe('a passage whose heading is the question', () => {
+  const passage = {
+    id: 'conversations#how-long',
+    title: 'Conversations',
+    heading: 'How long is history kept?',
+    text: 'For the `ttl` of the model, one day unless you set another. A sweep removes what is older.',
+    url: 'docs/conversations.md#how-long-is-history-kept',
+    section: 'conversations',
+  }
+
+  it('answers with what opens under it, not with itself', () => {
+    const answer = answerFrom('How long is history kept?', [{ collection: 'docs', document: passage }])
+    expect(answer).toMatch(/^For the `ttl` of the model/)
+    expect(answer).not.toContain('How long is history kept?')
+  })
+
+  it('does not read out its address', () => {
+    const answer = answerFrom('How long are conversations kept?', [{ collection: 'docs', document: passage }])
+    expect(answer).not.toContain('docs/conversations.md')
+  })
+})
+
 describe('a slip of the pen', () => {
   it.each([
     ['gendr', 'gender', true],

@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { countMatches, highlightDocument, highlightFacet } from '../../src/search/highlight'
+import type { StoredSchema } from '../../src/search/layout'
+import { WordMatcher } from '../../src/search/matcher'
+import { parseQuery } from '../../src/search/query'
+import type { HighlightOptions } from '../../src/search/request'
+import type { Document, Field, FieldType } from '../../src/search/types'
+
+const RULES = { token_separators: [], symbols_to_index: [] }
+
+const field = (name: string, type: FieldType): Field => ({
+  name,
+  type,
+  facet: false,
+  optional: false,
+  index: true,
+  sort: false,
+  infix: false,
+  locale: '',
+  stem: false,
+  store: true,
+  stem_dictionary: '',
+})
+
+const SCHEMA: StoredSchema = {
+  name: 'things',
+  fields: [
+    field('title', 'string'),
+    field('tags', 'string[]'),
+    field('year', 'int32'),
+    field('author.name', 'string'),
+    field('parts.text', 'string[]'),
+    field('parts.names', 'string[]'),
+  ],
+  default_sorting_field: '',
+  enable_nested_fields: true,
+  ...RULES,
+  slots: {},
+  nextSlot: 0,
+  nextText: 0,
+  textColumns: 0,
+}
+
+const OPTIONS: HighlightOptions = {
+  fields: undefined,
+  fullFields: [],
+  startTag: '<mark>',
+  endTag: '</mark>',
+  affixTokens: 4,
+  snippetThreshold: 30,
+  v1: true,
+}
+
+const matcherOf = (q: string): WordMatcher => new WordMatcher(parseQuery(q, RULES, true).terms)
+
+function highlight(document: Record<string, unknown>, q: string, options: Partial<HighlightOptions> = {}) {
+  const fields = Object.keys(document).flatMap((name) =>
+    name === 'author' ? ['author.name'] : name === 'parts' ? ['parts.text', 'parts.names'] : [name],
+  )
+  return highlightDocument({ id: '1', ...document } as Document, fields, matcherOf(q), SCHEMA, {
+    ...OPTIONS,
+    ...options,
+  })
+}
+
+const snippet = (text: string, q: string, options: Partial<HighlightOptions> = {}): string | undefined =>
+  highlight({ title: text }, q, options).highlights[0]?.snippet
+
+describe('highlights', () => {
+  it('mark words by stem, case and accents aside', () => {
+    expect(highlight({ title: 'Streaming, Éclairs & <b>' }, 'streams eclair x')).toEqual({
+      highlight: {
+        title: {
+          matched_tokens: ['Streaming', 'Éclairs'],
+          snippet: '<mark>Streaming</mark>, <mark>Éclairs</mark> & <b>',
+        },
+      },
+      highlights: [
+        {
+          field: 'title',
+          matched_tokens: ['Streaming', 'Éclairs'],
+          snippet: '<mark>Streaming</mark>, <mark>Éclairs</mark> & <b>',
+        },
+      ],
+    })
+  })
+
+  it('mark the beginning that an unfinished word matches, and the last word alone', () => {
+    expect(snippet('Platinum plates', 'plat')).toBe('<mark>Plat</mark>inum <mark>plat</mark>es')
+    expect(snippet('Platinum plates', 'plat x')).toBeUndefined()
+    expect(snippet('document', 'documentati')).toBe('<mark>document</mark>')
+    expect(snippet('Ångström', 'angs')).toBe('<mark>Ångs</mark>tröm')
+  })
+
+  it('say nothing where nothing matches', () => {
+    expect(highlight({ title: 'nothing', year: 5 }, 'fox')).toEqual({ highlight: {}, highlights: [] })
+  })
+
+  it('cut long texts around the window with the most words', () => {
+    const filler = (from: number) => Array.from({ length: 20 }, (_, index) => `w${from + index}`).join(' ')
+    const text = `${filler(0)} fox ${filler(20)} quick brown fox, ${filler(40)}.`
+    expect(snippet(text, 'quick fox')).toBe(
+      'w36 w37 w38 w39 <mark>quick</mark> brown <mark>fox</mark>, w40 w41 w42 w43',
+    )
+    expect(snippet(text, 'quick fox', { affixTokens: 0 })).toBe('<mark>quick</mark> brown <mark>fox</mark>')
+    expect(snippet(`fox ${filler(0)} ${filler(20)}`, 'fox')).toBe('<mark>fox</mark> w0 w1 w2 w3')
+    expect(snippet(`(${filler(0)} ${filler(20)} fox)!`, 'fox')).toBe('w36 w37 w38 w39 <mark>fox</mark>)!')
+    expect(snippet(text, 'quick fox', { snippetThreshold: 100 })).toHaveLength(
+      text.length + 3 * '<mark></mark>'.length,
+    )
+  })
+
+  it('give the whole value where it is asked for, with tags of the caller', () => {
+    const options = { fullFields: ['title'], startTag: '[', endTag: ']', snippetThreshold: 2, affixTokens: 1 }
+    expect(highlight({ title: 'a quick fox runs by' }, 'fox', options).highlights[0]).toEqual({
+      field: 'title',
+      matched_tokens: ['fox'],
+      snippet: 'quick [fox] runs',
+      value: 'a quick [fox] runs by',
+    })
+  })
+
+  it('tell which elements of a list match', () => {
+    expect(highlight({ tags: ['red fox', 'hen', 'foxes'] }, 'fox', { fullFields: ['tags'] })).toEqual({
+      highlight: {
+        tags: [
+          { matched_tokens: ['fox'], snippet: 'red <mark>fox</mark>', value: 'red <mark>fox</mark>' },
+          { matched_tokens: [], snippet: 'hen', value: 'hen' },
+          { matched_tokens: ['foxes'], snippet: '<mark>foxes</mark>', value: '<mark>foxes</mark>' },
+        ],
+      },
+      highlights: [
+        {
+          field: 'tags',
+          indices: [0, 2],
+          matched_tokens: [['fox'], ['foxes']],
+          snippets: ['red <mark>fox</mark>', '<mark>foxes</mark>'],
+          values: ['red <mark>fox</mark>', '<mark>foxes</mark>'],
+        },
+      ],
+    })
+  })
+
+  it('have the shape of nested documents', () => {
+    const document = {
+      author: { name: 'A. Fox', age: 3 },
+      parts: [{ text: 'fox one', names: ['fox', 'hen'] }, { other: 1 }, { text: 'two' }],
+    }
+    const hit = { matched_tokens: ['fox'], snippet: '<mark>fox</mark>' }
+    expect(highlight(document, 'fox').highlight).toEqual({
+      author: { name: { matched_tokens: ['Fox'], snippet: 'A. <mark>Fox</mark>' } },
+      parts: [
+        {
+          text: { matched_tokens: ['fox'], snippet: '<mark>fox</mark> one' },
+          names: [hit, { matched_tokens: [], snippet: 'hen' }],
+        },
+        {},
+        { text: { matched_tokens: [], snippet: 'two' } },
+      ],
+    })
+  })
+
+  it('leave the old form out on request', () => {
+    const { highlight: nested, highlights } = highlight({ title: 'fox' }, 'fox', { v1: false })
+    expect([Object.keys(nested), highlights]).toEqual([['title'], []])
+  })
+
+  it('change nothing in a text but the tags', () => {
+    const text = fc.array(
+      fc.constantFrom('fox', 'Foxes', 'quick', '東京', 'é', 'a-b', '  ', '<i>', '.', '🦊'),
+      {
+        maxLength: 80,
+      },
+    )
+    fc.assert(
+      fc.property(text, fc.constantFrom('fox', 'qui', '東', 'quick fox', 'b e'), (words, q) => {
+        const original = words.join(' ')
+        const result = highlight({ title: original }, q, { fullFields: ['title'] }).highlights[0]
+        if (result === undefined) return
+        const plain = (marked: string) => marked.replaceAll('<mark>', '').replaceAll('</mark>', '')
+        expect(plain(result.value!)).toBe(original)
+        expect(original).toContain(plain(result.snippet!))
+        expect(result.snippet).toContain('<mark>')
+      }),
+    )
+  })
+})
+
+describe('countMatches', () => {
+  it('counts fields and different words', () => {
+    const document = { id: '1', title: 'quick quick fox', tags: ['fox', 'dog'] }
+    expect(countMatches(document, ['title', 'tags', 'year'], matcherOf('quick fox dog'), RULES)).toEqual({
+      fields: 2,
+      words: 3,
+      bestField: 0,
+    })
+    expect(countMatches(document, ['tags'], matcherOf('hen'), RULES)).toEqual({
+      fields: 0,
+      words: 0,
+      bestField: -1,
+    })
+  })
+})
+
+describe('highlightFacet', () => {
+  it('marks the beginnings of words', () => {
+    expect(highlightFacet('FINE PLATINUM', ['fine', 'platin'], RULES, OPTIONS)).toBe(
+      '<mark>FINE</mark> <mark>PLATIN</mark>UM',
+    )
+    expect(highlightFacet('Omega', [], RULES, OPTIONS)).toBe('Omega')
+  })
+})

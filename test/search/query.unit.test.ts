@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { stemmer } from 'stemmer'
+import { describe, expect, it } from 'vitest'
+import {
+  completions,
+  informativeWords,
+  matchExpression,
+  parseQuery,
+  relax,
+  type Term,
+} from '../../src/search/query'
+
+const RULES = { token_separators: [], symbols_to_index: [] }
+
+const term = (...tokens: string[]): Term => ({ tokens, written: tokens, prefix: false, corrections: [] })
+const unfinished = (...tokens: string[]): Term => ({ ...term(...tokens), prefix: true })
+
+describe('parseQuery', () => {
+  it.each<[string, Term[], Term[]]>([
+    ['quick fox', [term('quick'), unfinished('fox')], []],
+    ['quick ', [unfinished('quick')], []],
+    ['the the fox', [term('the'), unfinished('fox')], []],
+    ['"quick fox" runs', [term('quick', 'fox'), unfinished('runs')], []],
+    ['runs "quick fox"', [term('runs'), term('quick', 'fox')], []],
+    ['fox -lazy', [term('fox')], [term('lazy')]],
+    ['-"lazy dog" fox', [unfinished('fox')], [term('lazy', 'dog')]],
+    ['state-of-the-art', [unfinished('state', 'of', 'the', 'art')], []],
+    ['--x', [unfinished('x')], []],
+    ['?? ! "" -', [], []],
+    ['東京 x', [term('東', '京'), unfinished('x')], []],
+    ['Élan', [{ ...unfinished('elan'), written: ['Élan'] }], []],
+    ['say "half open', [term('say'), term('half'), unfinished('open')], []],
+  ])('%s', (q, terms, excluded) => {
+    expect(parseQuery(q, RULES, true)).toEqual({ terms, excluded })
+  })
+
+  it('has no unfinished word where there are none', () => {
+    expect(parseQuery('fox', RULES, false).terms).toEqual([term('fox')])
+  })
+
+  it('keeps the first 256 words of a very long text', () => {
+    const q = Array.from({ length: 5000 }, (_, index) => `word${index}`).join(' ')
+    expect(parseQuery(q, RULES, true).terms).toHaveLength(256)
+  })
+})
+
+describe('relax', () => {
+  it('drops stopwords and takes phrases apart', () => {
+    expect(relax([term('what'), term('is'), term('open', 'source'), term('of')])).toEqual([
+      term('open', 'source'),
+      term('open'),
+      term('source'),
+    ])
+  })
+
+  it('keeps stopwords when there is nothing else', () => {
+    expect(relax([term('to'), term('be')])).toEqual([term('to'), term('be')])
+    expect(informativeWords([term('to'), term('be'), term('king')])).toBe(1)
+  })
+})
+
+describe('matchExpression', () => {
+  const title = { column: 't0', prefix: true }
+  const text = { column: 't1', prefix: false }
+
+  it('quotes every word and names its columns', () => {
+    expect(matchExpression([term('a'), term('b', 'c')], [], [title, text], 'AND', RULES)).toBe(
+      '{t0 t1} : ("a" AND "b c")',
+    )
+    expect(matchExpression([term('a')], [term('b')], [text], 'OR', RULES)).toBe('{t1} : (("a") NOT ("b"))')
+  })
+
+  it('takes a beginning only where it may', () => {
+    expect(matchExpression([unfinished('do')], [], [title], 'AND', RULES)).toBe('{t0} : ("do"*)')
+    expect(matchExpression([unfinished('do')], [], [text], 'AND', RULES)).toBe('{t1} : ("do")')
+    expect(matchExpression([unfinished('do')], [], [title, text], 'AND', RULES)).toBe(
+      '{t0 t1} : (({t0} : ("do"*) OR {t1} : ("do")))',
+    )
+  })
+
+  it('offers corrections beside the word', () => {
+    const corrected = { ...term('foks'), corrections: ['fox', 'folk'] }
+    expect(matchExpression([corrected], [], [text], 'AND', RULES)).toBe(
+      '{t1} : (("foks" OR "fox" OR "folk"))',
+    )
+  })
+
+  it('carries indexed symbols as the index does', () => {
+    const rules = { token_separators: [], symbols_to_index: ['+'] }
+    const { terms } = parseQuery('c++', rules, false)
+    expect(matchExpression(terms, [], [text], 'AND', rules)).toBe('{t1} : ("c\ue02b\ue02b")')
+  })
+
+  it('never lets anything but quoted words through', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), (q) => {
+        const { terms, excluded } = parseQuery(q, RULES, true)
+        if (terms.length === 0) return
+        const bare = matchExpression(terms, excluded, [text], 'AND', RULES).replace(/"[^"]*"\*?/g, 'W')
+        expect(bare).toMatch(/^\{t1\} : \((W| AND | OR | NOT |\(|\))+\)$/)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+describe('completions', () => {
+  it.each([
+    'documentation',
+    'university',
+    'streaming',
+    'relational',
+    'happiness',
+    'stopped',
+    'embedding',
+    'vectorization',
+  ])('lead from every beginning of %s to its stem', (word) => {
+    for (let length = 3; length <= word.length; length++) {
+      const typed = word.slice(0, length)
+      const stems = completions(typed).map((completion) => stemmer(completion))
+      const isFound = stemmer(word).startsWith(stemmer(typed)) || stems.includes(stemmer(word))
+      expect(isFound, typed).toBe(true)
+    }
+  })
+
+  it('begin with what was typed', () => {
+    const word = fc.stringMatching(/^[a-z]{1,14}$/)
+    fc.assert(
+      fc.property(word, (typed) => {
+        for (const completion of completions(typed)) expect(completion.startsWith(typed)).toBe(true)
+      }),
+    )
+  })
+
+  it('do not shorten a word to a different one', () => {
+    expect(completions('planet')).toEqual([])
+    expect(completions('abc1')).toEqual([])
+  })
+})

@@ -1,0 +1,128 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createVectorIndex, type Neighbour, type VectorIndex } from '../../src/search/vector-index'
+
+/** Runs in an object of its own, with an empty table for vectors. */
+async function withTable(work: (sql: SqlStorage) => void): Promise<void> {
+  const namespace = env.COLLECTION as DurableObjectNamespace
+  await runInDurableObject(namespace.get(namespace.newUniqueId()), (_object, state) => {
+    const { sql } = state.storage
+    sql.exec('CREATE TABLE vectors_1 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')
+    work(sql)
+  })
+}
+
+const cosine = (a: Float32Array, b: Float32Array): number => {
+  const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, value, i) => sum + value * y[i]!, 0)
+  const norms = Math.sqrt(dot(a, a)) * Math.sqrt(dot(b, b))
+  return norms === 0 ? 1 : 1 - dot(a, b) / norms
+}
+
+const order = (neighbours: Neighbour[]): Neighbour[] =>
+  neighbours.sort((a, b) => a.distance - b.distance || b.seq - a.seq)
+
+/** The same numbers at every run, normally distributed enough. */
+function randomVectors(count: number, dimensions: number): Float32Array[] {
+  let state = 1
+  const next = () => {
+    state = (state * 48271) % 2147483647
+    return state / 2147483647
+  }
+  return Array.from({ length: count }, () =>
+    Float32Array.from({ length: dimensions }, () => next() + next() + next() - 1.5),
+  )
+}
+
+describe('a vector index', () => {
+  it('finds the exact nearest of thousands', async () => {
+    await withTable((sql) => {
+      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      const vectors = randomVectors(3000, 64)
+      for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
+      for (const query of randomVectors(10, 64)) {
+        const expected = order(
+          vectors.map((vector, seq) => ({ seq, distance: cosine(query, vector) })),
+        ).slice(0, 20)
+        const found = index.nearest(query, 20)
+        expect(found.map(({ seq }) => seq)).toEqual(expected.map(({ seq }) => seq))
+        for (const [place, { distance }] of found.entries()) {
+          expect(distance).toBeCloseTo(expected[place]!.distance, 5)
+        }
+      }
+    })
+  })
+
+  it('measures inner products for ip', async () => {
+    await withTable((sql) => {
+      const index = createVectorIndex(sql, 'vectors_1', 'ip')
+      index.put(1, Float32Array.of(1, 0))
+      index.put(2, Float32Array.of(3, 0))
+      index.put(3, Float32Array.of(0, 9))
+      expect(index.nearest(Float32Array.of(1, 0), 3)).toEqual([
+        { seq: 2, distance: -2 },
+        { seq: 1, distance: 0 },
+        { seq: 3, distance: 1 },
+      ])
+    })
+  })
+
+  it('restricts to what is allowed, puts the newest first among equals, and survives zeros', async () => {
+    await withTable((sql) => {
+      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      for (const seq of [1, 2, 3]) index.put(seq, Float32Array.of(2, 0))
+      index.put(4, Float32Array.of(0, 0))
+      const query = Float32Array.of(1, 0)
+      expect(index.nearest(query, 9).map(({ seq }) => seq)).toEqual([3, 2, 1, 4])
+      expect(index.nearest(query, 9, new Set([1, 4, 77])).map(({ seq }) => seq)).toEqual([1, 4])
+      expect(index.nearest(query, 0)).toEqual([])
+      expect(index.nearest(query, 5, new Set())).toEqual([])
+      expect(index.nearest(Float32Array.of(0, 0), 1)).toEqual([{ seq: 4, distance: 1 }])
+      expect(createVectorIndex(sql, 'vectors_1', 'cosine').nearest(query, 1)).toEqual([
+        { seq: 3, distance: 0 },
+      ])
+    })
+  })
+
+  it('keeps memory in step with the table', async () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('put' as const), seq: fc.nat(12), x: fc.integer({ min: -9, max: 9 }) }),
+      fc.record({ kind: fc.constant('remove' as const), seq: fc.nat(12), x: fc.constant(0) }),
+      fc.record({ kind: fc.constant('reset' as const), seq: fc.constant(0), x: fc.constant(0) }),
+    )
+    await withTable((sql) => {
+      const query = Float32Array.of(1, 1)
+      const all = (index: VectorIndex) => index.nearest(query, 20)
+      fc.assert(
+        fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+          sql.exec('DELETE FROM vectors_1')
+          const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+          all(index)
+          for (const { kind, seq, x } of steps) {
+            if (kind === 'put') index.put(seq, Float32Array.of(x, 1))
+            if (kind === 'remove') index.remove(seq)
+            if (kind === 'reset') index.reset()
+          }
+          const fresh = createVectorIndex(sql, 'vectors_1', 'cosine')
+          expect(all(index)).toEqual(all(fresh))
+          expect(index.size).toBe(fresh.size)
+        }),
+        { numRuns: 60 },
+      )
+    })
+  })
+
+  it('gives back the vector that was put', async () => {
+    await withTable((sql) => {
+      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      index.put(5, Float32Array.of(0.1, -2.5))
+      expect(index.get(5)).toEqual(Float32Array.of(0.1, -2.5))
+      expect(index.get(6)).toBeUndefined()
+      index.put(5, Float32Array.of(1, 2))
+      expect(index.get(5)).toEqual(Float32Array.of(1, 2))
+      index.remove(5)
+      expect(index.get(5)).toBeUndefined()
+    })
+  })
+})
