@@ -2,12 +2,13 @@
  * Searches that are answered in a conversation (contract 1.6 and 1.7): the checks that come before the turn,
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
-import { ask } from '../../conversation/ask'
+import { ask, mayContinue } from '../../conversation/ask'
 import { findModel } from '../../conversation/models'
-import type { PlannedSearch } from '../../conversation/request'
+import { ADMIN } from '../../conversation/ownership'
+import type { Asker, PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { collectionObject, findCollection } from '../../search/catalog'
+import { findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
 import type { AnswerShape } from './encoder'
 import { isTrue, listed } from './parameters'
@@ -95,10 +96,14 @@ export async function checkConversation(
  *
  * @throws ApiError 400
  */
-export async function requireConversation(env: Cloudflare.Env, conversing: Conversing): Promise<void> {
-  if (conversing.conversationId === undefined) return
-  const history = collectionObject(env, conversing.historyId)
-  if ((await history.messages(conversing.conversationId)).length === 0) throw invalidId()
+export async function requireConversation(
+  env: Cloudflare.Env,
+  conversing: Conversing,
+  asker: Asker = ADMIN,
+): Promise<void> {
+  const { conversationId, historyId } = conversing
+  if (conversationId === undefined) return
+  if (!(await mayContinue(env, asker, conversationId, historyId))) throw invalidId()
 }
 
 /** Runs the turn and answers it. @throws ApiError */
