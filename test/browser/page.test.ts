@@ -92,7 +92,8 @@ describe.runIf(CHROMIUM)('the page', () => {
   })
 
   test('shows an answer while it is being written', async () => {
-    const llm = await startLlm({ latency: 40 })
+    // Slow enough for a locator to look while it is being written: it looks twice a second.
+    const llm = await startLlm({ latency: 300 })
     try {
       const model = await createModel({ model_name: 'openai/gpt', openai_url: llm.url })
       await page.goto(`${url}/?model=${model}`)
