@@ -253,6 +253,17 @@ describe('fields that nobody named', () => {
     expect(summary.ok && (summary.value.fields as unknown[]).length).toBe(2)
   })
 
+  it('leaves nothing behind of a document that brings too many string fields', async () => {
+    const object = await newCollection([{ name: '.*', type: 'auto' }])
+    const strings = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`field ${n}`, 'text']))
+    const results = await importAll(object, [{ amount: 1, ...strings(91) }, { amount: 2, ...strings(3) }])
+    expect(results).toEqual([
+      { success: false, code: 400, error: 'A collection can have at most 90 indexed string fields.' },
+      { success: true },
+    ])
+  })
+
   it('makes room for more string fields than text_index was made for', async () => {
     const object = await newCollection([{ name: '.*', type: 'auto' }])
     const wide = Object.fromEntries(Array.from({ length: 80 }, (_, n) => [`f${n}`, `word${n}`]))
