@@ -257,7 +257,10 @@ describe('fields that nobody named', () => {
     const object = await newCollection([{ name: '.*', type: 'auto' }])
     const strings = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`field ${n}`, 'text']))
-    const results = await importAll(object, [{ amount: 1, ...strings(91) }, { amount: 2, ...strings(3) }])
+    const results = await importAll(object, [
+      { amount: 1, ...strings(91) },
+      { amount: 2, ...strings(3) },
+    ])
     expect(results).toEqual([
       { success: false, code: 400, error: 'A collection can have at most 90 indexed string fields.' },
       { success: true },

@@ -53,7 +53,10 @@ export async function admitTurn(
     await requireRate(env, 'RATE_LIMIT_TURNS', access)
   }
   const keys = accesses.map(({ digest }) => digest)
-  const identity = [asker.owner, asker.userId]
+  // Visitors of one page share its key, and may ask the same at the same moment: without a name they are told
+  // apart by their address, which Cloudflare sets. A caller who names the turn may come back from another network.
+  const address = idempotencyKey === undefined ? request.headers.get('cf-connecting-ip') : null
+  const identity = [asker.owner, asker.userId, address ?? '']
   const { pathname, search } = new URL(request.url)
   const fingerprint = await sha256(
     JSON.stringify([...identity, keys, request.method, pathname, search, body]),

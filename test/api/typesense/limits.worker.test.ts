@@ -1,6 +1,8 @@
 /** What keys fix of conversations, and what they and models may spend. */
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { admitTurn } from '../../../src/api/edge/admit-turn'
+import { ADMIN } from '../../../src/auth/access'
 import { database } from '../../../src/db/client'
 import { recordSpent } from '../../../src/db/turns'
 import { dayOf } from '../../../src/db/usage'
@@ -266,5 +268,30 @@ describe('GET /usage', () => {
   it('needs a key that may list it', async () => {
     const { value } = await makeKey()
     expect(await call('GET', '/usage', { key: value })).toEqual([401, FORBIDDEN])
+  })
+})
+
+describe('the same question from two addresses', () => {
+  const admitted = (address: string, headers: Record<string, string> = {}) =>
+    admitTurn(
+      {
+        env,
+        request: new Request('http://parley/multi_search?q=a', {
+          method: 'POST',
+          headers: { 'cf-connecting-ip': address, ...headers },
+        }),
+        accesses: [ADMIN],
+        body: '{}',
+        userId: undefined,
+      },
+      { ...MODEL, id: 'one', ttl: 1 },
+    )
+
+  it('is two questions, unless the caller named it', async () => {
+    const one = await admitted('192.0.2.1')
+    expect((await admitted('192.0.2.1')).fingerprint).toBe(one.fingerprint)
+    expect((await admitted('192.0.2.2')).fingerprint).not.toBe(one.fingerprint)
+    const named = { 'idempotency-key': 'mine' }
+    expect(await admitted('192.0.2.1', named)).toEqual(await admitted('192.0.2.2', named))
   })
 })
