@@ -35,7 +35,7 @@ describe('the stream of a turn', () => {
   it('writes the first piece at once, gathers what follows, and keeps the order', async () => {
     const { stream, reader } = makeStream()
     for (const text of ['a', 'b', 'c']) stream.emit({ type: 'delta', text })
-    vi.advanceTimersByTime(8)
+    vi.advanceTimersByTime(16)
     stream.emit({ type: 'delta', text: 'd' })
     stream.emit(done)
     const events = await read(reader)
@@ -65,7 +65,7 @@ describe('the stream of a turn', () => {
     const { stream, reader, logged } = makeStream()
     for (let count = 0; count < 100; count++) {
       stream.emit({ type: 'delta', text: `${count} ` })
-      vi.advanceTimersByTime(9)
+      vi.advanceTimersByTime(17)
     }
     stream.emit(done)
     expect(parse(logged.join(''))).toEqual(await read(reader))
@@ -88,7 +88,7 @@ describe('the stream of a turn', () => {
           pieces.forEach((text, index) => {
             if (index === joinsAt) stream.join(late, Math.min(seq, index - 1))
             stream.emit({ type: 'delta', text })
-            vi.advanceTimersByTime(10)
+            vi.advanceTimersByTime(20)
           })
           if (joinsAt >= pieces.length) stream.join(late, Math.min(seq, pieces.length - 1))
           stream.emit(done)

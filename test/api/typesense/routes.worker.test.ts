@@ -30,10 +30,10 @@ describe('routes', () => {
     ['DELETE', '/multi_search'],
     ['GET', '/collections/a/nope/b'],
     // Gone since v27, though the client still has methods for them.
-    ['GET', '/conversations'],
-    ['GET', '/conversations/7'],
+    ['PUT', '/conversations'],
+    ['PATCH', '/conversations/7'],
     ['PUT', '/conversations/7'],
-    ['DELETE', '/conversations/7'],
+    ['GET', '/conversations/7/nothing'],
   ])('%s %s is not found, key or no key', async (method, path) => {
     for (const key of [null, 'xyz']) {
       const response = await send(method, path, { key })
