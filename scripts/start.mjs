@@ -4,6 +4,7 @@
  * Brings the database up to date, serves the Worker, loads the sample, and stands in for the cron trigger,
  * which `wrangler dev` does not fire by itself.
  */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, relative, resolve } from 'node:path'
 import { occupy, writeSecrets } from './folder.mjs'
@@ -113,6 +114,23 @@ if (process.env.npm_lifecycle_event === 'start') {
   setInterval(() => process.ppid !== parent && stop(0), 500).unref()
 }
 
+/**
+ * The configuration as it is served here: without the rate limits, whose local stand-in loses connections while
+ * the machine is busy, and wrangler's server ends with the first one that is lost.
+ * @param {string} folder
+ */
+function localConfig(folder) {
+  const file = join(folder, 'wrangler.toml')
+  const config = readFileSync(join(root, 'wrangler.toml'), 'utf8')
+    .replace(/^\[\[ratelimits\]\]\n(?:\w.*\n)+/gm, '')
+    .replace(
+      /^(main|directory|migrations_dir) = "(.*)"/gm,
+      (_, key, path) => `${key} = ${JSON.stringify(resolve(root, path))}`,
+    )
+  writeFileSync(file, config)
+  return file
+}
+
 /** Waits until the Worker answers. */
 async function ready() {
   const deadline = Date.now() + READY_MS
@@ -135,7 +153,7 @@ try {
   const bundle = join(folder, 'bundle')
   await runWrangler(['deploy', '--dry-run', '--outdir', bundle])
 
-  const args = ['dev', join(bundle, 'index.js'), '--no-bundle', '--config', join(root, 'wrangler.toml')]
+  const args = ['dev', join(bundle, 'index.js'), '--no-bundle', '--config', localConfig(folder)]
   args.push('--local', '--persist-to', folder, '--port', String(port), '--inspector-port', '0')
   args.push('--env-file', writeSecrets(folder, apiKey), '--var', 'AI_BACKEND:local')
   // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.

@@ -46,10 +46,10 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   ask(request: AskRequest): Promise<Outcome<Asked>> {
     return attempt(async () => {
-      const { asker = ADMIN, continues, shape } = request
+      const { asker = ADMIN, continues } = request
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
-        if (continues) throw unknownConversation(shape)
+        if (continues) throw unknownConversation(request)
         return { elsewhere: crypto.randomUUID() }
       }
       const names = namesOf(request)

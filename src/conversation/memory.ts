@@ -1,5 +1,5 @@
 /** All that a Conversation object holds, from its first turn until it is deleted. */
-import { isCreated, migrate, readMeta, writeMeta } from './migrations'
+import { isCreated, migrate, readMeta, type Self, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, mayOpen } from './ownership'
 import { clip, Records } from './records'
@@ -13,6 +13,7 @@ export class Memory {
   readonly outbox: Outbox
   readonly records: Records
   readonly #sql: SqlStorage
+  readonly #self: Self
   #closed = false
 
   /** What an object holds that has just woken; undefined when it holds nothing. */
@@ -26,13 +27,17 @@ export class Memory {
   constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string) {
     migrate(sql)
     this.#sql = sql
-    let incarnation = readMeta(sql, 'incarnation')
-    if (incarnation === undefined) {
-      incarnation = crypto.randomUUID()
-      writeMeta(sql, 'incarnation', incarnation)
+    const self = readMeta(sql, 'self')
+    this.#self = self ?? {
+      incarnation: crypto.randomUUID(),
+      title: '',
+      protocol: '',
+      created_at: 0,
+      histories: [],
     }
+    if (!self) this.#save()
     this.log = new TurnLog(sql)
-    this.outbox = new Outbox(sql, env, `${conversationId}/${incarnation}`)
+    this.outbox = new Outbox(sql, env, `${conversationId}/${this.#self.incarnation}`)
     this.records = new Records(sql, env)
     if (readMeta(sql, 'erasing')) this.#close()
   }
@@ -54,9 +59,13 @@ export class Memory {
     this.records.closed = true
   }
 
+  #save(): void {
+    writeMeta(this.#sql, 'self', this.#self)
+  }
+
   /** Whose it is. Nobody's before its first turn here, and where that was before conversations had owners. */
   get owner(): Asker | undefined {
-    return readMeta(this.#sql, 'owner')
+    return this.#self.owner
   }
 
   /** Whether an asker may go on with it. Whoever goes on with one that is nobody's becomes its owner. */
@@ -72,35 +81,30 @@ export class Memory {
 
   /** Notes what there is to know of a conversation when a turn of it begins. */
   introduce({ asker = ADMIN, protocol = 'typesense', question, historyId }: AskRequest, now: number): void {
-    if (this.owner === undefined) {
-      writeMeta(this.#sql, 'owner', asker)
-      writeMeta(this.#sql, 'protocol', protocol)
-      writeMeta(this.#sql, 'title', clip(question, LONGEST_TITLE))
-      writeMeta(this.#sql, 'created_at', now)
+    const self = this.#self
+    if (self.owner !== undefined && self.histories.includes(historyId)) return
+    if (self.owner === undefined) {
+      Object.assign(self, { owner: asker, protocol, title: clip(question, LONGEST_TITLE), created_at: now })
     }
-    this.addHistory(historyId)
+    if (!self.histories.includes(historyId)) self.histories.push(historyId)
+    this.#save()
   }
 
   /** Its row in D1, as far as it is known here. */
   get row(): { owner: string; userId: string; protocol: string; title: string; createdAt: number } {
-    const { owner, userId } = this.owner ?? ADMIN
-    return {
-      owner,
-      userId,
-      protocol: readMeta(this.#sql, 'protocol') ?? '',
-      title: readMeta(this.#sql, 'title') ?? '',
-      createdAt: readMeta(this.#sql, 'created_at') ?? 0,
-    }
+    const { owner: { owner, userId } = ADMIN, protocol, title, created_at: createdAt } = this.#self
+    return { owner, userId, protocol, title, createdAt }
   }
 
   /** Objects of the history collections that hold its messages. */
-  get histories(): string[] {
-    return readMeta(this.#sql, 'histories') ?? []
+  get histories(): readonly string[] {
+    return this.#self.histories
   }
 
   addHistory(historyId: string): void {
-    const { histories } = this
-    if (!histories.includes(historyId)) writeMeta(this.#sql, 'histories', [...histories, historyId])
+    if (this.#self.histories.includes(historyId)) return
+    this.#self.histories.push(historyId)
+    this.#save()
   }
 
   /** The conversation that this one's first question began when it was asked again. */

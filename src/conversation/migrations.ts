@@ -11,6 +11,9 @@
  * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
  * caller had gone when it ended, and `said_at` is the timestamp of its messages, once they are to be history.
  *
+ * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
+ * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
+ *
  * A segment is a piece of the text of all lines: its borders mean nothing, because a single line can be longer
  * than a row may be.
  */
@@ -42,9 +45,6 @@ const MIGRATIONS = [
    ALTER TABLE turns ADD COLUMN ended_at INTEGER;
    ALTER TABLE turns ADD COLUMN abandoned INTEGER NOT NULL DEFAULT 0;
    ALTER TABLE turns ADD COLUMN said_at INTEGER;
-   CREATE INDEX turns_idempotency_key ON turns (idempotency_key) WHERE idempotency_key IS NOT NULL;
-   CREATE INDEX turns_fingerprint ON turns (fingerprint) WHERE fingerprint IS NOT NULL;
-   CREATE INDEX turns_expiry ON turns (expires_at);
    CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
 ]
 
@@ -63,12 +63,12 @@ export function migrate(sql: SqlStorage): void {
   }
 }
 
-/** What a conversation knows of itself. */
-export interface Meta {
-  /** the key and the user that asked first */
-  owner: Asker
+/** What a conversation knows of itself from its beginning. */
+export interface Self {
   /** tells this conversation from an earlier one of its id, which was deleted */
   incarnation: string
+  /** the key and the user that asked first; absent before, and where that was before conversations had owners */
+  owner?: Asker
   /** the beginning of the first question */
   title: string
   protocol: string
@@ -76,6 +76,10 @@ export interface Meta {
   created_at: number
   /** objects of the history collections that it was written to */
   histories: string[]
+}
+
+export interface Meta {
+  self: Self
   /** the last id given out for a request that is this conversation's, asked again */
   successor: string
   /** set when it is being deleted: nothing may be read any more */

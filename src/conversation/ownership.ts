@@ -3,7 +3,7 @@
  * id that was never given out.
  */
 import { ApiError } from '../errors'
-import type { Asker } from './request'
+import type { Asker, AskRequest } from './request'
 
 /** The admin key on nobody's behalf: what a caller counts as who names none. */
 export const ADMIN: Asker = { owner: 'admin', userId: '' }
@@ -22,6 +22,11 @@ export function mayOpen(asker: Asker, conversation: Asker): boolean {
 /** What Parley's own routes say to an unknown id, and to one of somebody else. */
 export const conversationNotFound = (): ApiError => new ApiError(404, 'Conversation not found')
 
-/** What a turn ends with whose conversation nobody knows (contract 1.6, 1.7), or that is somebody else's. */
-export const unknownConversation = (shape: 'single' | 'multi'): ApiError =>
-  new ApiError(400, shape === 'single' ? 'Conversation not found' : '`conversation_id` is invalid.')
+/**
+ * What a turn ends with whose conversation nobody knows, or that is somebody else's: in the words of the routes
+ * that it was asked on (contract 1.6, 1.7).
+ */
+export function unknownConversation({ shape, protocol }: Pick<AskRequest, 'shape' | 'protocol'>): ApiError {
+  if (protocol === 'parley') return conversationNotFound()
+  return new ApiError(400, shape === 'single' ? 'Conversation not found' : '`conversation_id` is invalid.')
+}

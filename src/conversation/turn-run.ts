@@ -25,6 +25,11 @@ export interface Surroundings {
   schedule(memory: Memory): void
 }
 
+const statusOf = (end: TurnEventBody): TurnStatus => {
+  if (end.type === 'done') return 'done'
+  return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
+}
+
 /** Far enough for any ttl, and a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
 
@@ -59,15 +64,47 @@ export class TurnRun {
   }
 
   async #run(): Promise<void> {
-    const { request, abort, names } = this.#queued
+    const { request, abort } = this.#queued
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
     if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
     const asker = request.asker ?? ADMIN
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
-      return this.#refuse(unknownConversation(request.shape))
+      return this.#refuse(unknownConversation(request))
     }
+    let begun: { memory: Memory; stream: TurnStream } | undefined
+    let status: TurnStatus = 'running'
+    const emit = (event: TurnEventBody) => {
+      const { memory, stream } = begun!
+      stream.emit(event)
+      if (!isTerminal(event) || status !== 'running') return
+      status = statusOf(event)
+      const ended = Date.now()
+      if (memory.closed) return
+      memory.log.finish(stream.turn, status, ended, this.#expiry(ended), this.#queued.abandoned)
+    }
+    // The first searches are sent in this very moment, before anything is written: a call waits for the writes
+    // before it. No event comes before the turn has its number.
+    const work = runTurn(
+      request,
+      this.#ports(() => begun!, known, emit),
+      abort.signal,
+    )
+    // Should the beginning fail, that is the error to tell, and not what becomes of the rest.
+    work.catch(() => {})
+    const { memory, stream } = this.#begin()
+    begun = { memory, stream }
+    const spent = await work
+    if (memory.closed || (status as TurnStatus) === 'done' || this.#counted) return
+    if (spent.inputTokens + spent.outputTokens === 0) return
+    memory.records.putSpent(stream.turn, this.#spent(Date.now(), spent))
+    await memory.records.settle()
+  }
+
+  /** Writes down that the turn runs. */
+  #begin(): { memory: Memory; stream: TurnStream } {
+    const { request, names } = this.#queued
     const memory = this.#around.remember()
     const now = Date.now()
     memory.introduce(request, now)
@@ -79,21 +116,7 @@ export class TurnRun {
     this.#queued.begin(stream, () => {
       if (!memory.closed) memory.log.abandon(turn, true)
     })
-    let status: TurnStatus = 'running'
-    const emit = (event: TurnEventBody) => {
-      stream.emit(event)
-      if (!isTerminal(event) || status !== 'running') return
-      status =
-        event.type === 'done' ? 'done' : event.type === 'error' && event.retryable ? 'interrupted' : 'failed'
-      const ended = Date.now()
-      if (memory.closed) return
-      memory.log.finish(turn, status, ended, this.#expiry(ended), this.#queued.abandoned)
-    }
-    const spent = await runTurn(request, this.#ports(memory, stream, known, emit), abort.signal)
-    if (memory.closed || (status as TurnStatus) === 'done' || this.#counted) return
-    if (spent.inputTokens + spent.outputTokens === 0) return
-    memory.records.putSpent(turn, this.#spent(Date.now(), spent))
-    await memory.records.settle()
+    return { memory, stream }
   }
 
   #refuse({ status, message }: ApiError): void {
@@ -127,8 +150,7 @@ export class TurnRun {
   }
 
   #ports(
-    memory: Memory,
-    stream: TurnStream,
+    begun: () => { memory: Memory; stream: TurnStream },
     known: RecentMessages | undefined,
     emit: TurnPorts['emit'],
   ): TurnPorts {
@@ -150,7 +172,7 @@ export class TurnRun {
           console.error('the ttls of other models could not be read', error)
           return new Map<string, number>()
         }),
-      store: (said, finished) => this.#store(memory, stream, said, finished),
+      store: (said, finished) => this.#store(begun(), said, finished),
       now: () => Date.now(),
     }
   }
@@ -160,8 +182,7 @@ export class TurnRun {
    * it is history whole or not at all, and then handed to its history and to D1.
    */
   async #store(
-    memory: Memory,
-    stream: TurnStream,
+    { memory, stream }: { memory: Memory; stream: TurnStream },
     said: HistoryMessage[],
     finished: FinishedTurn,
   ): Promise<Outcome<void>> {

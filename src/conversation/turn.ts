@@ -80,7 +80,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const history: History = request.continues
     ? await readHistory(ports, request.model, request.model.max_bytes)
     : { messages: [], complete: true }
-  if (request.continues && history.messages.length === 0) throw unknownConversation(request.shape)
+  if (request.continues && history.messages.length === 0) throw unknownConversation(request)
 
   const judging = judge(request, ports, signal)
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {

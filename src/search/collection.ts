@@ -342,13 +342,12 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async messages(conversationId: string): Promise<StoredMessage[]> {
     const open = this.#load()
-    return open === undefined ? [] : conversationMessages(open.store, conversationId)
+    return open ? conversationMessages(open.store, conversationId) : []
   }
 
   async recentMessages(conversationId: string, bytes: number): Promise<RecentMessages> {
     const open = this.#load()
-    if (open === undefined) return { messages: [], complete: true }
-    return recentMessages(open.store, conversationId, bytes)
+    return open ? recentMessages(open.store, conversationId, bytes) : { messages: [], complete: true }
   }
 
   async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {

@@ -92,7 +92,8 @@ describe.runIf(CHROMIUM)('the page', () => {
   })
 
   test('shows an answer while it is being written', async () => {
-    const llm = await startLlm({ latency: 40 })
+    // Slow enough for a locator to look while it is being written: it looks twice a second.
+    const llm = await startLlm({ latency: 300 })
     try {
       const model = await createModel({ model_name: 'openai/gpt', openai_url: llm.url })
       await page.goto(`${url}/?model=${model}`)
@@ -151,5 +152,28 @@ describe.runIf(CHROMIUM)('the page', () => {
     await other.goto(url)
     expect(await other.getByLabel('API key').inputValue()).toBe('xyz')
     await other.close()
+  })
+
+  test('leads to the reference of the API, which shows every route and object', async () => {
+    await page.getByRole('link', { name: 'API' }).click()
+    const document = await (await fetch(`${url}/openapi.json`)).json()
+    const { paths, components } = document as {
+      paths: Record<string, Record<string, { summary: string }>>
+      components: { schemas: Record<string, unknown> }
+    }
+    const summaries = Object.values(paths).flatMap((methods) =>
+      Object.values(methods).map(({ summary }) => summary),
+    )
+    await page.getByRole('heading', { name: summaries[0] ?? '', exact: true }).waitFor()
+    expect(await page.locator('#operations h2').allTextContents()).toEqual(summaries)
+    expect(await page.locator('#schemas h3').allTextContents()).toEqual(Object.keys(components.schemas))
+    // Every name in the tables leads somewhere.
+    const targets = await page
+      .locator('main a[href^="#"]')
+      .evaluateAll((links) =>
+        links.map((link) => (link as unknown as { getAttribute(name: string): string }).getAttribute('href')),
+      )
+    expect(targets.length).toBeGreaterThan(summaries.length)
+    for (const target of new Set(targets)) expect(await page.locator(target).count(), target).toBe(1)
   })
 })

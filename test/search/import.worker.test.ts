@@ -90,13 +90,17 @@ describe('importing lines', () => {
     ])
   })
 
-  it('says whether somebody searched since the last batch', async () => {
+  it('says for two seconds that somebody has searched', async () => {
     const object = await newCollection(FIELDS)
     const busy = async () => unwrap(await object.importLines(['{"title":"a","points":1}'], CREATE)).busy
     expect(await busy()).toBe(false)
     await object.search({ q: 'a', query_by: 'title' })
     expect(await busy()).toBe(true)
+    expect(await busy()).toBe(true)
+    const later = Date.now() + 2_001
+    vi.spyOn(Date, 'now').mockReturnValue(later)
     expect(await busy()).toBe(false)
+    vi.restoreAllMocks()
   })
 
   it('takes two imports at the same time without losing or doubling anything', async () => {

@@ -5,7 +5,7 @@ import { ApiError } from '../../errors'
 import { admitTurn } from '../edge/admit-turn'
 import { eventReader } from '../turn-events'
 import { findHistory, findOpenModel } from '../typesense/conversations'
-import { answerWhole, streamEvents } from './event-stream'
+import { answerStreaming, answerWhole } from './event-stream'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { planSearches } from './searches'
@@ -38,5 +38,5 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
   })
   const names = { 'x-parley-conversation-id': answering.conversationId }
   const read = eventReader(answering.events)
-  return stream ? streamEvents(read, names) : answerWhole(read, names)
+  return stream ? answerStreaming(read, names) : answerWhole(read, names)
 }

@@ -41,7 +41,8 @@ export const operations = {
       'Begins a conversation or goes on with one. The turn belongs to the conversation and not to the request: ' +
       'a caller who leaves can join it again on `/conversations/{id}/events`. The header ' +
       '`x-parley-conversation-id` names the conversation before its first event. Of a key, `documents:search` or ' +
-      '`conversations:create` is asked for every collection.',
+      '`conversations:create` is asked for every collection. An error that precedes all events is a plain answer, ' +
+      'a later one is an event.',
     actions: ['documents:search', 'conversations:create'],
     headers: schemas.AskHeaders,
     body: schemas.Ask,
@@ -51,7 +52,7 @@ export const operations = {
       events: true,
     },
     failures: {
-      404: 'There is no such model or collection',
+      404: 'There is no such model, collection or conversation',
       408: 'A search or the model took too long',
       413: 'The body is too large',
       422: 'The idempotency key has named another request',

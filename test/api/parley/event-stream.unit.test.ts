@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { encodeEvent, PING, RETRY } from '../../../src/api/parley/encoder'
-import { answerWhole, streamEvents } from '../../../src/api/parley/event-stream'
+import { answerStreaming, answerWhole, streamEvents } from '../../../src/api/parley/event-stream'
 import { eventReader } from '../../../src/api/turn-events'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
 import { ApiError } from '../../../src/errors'
@@ -122,6 +122,48 @@ describe('a stream', () => {
     await cancel()
     expect(await running.left).toBe(true)
     expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('a turn as it is written', () => {
+  it('is an answer with its own status when it fails at once', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.read, {})
+    answered.catch(() => {})
+    running.say(FAILED)
+    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('begins with its first event', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.read, { 'x-parley-conversation-id': 'c-1' })
+    running.say(QUESTION, DELTA)
+    const response = await answered
+    expect(response.headers.get('x-parley-conversation-id')).toBe('c-1')
+    const { next } = reading(response)
+    expect(await next()).toBe(RETRY)
+    expect(await next()).toBe(encodeEvent(QUESTION) + encodeEvent(DELTA))
+    running.say(FAILED)
+    expect(await next()).toBe(encodeEvent(FAILED))
+  })
+
+  it('begins without it after a second, and an error is then an event', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.read, {})
+    await vi.advanceTimersByTimeAsync(1_000)
+    const { next } = reading(await answered)
+    expect(await next()).toBe(RETRY)
+    running.say(FAILED)
+    expect(await next()).toBe(encodeEvent(FAILED))
+  })
+
+  it('ends when it broke off before its first event', async () => {
+    const running = turn()
+    const answered = answerStreaming(running.read, {})
+    running.fail()
+    const { next } = reading(await answered)
+    expect([await next(), await next()]).toEqual([RETRY, undefined])
   })
 })
 
