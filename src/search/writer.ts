@@ -22,7 +22,7 @@ import { leaves, merge, replace } from './nested'
 import { type FieldPlan, type Plan, planOf } from './plan'
 import type { DirtyValues, WriteAction } from './rpc'
 import type { Store, Vectors } from './store'
-import { addField, rebuildTextIndex } from './tables'
+import { addField, rebuildTextIndex, textColumnsFor } from './tables'
 import type { Field } from './types'
 
 export interface Incoming {
@@ -194,6 +194,8 @@ export class Writer {
       schema.fields = schema.fields.filter(({ name }) => !(untyped.has(name) && byName.has(name)))
       added = [...byName.values()]
     }
+    // Before anything is changed: a document that is refused takes none of its batch back.
+    textColumnsFor([...schema.fields, ...added])
     for (const field of added) addField(this.#store.sql, schema, field)
     if (schema.nextText > schema.textColumns) {
       rebuildTextIndex(this.#store.sql, schema)
