@@ -1,4 +1,4 @@
-/** `npm run bench [import|search|busy|stream|history|load]`: all without a name. Prints ratios and a table. */
+/** `npm run bench [import|search|busy|stream|history|sweep|load]`: all without a name. Prints ratios and a table. */
 import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
@@ -6,6 +6,7 @@ import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
 import { benchStream } from './stream.mjs'
+import { benchSweep } from './sweep.mjs'
 
 const benches = {
   import: benchImport,
@@ -13,6 +14,7 @@ const benches = {
   busy: benchSearchDuringImport,
   stream: benchStream,
   history: benchHistory,
+  sweep: benchSweep,
   load: benchLoad,
 }
 

@@ -96,6 +96,13 @@ export async function startServer() {
     url,
     cpu: workerdCpu,
     memory: workerdMemory,
+    db,
+    /** Fires the cron trigger. Settles with its end. */
+    cron: async () => {
+      const worker = await miniflare.getWorker()
+      const { outcome } = await worker.scheduled({ cron: '* * * * *' })
+      if (outcome !== 'ok') throw new Error(`the scheduled handler ended with ${outcome}`)
+    },
     close: async () => {
       await miniflare.dispose()
       rmSync(scratch, { recursive: true, force: true })

@@ -148,4 +148,5 @@ export default {
         return new Response('no such benchmark', { status: 404 })
     }
   },
+  scheduled: parley.scheduled,
 } satisfies ExportedHandler<BenchEnv>

@@ -248,6 +248,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
    * @throws ApiError 404 where nothing is left
    */
   async #forgetDeleted(memory: Memory, from: number): Promise<void> {
+    // A turn that an earlier life of this object could not hand over: nobody is told its end before history has it.
+    if (!memory.outbox.empty) await memory.outbox.deliver()
     // Where one is gone others may be: one question about a few turns is enough for the usual case.
     const some = await this.#deletedTurns(memory, from)
     const deleted = some.length === 0 ? [] : await this.#deletedTurns(memory, 0)

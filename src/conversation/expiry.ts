@@ -37,6 +37,8 @@ export interface SweepLimits {
 }
 
 const RULES_A_PAGE = 100
+/** Between two batches, in milliseconds. */
+const PAUSE_MS = 5
 /** Conversations erased side by side. */
 const ERASED_AT_ONCE = 5
 
@@ -86,7 +88,7 @@ const PARTS = 3
 async function sweepRows(db: Database, now: number, batch: number, allowance: Allowance): Promise<boolean> {
   for (const remove of [deleteExpiredTurns, deleteExpiredConversations]) {
     for (let removed = batch; removed === batch; ) {
-      if (!take(allowance, 1)) return false
+      if (!(await take(allowance, 1))) return false
       removed = await remove(db, now, batch)
     }
   }
@@ -97,7 +99,7 @@ async function sweepRows(db: Database, now: number, batch: number, allowance: Al
 async function eraseEmptied(env: Cloudflare.Env, db: Database, allowance: Allowance): Promise<boolean> {
   let all = true
   for (let after = ''; ; ) {
-    if (!take(allowance, 1 + ERASED_AT_ONCE)) return false
+    if (!(await take(allowance, 1 + ERASED_AT_ONCE))) return false
     const found = await emptiedConversations(db, after, ERASED_AT_ONCE)
     const erased = await Promise.all(found.map((conversation) => eraseOne(env, db, conversation)))
     all &&= erased.every(Boolean)
@@ -135,12 +137,12 @@ async function sweepMessages(
   for (let progress = true; progress; ) {
     progress = false
     for (let after = ''; ; ) {
-      if (!take(allowance, 1)) return { expired, done: false }
+      if (!(await take(allowance, 1))) return { expired, done: false }
       const rules = await expiryRules(db, now, after, RULES_A_PAGE)
       for (const rule of rules) {
         if (stuck.has(rule.id)) continue
         // A batch is a query and, for each history in it, two calls.
-        if (!take(allowance, 3)) return { expired, done: false }
+        if (!(await take(allowance, 3))) return { expired, done: false }
         const swept = await sweepModel(env, db, now, rule, batch, allowance)
         expired += swept.expired
         if (swept.expired > 0) progress = true
@@ -182,8 +184,11 @@ async function sweepModel(
   return { expired, done }
 }
 
-/** Takes calls off an allowance. @returns false when they or the time are used up */
-function take(allowance: Allowance, calls: number): boolean {
+/** Takes calls off an allowance, after a pause for others. @returns false when they or the time are used up */
+async function take(allowance: Allowance, calls: number): Promise<boolean> {
+  // Calls inside one process are always ready: workerd would not look at a socket until the sweep is over, and
+  // every conversation would wait for that. A timer makes it look.
+  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
   if (allowance.calls < calls || Date.now() >= allowance.until) return false
   allowance.calls -= calls
   return true

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect, gather, type Received, textOf } from './event-source'
 import { client, createModel, createShows, KEY, query, request, UUID, unique, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
+import { random } from './random'
 
 let paced: Paced
 let shows: string
@@ -29,17 +30,6 @@ const ask = (model: string, more: Record<string, unknown> = {}) =>
 
 const idOf = (connection: { headers: Headers }): string =>
   connection.headers.get('x-parley-conversation-id') ?? ''
-
-/** Random numbers that can be had again: mulberry32. */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 describe('a stream', () => {
   test('has the whole turn, in order, under ids that count', async () => {

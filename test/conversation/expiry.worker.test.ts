@@ -95,6 +95,21 @@ describe('the sweep', () => {
     expect(await left(conversationId)).toEqual([])
   })
 
+  it('waits for a timer between two batches, so that workerd looks at its sockets', async () => {
+    await makeModel('crowded', 10)
+    await say('crowded', Array(12).fill(20))
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const timersBefore: number[] = []
+    const expire = Collection.prototype.expireMessages
+    vi.spyOn(Collection.prototype, 'expireMessages').mockImplementation(function (this: Collection, ids) {
+      timersBefore.push(timers.mock.calls.length)
+      return expire.call(this, ids)
+    })
+    await sweepExpired(env, NOW, { batch: 1 })
+    expect(timersBefore).toHaveLength(12)
+    expect(new Set(timersBefore).size).toBe(12)
+  })
+
   it('does not let a collection out of reach keep those of others', async () => {
     await makeModel('a-broken', 10)
     await makeModel('b-sound', 10, 'other_talk')

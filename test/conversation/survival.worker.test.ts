@@ -1,6 +1,7 @@
 /** What becomes of a turn when its caller, its provider, its object or D1 goes away. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Outbox } from '../../src/conversation/outbox'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
 import {
@@ -103,6 +104,20 @@ describe('an object that does not live to see the end of its turn', () => {
     expect(await messagesOf(id)).toHaveLength(2)
     expect(await recorded(id)).toHaveLength(1)
     expect(await statuses(id)).toEqual(['done'])
+  })
+
+  it('tells nobody the end of a turn before its history has it', async () => {
+    const request = await asking(QUESTION)
+    const { conversationId: id } = request
+    const deliver = vi.spyOn(Outbox.prototype, 'deliver').mockReturnValue(new Promise(() => {}))
+    const reading = read(await begin(request)).catch(() => [])
+    const waiting = () => inObject(id, ({ storage }) => storage.sql.exec('SELECT 1 FROM outbox').toArray())
+    await expect.poll(waiting).toHaveLength(1)
+    await abortAllDurableObjects()
+    await reading
+    deliver.mockRestore()
+    expect((await eventsOf(id)).at(-1)).toMatchObject({ type: 'done' })
+    expect(await messagesOf(id)).toHaveLength(2)
   })
 
   it('holds nothing when it was only asked about', async () => {

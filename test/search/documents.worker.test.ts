@@ -276,10 +276,12 @@ describe('fields that nobody named', () => {
     expect(await idsWhere(object, 'f79:word79')).toEqual(['wide'])
     expect(await idsWhere(object, 'f0:early')).toEqual(['first'])
     const tooWide = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`g${n}`, `word${n}`]))
-    expect(await importAll(object, [{ id: 'wider', ...tooWide }])).toMatchObject([
+    // What was found beside the fields that are too many must leave nothing behind either.
+    expect(await importAll(object, [{ id: 'wider', number: 1, ...tooWide }])).toMatchObject([
       { success: false, code: 400 },
     ])
-    expect(await importAll(object, [{ id: 'next', f0: 'late' }])).toEqual([{ success: true }])
+    expect(await importAll(object, [{ id: 'next', f0: 'late', other: 2 }])).toEqual([{ success: true }])
+    expect(await idsWhere(object, 'other:2')).toEqual(['next'])
   })
 
   it('spreads many typed fields over several tables', async () => {
