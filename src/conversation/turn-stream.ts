@@ -2,16 +2,16 @@
  * The events of the running turn on their way to whoever reads along, and to the log.
  *
  * Readers are written first and the log afterwards, since a stream write waits for the storage writes before
- * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 16 ms
+ * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 32 ms
  * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
  */
 import { isTerminal, type TurnEvent, type TurnEventBody } from './events'
 
 /**
- * One frame of a screen: nobody sees more. At 200 tokens a second a token cost 1.67 times what copying its bytes
- * costs with 8 ms, 1.12 times with 16 ms, and no less with 24 ms (`npm run bench -- stream`).
+ * Two frames of a screen: nobody sees more. At 200 tokens a second a token costs 1.07 times what copying its
+ * bytes costs with 16 ms, 0.92 times with 32 ms, and no less with 50 ms (`npm run bench -- stream`).
  */
-const GATHER_MS = 16
+const GATHER_MS = 32
 const GATHER_CHARACTERS = 4_096
 const LOG_EVENTS = 32
 const LOG_MS = 250
@@ -80,7 +80,7 @@ export class TurnStream {
   #logged = 0
   #logTimer: ReturnType<typeof setTimeout> | undefined
   #text = ''
-  /** set while the readers have been written within the last 16 ms */
+  /** set while the readers have been written within the last 32 ms */
   #gathering: ReturnType<typeof setTimeout> | undefined
   #ended = false
 
