@@ -77,6 +77,10 @@ const ASK: Record<Shape, (question: string, model: string, conversationId?: stri
     const body = { question, model, collections: [shows], conversation_id: conversationId }
     const connection = await connect('/conversations', { method: 'POST', body })
     const events = await gather(connection)
+    if (!connection.headers.get('content-type')?.startsWith('text/event-stream')) {
+      const { message: error } = JSON.parse(connection.bytes().toString())
+      return { plain: true, status: connection.status, text: '', error, conversationId: '' }
+    }
     const last = events.at(-1)
     return {
       plain: false,

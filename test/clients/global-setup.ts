@@ -4,7 +4,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,13 +18,23 @@ declare module 'vitest' {
 
 export const START = join(import.meta.dirname, '../../scripts/start.mjs')
 
+/**
+ * A port that nobody listens on, below those that the system hands out: one of them could be gone, to any
+ * connection of any process, by the time that it is used.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000)
+    const server = createServer().listen(port, '127.0.0.1')
+    const free = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (!free) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 export interface Started {

@@ -174,7 +174,8 @@ async function ask(talk: Talk, question: Question, viaTypesense: boolean): Promi
 let alive = false
 
 /** One conversation after another, turn after turn, until the server is killed. */
-async function converse(round: number, worker: number, next: () => number): Promise<void> {
+async function converse(round: number, worker: number): Promise<void> {
+  const next = random(SEED + round * CONVERSATIONS + worker)
   while (alive) {
     // Some conversations go on from before the last kill, others begin now.
     const mine = talks.filter((talk, index) => index % CONVERSATIONS === worker && talk.id !== undefined)
@@ -332,15 +333,15 @@ test(`${KILLS} kills lose nothing that was acknowledged, and leave nothing by ha
   timeout: 60_000 + KILLS * 60_000,
 }, async () => {
   console.log(`kill test: KILLS=${KILLS} SEED=${SEED}`)
-  const next = random(SEED)
+  const moments = random(SEED)
   for (let round = 0; round < KILLS; round++) {
     await makeCollection(`import-${round}`)
     alive = true
     const work = [load(`import-${round}`)]
-    for (let worker = 0; worker < CONVERSATIONS; worker++) work.push(converse(round, worker, next))
+    for (let worker = 0; worker < CONVERSATIONS; worker++) work.push(converse(round, worker))
     const working = Promise.all(work)
     // Should the work fail, there is no point in waiting.
-    await Promise.race([working, new Promise((resolve) => setTimeout(resolve, 50 + next() * 1_500))])
+    await Promise.race([working, new Promise((resolve) => setTimeout(resolve, 50 + moments() * 1_500))])
     alive = false
     await kill()
     await working
