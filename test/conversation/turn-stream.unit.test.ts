@@ -35,7 +35,7 @@ describe('the stream of a turn', () => {
   it('writes the first piece at once, gathers what follows, and keeps the order', async () => {
     const { stream, reader } = makeStream()
     for (const text of ['a', 'b', 'c']) stream.emit({ type: 'delta', text })
-    vi.advanceTimersByTime(16)
+    vi.advanceTimersByTime(32)
     stream.emit({ type: 'delta', text: 'd' })
     stream.emit(done)
     const events = await read(reader)
@@ -46,7 +46,7 @@ describe('the stream of a turn', () => {
   it('writes at once again after a silence', async () => {
     const { stream, reader } = makeStream()
     stream.emit({ type: 'delta', text: 'a' })
-    vi.advanceTimersByTime(20)
+    vi.advanceTimersByTime(40)
     stream.emit({ type: 'delta', text: 'b' })
     stream.emit({ type: 'delta', text: 'c' })
     stream.emit(done)
@@ -65,7 +65,7 @@ describe('the stream of a turn', () => {
     const { stream, reader, logged } = makeStream()
     for (let count = 0; count < 100; count++) {
       stream.emit({ type: 'delta', text: `${count} ` })
-      vi.advanceTimersByTime(17)
+      vi.advanceTimersByTime(33)
     }
     stream.emit(done)
     expect(parse(logged.join(''))).toEqual(await read(reader))
@@ -88,7 +88,7 @@ describe('the stream of a turn', () => {
           pieces.forEach((text, index) => {
             if (index === joinsAt) stream.join(late, Math.min(seq, index - 1))
             stream.emit({ type: 'delta', text })
-            vi.advanceTimersByTime(20)
+            vi.advanceTimersByTime(40)
           })
           if (joinsAt >= pieces.length) stream.join(late, Math.min(seq, pieces.length - 1))
           stream.emit(done)
