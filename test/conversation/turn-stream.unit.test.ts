@@ -65,7 +65,7 @@ describe('the stream of a turn', () => {
     const { stream, reader, logged } = makeStream()
     for (let count = 0; count < 100; count++) {
       stream.emit({ type: 'delta', text: `${count} ` })
-      vi.advanceTimersByTime(33)
+      vi.advanceTimersByTime(17)
     }
     stream.emit(done)
     expect(parse(logged.join(''))).toEqual(await read(reader))
