@@ -74,6 +74,15 @@ export const SCHEMA = {
   default_sorting_field: 'points',
 }
 
+/** A history collection, as Typesense's documentation has it. */
+export const HISTORY_FIELDS = [
+  { name: 'conversation_id', type: 'string' },
+  { name: 'model_id', type: 'string' },
+  { name: 'timestamp', type: 'int32' },
+  { name: 'role', type: 'string', index: false },
+  { name: 'message', type: 'string', index: false },
+]
+
 /** Two- and three-word queries from the middle of the vocabulary: neither stopwords nor unique. */
 export function makeQueries(count) {
   const next = random(99)

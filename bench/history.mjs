@@ -1,5 +1,5 @@
 /** What the length of a conversation costs: time to the first token of turn 500 against that of turn 2. */
-import { makeDocument, SCHEMA } from './documents.mjs'
+import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { median, report } from './report.mjs'
 import { call } from './server.mjs'
 import { startUpstream } from './stream.mjs'
@@ -62,13 +62,7 @@ export async function benchHistory(server) {
       method: 'POST',
       body: JSON.stringify({
         name: 'long_history',
-        fields: [
-          { name: 'conversation_id', type: 'string' },
-          { name: 'model_id', type: 'string' },
-          { name: 'timestamp', type: 'int32' },
-          { name: 'role', type: 'string', index: false },
-          { name: 'message', type: 'string', index: false },
-        ],
+        fields: HISTORY_FIELDS,
       }),
     })
     await call(server, '/conversations/models', {

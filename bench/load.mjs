@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { makeDocument, SCHEMA } from './documents.mjs'
+import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { call } from './server.mjs'
 
 const STREAMS = 500
@@ -45,14 +45,7 @@ export async function benchLoad(server) {
     await post('/collections', JSON.stringify({ name: 'load', ...SCHEMA }))
     const documents = Array.from({ length: 1000 }, (_, n) => JSON.stringify(makeDocument(n)))
     await post('/collections/load/documents/import', documents.join('\n'))
-    const fields = [
-      { name: 'conversation_id', type: 'string' },
-      { name: 'model_id', type: 'string' },
-      { name: 'timestamp', type: 'int32' },
-      { name: 'role', type: 'string', index: false },
-      { name: 'message', type: 'string', index: false },
-    ]
-    await post('/collections', JSON.stringify({ name: 'load_history', fields }))
+    await post('/collections', JSON.stringify({ name: 'load_history', fields: HISTORY_FIELDS }))
     const model = { id: 'load', model_name: 'openai/bench', history_collection: 'load_history' }
     const provider = { api_key: 'sk-benchmark', openai_url: url, openai_path: path, max_bytes: 8192 }
     await post('/conversations/models', JSON.stringify({ ...model, ...provider }))

@@ -1,7 +1,7 @@
 /** What Parley adds to a streamed answer: time to the first token, and CPU a chunk against copying bytes. */
 import { fork } from 'node:child_process'
 import { join } from 'node:path'
-import { makeDocument, SCHEMA } from './documents.mjs'
+import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { median, report } from './report.mjs'
 import { call } from './server.mjs'
 
@@ -56,13 +56,7 @@ export async function benchStream(server) {
       method: 'POST',
       body: JSON.stringify({
         name: 'history',
-        fields: [
-          { name: 'conversation_id', type: 'string' },
-          { name: 'model_id', type: 'string' },
-          { name: 'timestamp', type: 'int32' },
-          { name: 'role', type: 'string', index: false },
-          { name: 'message', type: 'string', index: false },
-        ],
+        fields: HISTORY_FIELDS,
       }),
     })
     for (const gap of PACES) {

@@ -1,5 +1,5 @@
 /** A sweep of 1,000,000 expired messages while conversations go on: what it adds to their answers, and how long it takes. */
-import { makeDocument, SCHEMA } from './documents.mjs'
+import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { percentile, report } from './report.mjs'
 import { call } from './server.mjs'
 import { startUpstream } from './stream.mjs'
@@ -11,14 +11,6 @@ const IDLE_ASKS = 300
 const PAUSE = 20
 /** A client gives up after this long, in milliseconds. */
 const TIMEOUT = 5_000
-
-const FIELDS = [
-  { name: 'conversation_id', type: 'string' },
-  { name: 'model_id', type: 'string' },
-  { name: 'timestamp', type: 'int32' },
-  { name: 'role', type: 'string', index: false },
-  { name: 'message', type: 'string', index: false },
-]
 
 /** Messages of ten a conversation, a year old. */
 async function insertExpired(db, historyId, modelId) {
@@ -59,7 +51,7 @@ export async function benchSweep(server) {
     await post('/collections', { name: 'swept', ...SCHEMA })
     const documents = Array.from({ length: 1000 }, (_, n) => JSON.stringify(makeDocument(n)))
     await call(server, '/collections/swept/documents/import', { method: 'POST', body: documents.join('\n') })
-    await post('/collections', { name: 'swept_history', fields: FIELDS })
+    await post('/collections', { name: 'swept_history', fields: HISTORY_FIELDS })
     for (const id of ['chats', 'expired']) {
       await post('/conversations/models', {
         id,
