@@ -150,3 +150,15 @@ export const usage = sqliteTable(
     index('usage_model').on(table.modelId, table.day),
   ],
 )
+
+/**
+ * Assistants: what a chat on somebody's site is made of (collections, model, prompt, allowed overrides).
+ * `config` is JSON; the conversation layer knows its shape.
+ */
+export const assistants = sqliteTable('assistants', {
+  name: text('name').primaryKey(),
+  config: text('config').notNull(),
+  /** unix milliseconds */
+  createdAt: integer('created_at').notNull(),
+  updatedAt: integer('updated_at').notNull(),
+})
