@@ -49,7 +49,7 @@ const LONGEST_DETAIL = 4000
 
 /**
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
- * (Cloudflare), or the raw body.
+ * (Cloudflare), `Message` (some of AWS), or the raw body.
  */
 function errorDetail(body: string): { detail: string; readable: boolean } {
   const parsed = parseObject(body)
@@ -57,7 +57,8 @@ function errorDetail(body: string): { detail: string; readable: boolean } {
     textOf(parsed?.error, 'message') ??
     text(parsed?.error) ??
     textOf(Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined, 'message') ??
-    text(parsed?.message)
+    text(parsed?.message) ??
+    text(parsed?.Message)
   return { detail: (found ?? body).slice(0, LONGEST_DETAIL), readable: found !== undefined }
 }
 
@@ -126,9 +127,17 @@ export class ProviderCall {
   }
 
   /** The data of each server-sent event. */
-  async *events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+  events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+    return this.read(body, readEvents)
+  }
+
+  /** What `reader` makes of a body; it is given what to call for each read. */
+  async *read<T>(
+    body: ReadableStream<Uint8Array> | null,
+    reader: (body: ReadableStream<Uint8Array>, onRead: () => void) => AsyncGenerator<T, void>,
+  ): AsyncGenerator<T, void> {
     try {
-      if (body) yield* readEvents(body, this.#watch.touch)
+      if (body) yield* reader(body, this.#watch.touch)
     } catch (error) {
       throw this.explain(error, CUT)
     } finally {
@@ -155,9 +164,14 @@ export class ProviderCall {
     return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout)
   }
 
+  /** The error for a reply that came in order and is no answer. @param why for the caller to read */
+  failed(why: string): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200 })
+  }
+
   /** The error for a stream that broke off. */
   cut(): ProviderError {
-    return new ProviderError(400, this.#options.wording.failure(CUT), { upstream: 200 })
+    return this.failed(CUT)
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
