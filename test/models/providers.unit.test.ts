@@ -25,7 +25,7 @@ const check = (properties: Record<string, unknown>, env = localEnv) => {
 describe('namespaces', () => {
   it.each([
     ['gpt-4', ''],
-    ['anthropic/x', 'anthropic'],
+    ['mistral/x', 'mistral'],
     ['/x', ''],
   ])('of %s are refused by name', (model_name, namespace) => {
     expect(() => providerOf(config({ model_name }))).toThrow(
