@@ -1,6 +1,6 @@
 /** `azure/`: Azure OpenAI. The deployment, and with it the model, is part of the URL. */
 import { ApiError } from '../errors'
-import { silenceOf, type Wording, wording } from './call'
+import { callOptions, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
 import { type ChatEndpoint, chatModel, samplingOf } from './openai-compatible'
@@ -14,10 +14,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   url: config.url ?? '',
   headers: { 'api-key': config.api_key ?? '' },
   body: samplingOf(config),
-  wording: WORDING,
-  silence: silenceOf(config),
-  secret: config.api_key,
-  env,
+  options: callOptions(config, WORDING, env),
 })
 
 export const azure: LanguageModelProvider = {

@@ -1,11 +1,12 @@
 /**
- * One call to a provider: its timeout, its errors in the contract's words, and its key kept out of them.
- *
- * Nothing is retried. A retry can double the bill, and the caller is better placed to decide.
+ * One call to a provider: its timeout, its errors in the contract's words, and its credentials kept out of them.
+ * Its errors say what kind of fault it was; who asks again, or asks somebody else, is patient.ts.
  */
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
-import { type Egress, requireAllowed } from './egress'
+import type { Egress } from './egress'
+import { type Gateway, throughGateway } from './gateway'
+import { type Fault, faultOfCode, faultOfStatus, ProviderError, retryAfterOf } from './provider-error'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
 
@@ -32,10 +33,31 @@ export interface CallOptions {
   silence: number
   /** 408 for the live check of a model, 400 at query time: clients retry nothing below 500 */
   timeoutStatus: number
-  /** a credential that no error may carry */
-  secret?: string
-  /** says which hosts may be called */
-  env: Egress
+  /** credentials that no error may carry */
+  secrets?: string[]
+  /** the model's own headers, sent with every request; the provider's go before them */
+  headers?: Record<string, string>
+  /** says which hosts may be called, and whether through a gateway */
+  env: Egress & Gateway
+}
+
+/** What any model's properties say about the calls to it. */
+export const callOptions = (
+  config: Record<string, unknown>,
+  wording: Wording,
+  env: Egress & Gateway,
+): Omit<CallOptions, 'timeoutStatus'> => {
+  const headers = (config.headers ?? {}) as Record<string, string>
+  const { api_key, secret_access_key, session_token } = config
+  const secrets = [api_key, secret_access_key, session_token, ...Object.values(headers), env.AI_GATEWAY_TOKEN]
+  return {
+    wording,
+    silence: silenceOf(config),
+    // A shorter one would be found in any sentence.
+    secrets: secrets.filter((secret) => typeof secret === 'string' && secret.length > 3) as string[],
+    headers,
+    env,
+  }
 }
 
 export const DEFAULT_SILENCE = 60
@@ -50,14 +72,20 @@ const LONGEST_DETAIL = 4000
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
  * (Cloudflare), or the raw body.
  */
-function errorDetail(body: string): { detail: string; readable: boolean } {
+function errorDetail(body: string): { detail: string; readable: boolean; code?: unknown; type?: string } {
   const parsed = parseObject(body)
+  const error = (parsed?.error ?? parsed ?? {}) as Record<string, unknown>
   const found =
     textOf(parsed?.error, 'message') ??
     text(parsed?.error) ??
     textOf(Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined, 'message') ??
     text(parsed?.message)
-  return { detail: (found ?? body).slice(0, LONGEST_DETAIL), readable: found !== undefined }
+  return {
+    detail: (found ?? body).slice(0, LONGEST_DETAIL),
+    readable: found !== undefined,
+    code: error.code ?? error.status,
+    ...(typeof error.type === 'string' && { type: error.type }),
+  }
 }
 
 const text = (value: unknown): string | undefined =>
@@ -98,15 +126,18 @@ export class ProviderCall {
    */
   async fetch(url: string, init: RequestInit): Promise<Response> {
     try {
-      requireAllowed(url, this.#options.env)
+      const routed = throughGateway(url, this.#options.env)
+      const headers = new Headers({ ...this.#options.headers })
+      for (const [name, value] of new Headers(init.headers)) headers.set(name, value)
+      for (const [name, value] of Object.entries(routed.headers)) headers.set(name, value)
       // A redirect could carry the key to another host, so it counts as a failure.
-      const response = await fetch(url, { ...init, redirect: 'manual', signal: this.signal })
+      const response = await fetch(routed.url, { ...init, headers, redirect: 'manual', signal: this.signal })
       this.#watch.touch()
       if (response.status === 200) return response
-      throw this.reported((await response.text()) || `HTTP status ${response.status}`)
+      throw this.reported((await response.text()) || `HTTP status ${response.status}`, response)
     } catch (error) {
       this.#watch.stop()
-      throw this.explain(error, 'the provider could not be reached')
+      throw this.explain(error, 'the provider could not be reached', 'unreached')
     }
   }
 
@@ -115,7 +146,7 @@ export class ProviderCall {
     try {
       return await response.text()
     } catch (error) {
-      throw this.explain(error, CUT)
+      throw this.explain(error, CUT, 'cut')
     } finally {
       this.#watch.stop()
     }
@@ -126,7 +157,7 @@ export class ProviderCall {
     try {
       if (body) yield* readEvents(body, this.#watch.touch)
     } catch (error) {
-      throw this.explain(error, CUT)
+      throw this.explain(error, CUT, 'cut')
     } finally {
       this.#watch.stop()
     }
@@ -137,36 +168,51 @@ export class ProviderCall {
     this.#watch.stop()
   }
 
-  /** The error for what the provider reported: an error body, or an error object in a stream. */
-  reported(body: string): ApiError {
-    const { wording, secret } = this.#options
-    const { detail, readable } = errorDetail(body)
+  /**
+   * The error for what the provider reported.
+   * @param body an error body, or an error object in a stream
+   * @param response that the body is of, where its status is not 200
+   */
+  reported(body: string, response?: Response): ProviderError {
+    const { wording, secrets = [] } = this.#options
+    const { detail, readable, code, type } = errorDetail(body)
     // Servers like to quote the key that they refuse.
-    const said = secret ? detail.replaceAll(secret, maskSecret(secret)) : detail
-    return new ApiError(400, readable ? wording.failure(said) : wording.unreadable(said))
+    const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
+    const fault = response
+      ? faultOfStatus(response.status, typeof code === 'string' ? code : type)
+      : faultOfCode(code, type)
+    return new ProviderError(
+      400,
+      readable ? wording.failure(said) : wording.unreadable(said),
+      fault,
+      response && retryAfterOf(response.headers, Date.now()),
+    )
   }
 
   /** The error for a provider that answers too late. */
-  timedOut(): ApiError {
-    return new ApiError(this.#options.timeoutStatus, this.#options.wording.timeout)
+  timedOut(): ProviderError {
+    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, 'silent')
   }
 
   /** The error for a stream that broke off. */
-  cut(): ApiError {
-    return new ApiError(400, this.#options.wording.failure(CUT))
+  cut(): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(CUT), 'cut')
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
-  malformed(): ApiError {
-    return new ApiError(400, this.#options.wording.malformed)
+  malformed(): ProviderError {
+    return new ProviderError(400, this.#options.wording.malformed, 'refused')
   }
 
-  /** What to throw for an exception of the network; an abort by the caller stays what it was. */
-  explain(error: unknown, otherwise: string): unknown {
+  /**
+   * What to throw for an exception; an abort by the caller stays what it was.
+   * @param fault what it is when it is neither an abort nor a time-out
+   */
+  explain(error: unknown, otherwise: string, fault: Fault = 'unreached'): unknown {
     if (error instanceof ApiError) return error
     if (this.#watch.expired) return this.timedOut()
     if (this.#signal?.aborted) return this.#signal.reason
-    return new ApiError(400, this.#options.wording.unreadable(otherwise))
+    return new ProviderError(400, this.#options.wording.unreadable(otherwise), fault)
   }
 }
 

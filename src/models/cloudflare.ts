@@ -5,7 +5,8 @@
  * It is always asked to stream: its whole answers come in more shapes than its streams.
  */
 import type { AiRunner } from './ai-runner'
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { aiBinding } from './gateway'
 import type {
   ConversationModelConfig,
   Delta,
@@ -17,15 +18,8 @@ import { allowString, modelId, requireString, withoutTrailingSlash } from './pro
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Cloudflare'),
-  silence: silenceOf(config),
-  secret: config.api_key,
-  env,
-})
+const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
+  callOptions(config, wording('Cloudflare'), env)
 
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
   config.api_key === undefined && env.AI_BACKEND === 'workers-ai'
@@ -37,7 +31,7 @@ async function open(
   env: Cloudflare.Env,
   inputs: Record<string, unknown>,
 ): Promise<ReadableStream<Uint8Array> | string | null> {
-  if (usesBinding(config, env)) return runBinding(call, env.AI as unknown as AiRunner, config, inputs)
+  if (usesBinding(config, env)) return runBinding(call, aiBinding(env), config, inputs)
   const base =
     typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
   const response = await call.fetch(

@@ -1,5 +1,5 @@
 /** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -12,15 +12,8 @@ import { allowString, modelId, requireString, withoutTrailingSlash } from './pro
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Gemini'),
-  silence: silenceOf(config),
-  secret: config.api_key,
-  env,
-})
+const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
+  callOptions(config, wording('Gemini'), env)
 
 const url = (config: ConversationModelConfig, method: string): string => {
   const base = typeof config.google_url === 'string' ? withoutTrailingSlash(config.google_url) : GOOGLE_URL

@@ -14,12 +14,13 @@ import type {
   LanguageModel,
 } from './language-model'
 
-export interface ChatEndpoint extends Omit<CallOptions, 'timeoutStatus'> {
+export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
   url: string
   headers: Record<string, string>
   /** what is sent besides messages and stream: the model, sampling */
   body: Record<string, unknown>
+  options: Omit<CallOptions, 'timeoutStatus'>
 }
 
 const SAMPLING = [
@@ -47,7 +48,7 @@ export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel =
  * @throws ApiError 400 or 408 with the provider's message
  */
 export async function probeChat(endpoint: ChatEndpoint): Promise<void> {
-  const call = new ProviderCall({ ...endpoint, timeoutStatus: 408 })
+  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 408 })
   const { stream_options: _, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
@@ -67,7 +68,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...endpoint, timeoutStatus: 400 }, signal)
+  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 400 }, signal)
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,

@@ -1,5 +1,5 @@
 /** `openai/`: OpenAI, and through `openai_url` any server that speaks its chat completions. */
-import { silenceOf, wording } from './call'
+import { callOptions, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
 import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
 import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingSlash } from './properties'
@@ -18,10 +18,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
     ...(config.openai_url === undefined && { stream_options: { include_usage: true } }),
     ...samplingOf(config),
   },
-  wording: wording('OpenAI'),
-  silence: silenceOf(config),
-  secret: config.api_key,
-  env,
+  options: callOptions(config, wording('OpenAI'), env),
 })
 
 export const openai: LanguageModelProvider = {
