@@ -17,6 +17,7 @@ import { open, seal } from '../db/sealing'
 import { ApiError, unwrap } from '../errors'
 import { maskSecret } from '../mask'
 import type { ConversationModelConfig } from '../models/language-model'
+import { checkParameters } from '../models/parameters'
 import { providerOf } from '../models/providers'
 import { collectionObject, findCollection } from '../search/catalog'
 import { checkHistorySchema } from './history-schema'
@@ -126,6 +127,7 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
   const checked = config as ConversationModelConfig
   const provider = providerOf(checked)
   provider.validate(checked, env)
+  checkParameters(checked)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked

@@ -3,7 +3,9 @@ import { ApiError } from '../errors'
 import { callOptions, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, samplingOf } from './openai-compatible'
+import { type ChatEndpoint, chatModel } from './openai-compatible'
+import { modelId } from './properties'
+import { chatSampling } from './sampling'
 
 const WORDING: Wording = {
   ...wording('Azure'),
@@ -13,7 +15,10 @@ const WORDING: Wording = {
 const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
   url: config.url ?? '',
   headers: { 'api-key': config.api_key ?? '' },
-  body: samplingOf(config),
+  body: {
+    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...chatSampling(config, modelId(config.model_name)),
+  },
   options: callOptions(config, WORDING, env),
 })
 

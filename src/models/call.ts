@@ -1,6 +1,6 @@
 /**
  * One call to a provider: its timeout, its errors in the contract's words, and its credentials kept out of them.
- * Its errors say what kind of fault it was; who asks again, or asks somebody else, is patient.ts.
+ * Its errors say what kind of fault it was, for whoever decides what to do about it.
  */
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
@@ -61,10 +61,13 @@ export const callOptions = (
 }
 
 export const DEFAULT_SILENCE = 60
+export const LONGEST_SILENCE = 3_600
 
 /** The `timeout` property of a model, in seconds of silence. */
 export const silenceOf = (config: { [property: string]: unknown }): number =>
-  typeof config.timeout === 'number' && config.timeout > 0 ? Math.min(config.timeout, 3600) : DEFAULT_SILENCE
+  typeof config.timeout === 'number' && config.timeout > 0
+    ? Math.min(config.timeout, LONGEST_SILENCE)
+    : DEFAULT_SILENCE
 
 const LONGEST_DETAIL = 4000
 

@@ -13,8 +13,9 @@ import type {
   GenerationRequest,
   LanguageModelProvider,
 } from './language-model'
-import { readStream, samplingOf } from './openai-compatible'
+import { readStream } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { chatSampling } from './sampling'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
@@ -72,7 +73,7 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
-  const { stream_options: _, ...sampling } = samplingOf(config)
+  const sampling = chatSampling(config, modelId(config.model_name))
   const inputs = { ...sampling, messages: request.messages, stream: true }
   const reply = await open(call, config, env, inputs)
   if (typeof reply !== 'string') {

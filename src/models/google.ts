@@ -9,6 +9,7 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { geminiSampling } from './sampling'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
@@ -38,13 +39,8 @@ export function contents(messages: ChatMessage[]): Record<string, unknown> {
 }
 
 function generationConfig(config: ConversationModelConfig): Record<string, unknown> {
-  const set = Object.entries({
-    temperature: config.temperature,
-    topP: config.top_p,
-    maxOutputTokens: config.max_tokens,
-    stopSequences: typeof config.stop === 'string' ? [config.stop] : config.stop,
-  }).filter(([, value]) => value !== undefined)
-  return set.length > 0 ? { generationConfig: Object.fromEntries(set) } : {}
+  const sampling = geminiSampling(config, modelId(config.model_name))
+  return Object.keys(sampling).length > 0 ? { generationConfig: sampling } : {}
 }
 
 async function* generate(

@@ -6,13 +6,7 @@
  * stream without either was cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject } from './call'
-import type {
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModel,
-} from './language-model'
+import type { Delta, FinishReason, GenerationRequest, LanguageModel } from './language-model'
 
 export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
@@ -22,20 +16,6 @@ export interface ChatEndpoint {
   body: Record<string, unknown>
   options: Omit<CallOptions, 'timeoutStatus'>
 }
-
-const SAMPLING = [
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'reasoning_effort',
-  'stop',
-  'stream_options',
-]
-
-/** The sampling properties that a model sets. What it does not set is not sent. */
-export const samplingOf = (config: ConversationModelConfig): Record<string, unknown> =>
-  Object.fromEntries(SAMPLING.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]))
 
 /** A language model behind a chat-completions endpoint. */
 export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel => ({

@@ -2,8 +2,9 @@
 import { ApiError } from '../errors'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
+import { type ChatEndpoint, chatModel, probeChat } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { chatSampling } from './sampling'
 
 // Typesense words a malformed reply of vLLM as OpenAI's, and clients may compare it.
 const WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
@@ -13,7 +14,11 @@ const base = (config: ConversationModelConfig): string => withoutTrailingSlash(c
 const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
   url: `${base(config)}/v1/chat/completions`,
   headers: authorization(config),
-  body: { model: modelId(config.model_name), ...samplingOf(config) },
+  body: {
+    model: modelId(config.model_name),
+    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...chatSampling(config, modelId(config.model_name)),
+  },
   options: callOptions(config, WORDING, env),
 })
 
