@@ -6,17 +6,9 @@
  */
 import type { TurnEvent } from '../../conversation/events'
 import { ApiError } from '../../errors'
+import { allFailed, emptyTurn, fold } from '../folded-turn'
 import { endless, eventReader } from '../turn-events'
-import {
-  type AnswerShape,
-  allFailed,
-  collect,
-  emptyTurn,
-  encodeEnd,
-  encodeFailure,
-  encodeMessage,
-  responseBody,
-} from './encoder'
+import { type AnswerShape, encodeEnd, encodeFailure, encodeMessage, responseBody } from './encoder'
 import { failureOf, json } from './response'
 
 /**
@@ -42,7 +34,7 @@ export async function answerWhole(events: ReadableStream<Uint8Array>, shape: Ans
   const read = eventReader(events)
   for (;;) {
     for (const event of (await read()) ?? endless()) {
-      collect(turn, event)
+      fold(turn, event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
       if (event.type === 'done') return json(responseBody(turn, shape))
     }
@@ -73,7 +65,7 @@ export async function answerStreaming(
         message += event.text
         continue
       }
-      collect(turn, event)
+      fold(turn, event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
       if (event.type === 'done') {
         if (message !== '') text += encodeMessage(shape.conversationId, message)
