@@ -47,6 +47,8 @@ export interface AskRequest {
   stream: boolean
   /** whether `done` carries the conversation's history */
   withHistory: boolean
+  /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
+  followups?: boolean
   asker: Asker
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string
