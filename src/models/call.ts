@@ -6,7 +6,8 @@ import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
-import { type Fault, faultOfCode, faultOfStatus, ProviderError, retryAfterOf } from './provider-error'
+import { faultOfCode, faultOfStatus, ProviderError, retryAfterOf, type Upstream } from './provider-error'
+import { secretsOf } from './secrets'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
 
@@ -33,10 +34,10 @@ export interface CallOptions {
   silence: number
   /** 408 for the live check of a model, 400 at query time: clients retry nothing below 500 */
   timeoutStatus: number
-  /** credentials that no error may carry */
+  /** credentials that no error may carry (models/secrets.ts) */
   secrets?: string[]
   /** the model's own headers, sent with every request; the provider's go before them */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
   /** says which hosts may be called, and whether through a gateway */
   env: Egress & Gateway
 }
@@ -46,19 +47,13 @@ export const callOptions = (
   config: Record<string, unknown>,
   wording: Wording,
   env: Egress & Gateway,
-): Omit<CallOptions, 'timeoutStatus'> => {
-  const headers = (config.headers ?? {}) as Record<string, string>
-  const { api_key, secret_access_key, session_token } = config
-  const secrets = [api_key, secret_access_key, session_token, ...Object.values(headers), env.AI_GATEWAY_TOKEN]
-  return {
-    wording,
-    silence: silenceOf(config),
-    // A shorter one would be found in any sentence.
-    secrets: secrets.filter((secret) => typeof secret === 'string' && secret.length > 3) as string[],
-    headers,
-    env,
-  }
-}
+): Omit<CallOptions, 'timeoutStatus'> => ({
+  wording,
+  silence: silenceOf(config),
+  secrets: [...secretsOf(config), ...(env.AI_GATEWAY_TOKEN ? [env.AI_GATEWAY_TOKEN] : [])],
+  headers: config.headers as Record<string, string> | undefined,
+  env,
+})
 
 export const DEFAULT_SILENCE = 60
 export const LONGEST_SILENCE = 3_600
@@ -137,10 +132,13 @@ export class ProviderCall {
       const response = await fetch(routed.url, { ...init, headers, redirect: 'manual', signal: this.signal })
       this.#watch.touch()
       if (response.status === 200) return response
-      throw this.reported((await response.text()) || `HTTP status ${response.status}`, response)
+      throw this.reported((await response.text()) || `HTTP status ${response.status}`, {
+        upstream: response.status,
+        retryAfterMs: retryAfterOf(response.headers),
+      })
     } catch (error) {
       this.#watch.stop()
-      throw this.explain(error, 'the provider could not be reached', 'unreached')
+      throw this.explain(error, 'the provider could not be reached')
     }
   }
 
@@ -149,7 +147,7 @@ export class ProviderCall {
     try {
       return await response.text()
     } catch (error) {
-      throw this.explain(error, CUT, 'cut')
+      throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
       this.#watch.stop()
     }
@@ -160,7 +158,7 @@ export class ProviderCall {
     try {
       if (body) yield* readEvents(body, this.#watch.touch)
     } catch (error) {
-      throw this.explain(error, CUT, 'cut')
+      throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
       this.#watch.stop()
     }
@@ -174,48 +172,46 @@ export class ProviderCall {
   /**
    * The error for what the provider reported.
    * @param body an error body, or an error object in a stream
-   * @param response that the body is of, where its status is not 200
+   * @param upstream what is known of the reply, where its status is not 200
    */
-  reported(body: string, response?: Response): ProviderError {
+  reported(body: string, upstream: Upstream = {}): ProviderError {
     const { wording, secrets = [] } = this.#options
     const { detail, readable, code, type } = errorDetail(body)
     // Servers like to quote the key that they refuse.
     const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
-    const fault = response
-      ? faultOfStatus(response.status, typeof code === 'string' ? code : type)
-      : faultOfCode(code, type)
-    return new ProviderError(
-      400,
-      readable ? wording.failure(said) : wording.unreadable(said),
-      fault,
-      response && retryAfterOf(response.headers, Date.now()),
-    )
+    const { upstream: status } = upstream
+    const fault =
+      status === undefined
+        ? faultOfCode(code, type)
+        : faultOfStatus(status, typeof code === 'string' ? code : type)
+    const sentence = readable ? wording.failure(said) : wording.unreadable(said)
+    return new ProviderError(400, sentence, { fault, ...upstream })
   }
 
   /** The error for a provider that answers too late. */
   timedOut(): ProviderError {
-    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, 'silent')
+    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, { fault: 'silent' })
   }
 
   /** The error for a stream that broke off. */
   cut(): ProviderError {
-    return new ProviderError(400, this.#options.wording.failure(CUT), 'cut')
+    return new ProviderError(400, this.#options.wording.failure(CUT), { upstream: 200, fault: 'cut' })
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
   malformed(): ProviderError {
-    return new ProviderError(400, this.#options.wording.malformed, 'refused')
+    return new ProviderError(400, this.#options.wording.malformed, { upstream: 200 })
   }
 
   /**
    * What to throw for an exception; an abort by the caller stays what it was.
-   * @param fault what it is when it is neither an abort nor a time-out
+   * @param upstream what is known of the reply, when it was neither an abort nor a time-out
    */
-  explain(error: unknown, otherwise: string, fault: Fault = 'unreached'): unknown {
+  explain(error: unknown, otherwise: string, upstream?: Upstream): unknown {
     if (error instanceof ApiError) return error
     if (this.#watch.expired) return this.timedOut()
     if (this.#signal?.aborted) return this.#signal.reason
-    return new ProviderError(400, this.#options.wording.unreadable(otherwise), fault)
+    return new ProviderError(400, this.#options.wording.unreadable(otherwise), upstream)
   }
 }
 

@@ -1,7 +1,9 @@
-/** What a provider did wrong, told apart by what can be done about it. */
+/** A failure of a provider, for whoever decides whether and when to ask again, and whether to ask somebody else. */
 import { ApiError } from '../errors'
 
 /**
+ * What went wrong, told apart by what can be done about it.
+ *
  * - `unreached`: no response: no connection, or one from the pool that the provider had closed
  * - `busy`: it could not just now: 408, 429, 5xx, an overload told in a stream
  * - `exhausted`: an allowance is used up, and asking again cannot help
@@ -12,20 +14,33 @@ import { ApiError } from '../errors'
  */
 export type Fault = 'unreached' | 'busy' | 'exhausted' | 'silent' | 'cut' | 'denied' | 'refused'
 
-/** An ApiError that a provider caused, in the contract's words. */
+export interface Upstream {
+  /** HTTP status of the provider's reply; undefined when there was none: no connection, or no answer in time */
+  upstream?: number | undefined
+  /** milliseconds after which the provider asked to be called again */
+  retryAfterMs?: number | undefined
+  /** where the status does not say it */
+  fault?: Fault | undefined
+}
+
+/**
+ * To the caller it is the wire's error and no more: what the provider said of itself is not passed on as Parley's
+ * own status or `Retry-After`.
+ */
 export class ProviderError extends ApiError {
-  /** @param retryAfter seconds that the provider asked to be left alone for */
-  constructor(
-    status: number,
-    message: string,
-    readonly fault: Fault,
-    retryAfter?: number,
-  ) {
-    super(status, message, retryAfter)
+  readonly upstream: number | undefined
+  readonly retryAfterMs: number | undefined
+  readonly fault: Fault
+
+  constructor(status: number, message: string, { upstream, retryAfterMs, fault }: Upstream = {}) {
+    super(status, message)
+    this.upstream = upstream
+    this.retryAfterMs = retryAfterMs
+    this.fault = fault ?? (upstream === undefined ? 'unreached' : faultOfStatus(upstream))
   }
 }
 
-/** The fault that an HTTP status other than 200 stands for. @param type the error's own name for itself, if any */
+/** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
 export function faultOfStatus(status: number, type?: string): Fault {
   if (status === 429 && type === 'insufficient_quota') return 'exhausted'
   if (status === 408 || status === 429 || status >= 500) return 'busy'
@@ -39,21 +54,23 @@ const BUSY = /overload|rate.?limit|throttl|unavailable|server.?error|api_error|t
  * The fault of an error that came inside a reply of status 200.
  * @param code what the error gives for a code or a status: a number, or a name
  */
-export function faultOfCode(code: unknown, type?: string): Fault {
+export function faultOfCode(code: unknown, type = ''): Fault {
   if (typeof code === 'number' && code >= 300 && code < 600) return faultOfStatus(code, type)
-  return BUSY.test(`${type ?? ''} ${typeof code === 'string' ? code : ''}`) ? 'busy' : 'refused'
+  return BUSY.test(`${type} ${typeof code === 'string' ? code : ''}`) ? 'busy' : 'refused'
 }
 
 /**
- * The seconds that a response asks to wait for: `Retry-After` as seconds or as a date, or OpenAI's own
- * `retry-after-ms`.
- * @param now unix milliseconds
+ * What a `Retry-After` asks for: seconds, or a date (RFC 9110, 10.2.3); `retry-after-ms` where OpenAI and Azure
+ * send it is finer and wins.
+ * @returns milliseconds from now, undefined without a readable header
  */
-export function retryAfterOf(headers: Headers, now: number): number | undefined {
-  const milliseconds = Number(headers.get('retry-after-ms') ?? Number.NaN)
-  if (milliseconds >= 0) return milliseconds / 1000
-  const text = headers.get('retry-after')?.trim()
-  if (!text) return undefined
-  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
-  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
+export function retryAfterOf(headers: Headers, now = Date.now()): number | undefined {
+  const fine = headers.get('retry-after-ms')
+  if (fine !== null && /^\d+(\.\d+)?$/.test(fine)) return Number(fine)
+  const value = headers.get('retry-after')
+  if (value === null) return undefined
+  if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000
+  // Date.parse takes `-1` for a month.
+  const at = value.endsWith('GMT') ? Date.parse(value) : Number.NaN
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }

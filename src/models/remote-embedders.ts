@@ -31,7 +31,8 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
 }
 
 const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress & Gateway): CallOptions => ({
-  ...callOptions(config, wording(label), env),
+  // Headers of its own are a conversation model's: a field's schema keeps no secrets but its key.
+  ...callOptions({ ...config, headers: undefined }, wording(label), env),
   timeoutStatus: 408,
 })
 
