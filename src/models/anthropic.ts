@@ -2,7 +2,7 @@
  * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt stands
  * apart from the messages, and `max_tokens` has to be said.
  */
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { conclude } from './ending'
 import type {
   ChatMessage,
@@ -13,7 +13,7 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { samplingOf } from './sampling'
 
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'
@@ -21,15 +21,7 @@ const VERSION = '2023-06-01'
 /** Room for a long answer. Every Claude can write as much, and only what is written is paid for. */
 const DEFAULT_MAX_TOKENS = 4096
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Anthropic'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
-})
+const WORDING = wording('Anthropic')
 
 const url = (config: ConversationModelConfig): string => {
   const base =
@@ -47,16 +39,16 @@ const post = (config: ConversationModelConfig, body: Record<string, unknown>): R
   body: JSON.stringify({ model: modelId(config.model_name), max_tokens: DEFAULT_MAX_TOKENS, ...body }),
 })
 
-const samplingOf = (config: ConversationModelConfig): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries({
-      max_tokens: config.max_tokens,
-      temperature: config.temperature,
-      top_p: config.top_p,
-      stop_sequences: typeof config.stop === 'string' ? [config.stop] : config.stop,
-      output_config: config.reasoning_effort === undefined ? undefined : { effort: config.reasoning_effort },
-    }).filter(([, value]) => value !== undefined),
-  )
+function sampling(config: ConversationModelConfig): Record<string, unknown> {
+  const { maxTokens, temperature, topP, stop, reasoningEffort } = samplingOf(config)
+  return {
+    ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(stop !== undefined && { stop_sequences: stop }),
+    ...(reasoningEffort !== undefined && { output_config: { effort: reasoningEffort } }),
+  }
+}
 
 /** Chat messages in Anthropic's form. */
 function conversation(messages: ChatMessage[]): Record<string, unknown> {
@@ -73,8 +65,8 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
-  const body = { ...samplingOf(config), ...conversation(request.messages) }
+  const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 400 }, signal)
+  const body = { ...sampling(config), ...conversation(request.messages) }
   const response = await call.fetch(
     url(config),
     post(config, request.stream ? { ...body, stream: true } : body),
@@ -154,7 +146,7 @@ async function* readStream(call: ProviderCall, events: AsyncIterable<string>): A
         stopped = true
         break
       case 'error':
-        throw call.reported(data, { upstream: statusOf(data) })
+        throw call.reported(data)
       case undefined:
         throw call.malformed()
     }
@@ -191,24 +183,6 @@ const FINISH_REASONS: Record<string, FinishReason> = {
 
 const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
 
-/** The status that an error in a stream would have had as a reply (https://docs.anthropic.com/en/api/errors). */
-const STATUSES: Record<string, number> = {
-  invalid_request_error: 400,
-  authentication_error: 401,
-  permission_error: 403,
-  not_found_error: 404,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-}
-
-function statusOf(data: string): number {
-  const error = parseObject(data)?.error as { type?: unknown } | undefined
-  return STATUSES[String(error?.type)] ?? 500
-}
-
 export const anthropic: LanguageModelProvider = {
   namespace: 'anthropic',
   validate(config) {
@@ -216,7 +190,7 @@ export const anthropic: LanguageModelProvider = {
     allowString(config, 'anthropic_url', 'Property `anthropic_url` is not a string.')
   },
   async probe(config, env) {
-    const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
+    const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
     const hello = { max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }
     await call.text(await call.fetch(url(config), post(config, hello)))
   },

@@ -2,7 +2,7 @@
  * Errors of Workers AI's binding. It throws plain Errors, whose message begins with an internal code: "3040:
  * Capacity temporarily exceeded" (https://developers.cloudflare.com/workers-ai/platform/errors/).
  */
-import type { Upstream } from './provider-error'
+import { faultOfStatus, type Upstream } from './provider-error'
 
 /** Internal code -> the status that the REST API answers for it. */
 const STATUSES: Record<string, number> = {
@@ -26,11 +26,8 @@ const STATUSES: Record<string, number> = {
   5021: 400, // context window exceeded
 }
 
-const ALLOCATION_USED_UP = '3036'
-const DAY_MS = 86_400_000
-
 /** @param thrown whatever `run` rejected with. @returns what it said, and what that means for asking again */
-export function workersAiError(thrown: unknown, now = Date.now()): { message: string; upstream: Upstream } {
+export function workersAiError(thrown: unknown): { message: string; upstream: Upstream } {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   // Other numbers with a colon, such as those of a request's id, can come first.
   const code = [...message.matchAll(/\b(\d{4}):/g)]
@@ -38,11 +35,8 @@ export function workersAiError(thrown: unknown, now = Date.now()): { message: st
     .find((digits) => digits in STATUSES)
   return {
     message,
-    upstream: {
-      // An error without a code is a fault on the way: as if there had been no reply.
-      upstream: code === undefined ? undefined : STATUSES[code],
-      // The allocation is a day's, and days begin at midnight UTC: asking before is in vain.
-      ...(code === ALLOCATION_USED_UP && { retryAfterMs: DAY_MS - (now % DAY_MS) }),
-    },
+    // An error without a code is a fault on the way: as if there had been no reply.
+    upstream:
+      code === undefined ? {} : { upstream: STATUSES[code], fault: faultOfStatus(STATUSES[code]!, code) },
   }
 }

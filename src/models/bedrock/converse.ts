@@ -108,20 +108,13 @@ const FINISH_REASONS: Record<string, FinishReason> = {
 
 const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
 
-/** The status that an exception in a stream has as a reply. */
-const STATUSES: Record<string, number> = {
-  validationException: 400,
-  modelStreamErrorException: 424,
-  throttlingException: 429,
-  internalServerException: 500,
-  serviceUnavailableException: 503,
-}
-
 /** The error for an `exception`, which the service models, or an `error`, which it does not. */
 function exception(call: ProviderCall, headers: Record<string, string>, body: string): Error {
   const kind = headers[':exception-type'] ?? headers[':error-code'] ?? 'an unknown exception'
   const { message } = (parseObject(body) ?? {}) as { message?: unknown }
   const said = typeof message === 'string' ? message : headers[':error-message']
   const detail = said === undefined ? kind : `${kind}: ${said}`
-  return call.reported(JSON.stringify({ message: detail }), { upstream: STATUSES[kind] ?? 500 })
+  // All but a request that it does not take pass, as the service says: asking again is what it recommends.
+  const fault = kind === 'validationException' ? 'refused' : 'busy'
+  return call.reported(JSON.stringify({ message: detail }), { fault })
 }

@@ -4,7 +4,7 @@
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
-import { type CallOptions, ProviderCall, silenceOf, wording } from '../call'
+import { callOptions, ProviderCall, wording } from '../call'
 import type {
   ConversationModelConfig,
   Delta,
@@ -12,19 +12,11 @@ import type {
   LanguageModelProvider,
 } from '../language-model'
 import { allowString, modelId, withoutTrailingSlash } from '../properties'
-import { secretsOf } from '../secrets'
+import { samplingOf } from '../sampling'
 import { conversation, readStream, readWhole } from './converse'
 import { readFrames } from './frames'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Bedrock'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
-})
+const WORDING = wording('Bedrock')
 
 /** A model id may be an ARN: its colons and slashes are part of one segment of the path. */
 const url = (config: ConversationModelConfig, operation: 'converse' | 'converse-stream'): string => {
@@ -59,13 +51,12 @@ async function signed(config: ConversationModelConfig, url: string, body: unknow
   return { ...init, headers }
 }
 
+/** Converse has no word for how long a model is to reason: each has its own. */
 function inferenceConfig(config: ConversationModelConfig): Record<string, unknown> {
-  const set = Object.entries({
-    maxTokens: config.max_tokens,
-    temperature: config.temperature,
-    topP: config.top_p,
-    stopSequences: typeof config.stop === 'string' ? [config.stop] : config.stop,
-  }).filter(([, value]) => value !== undefined)
+  const { maxTokens, temperature, topP, stop } = samplingOf(config)
+  const set = Object.entries({ maxTokens, temperature, topP, stopSequences: stop }).filter(
+    ([, value]) => value !== undefined,
+  )
   return set.length > 0 ? { inferenceConfig: Object.fromEntries(set) } : {}
 }
 
@@ -75,7 +66,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
+  const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 400 }, signal)
   const target = url(config, request.stream ? 'converse-stream' : 'converse')
   const body = { ...conversation(request.messages), ...inferenceConfig(config) }
   const response = await call.fetch(target, await signed(config, target, body))
@@ -110,7 +101,7 @@ export const bedrock: LanguageModelProvider = {
     }
   },
   async probe(config, env) {
-    const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
+    const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
     const target = url(config, 'converse')
     const hello = {
       ...conversation([{ role: 'user', content: 'hello' }]),
