@@ -5,28 +5,22 @@
  * It is always asked to stream: its whole answers come in more shapes than its streams.
  */
 import type { AiRunner } from './ai-runner'
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { aiBinding } from './gateway'
 import type {
   ConversationModelConfig,
   Delta,
   GenerationRequest,
   LanguageModelProvider,
 } from './language-model'
-import { readStream, samplingOf } from './openai-compatible'
+import { readStream } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { chatSampling } from './sampling'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Cloudflare'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
-})
+const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
+  callOptions(config, wording('Cloudflare'), env)
 
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
   config.api_key === undefined && env.AI_BACKEND === 'workers-ai'
@@ -38,7 +32,7 @@ async function open(
   env: Cloudflare.Env,
   inputs: Record<string, unknown>,
 ): Promise<ReadableStream<Uint8Array> | string | null> {
-  if (usesBinding(config, env)) return runBinding(call, env.AI as unknown as AiRunner, config, inputs)
+  if (usesBinding(config, env)) return runBinding(call, aiBinding(env), config, inputs)
   const base =
     typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
   const response = await call.fetch(
@@ -79,7 +73,7 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
-  const { stream_options: _, ...sampling } = samplingOf(config)
+  const sampling = chatSampling(config, modelId(config.model_name))
   const inputs = { ...sampling, messages: request.messages, stream: true }
   const reply = await open(call, config, env, inputs)
   if (typeof reply !== 'string') {

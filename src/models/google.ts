@@ -1,5 +1,5 @@
 /** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -9,19 +9,12 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { geminiSampling } from './sampling'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Gemini'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
-})
+const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
+  callOptions(config, wording('Gemini'), env)
 
 const url = (config: ConversationModelConfig, method: string): string => {
   const base = typeof config.google_url === 'string' ? withoutTrailingSlash(config.google_url) : GOOGLE_URL
@@ -46,13 +39,8 @@ export function contents(messages: ChatMessage[]): Record<string, unknown> {
 }
 
 function generationConfig(config: ConversationModelConfig): Record<string, unknown> {
-  const set = Object.entries({
-    temperature: config.temperature,
-    topP: config.top_p,
-    maxOutputTokens: config.max_tokens,
-    stopSequences: typeof config.stop === 'string' ? [config.stop] : config.stop,
-  }).filter(([, value]) => value !== undefined)
-  return set.length > 0 ? { generationConfig: Object.fromEntries(set) } : {}
+  const sampling = geminiSampling(config, modelId(config.model_name))
+  return Object.keys(sampling).length > 0 ? { generationConfig: sampling } : {}
 }
 
 async function* generate(

@@ -6,35 +6,16 @@
  * stream without either was cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject } from './call'
-import type {
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModel,
-} from './language-model'
+import type { Delta, FinishReason, GenerationRequest, LanguageModel } from './language-model'
 
-export interface ChatEndpoint extends Omit<CallOptions, 'timeoutStatus'> {
+export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
   url: string
   headers: Record<string, string>
   /** what is sent besides messages and stream: the model, sampling */
   body: Record<string, unknown>
+  options: Omit<CallOptions, 'timeoutStatus'>
 }
-
-const SAMPLING = [
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'reasoning_effort',
-  'stop',
-  'stream_options',
-]
-
-/** The sampling properties that a model sets. What it does not set is not sent. */
-export const samplingOf = (config: ConversationModelConfig): Record<string, unknown> =>
-  Object.fromEntries(SAMPLING.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]))
 
 /** A language model behind a chat-completions endpoint. */
 export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel => ({
@@ -47,7 +28,7 @@ export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel =
  * @throws ApiError 400 or 408 with the provider's message
  */
 export async function probeChat(endpoint: ChatEndpoint): Promise<void> {
-  const call = new ProviderCall({ ...endpoint, timeoutStatus: 408 })
+  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 408 })
   const { stream_options: _, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
@@ -67,7 +48,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...endpoint, timeoutStatus: 400 }, signal)
+  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 400 }, signal)
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
