@@ -1,8 +1,8 @@
 /** The options of `npm run deploy`. */
 import { parseArgs } from 'node:util'
 
-/** A small model of Workers AI: its one question costs next to nothing. */
-export const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.2-3b-instruct'
+/** Of Workers AI, good enough for the sample: the trial question costs less than a hundredth of a cent. */
+export const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast'
 
 export const usage = `Usage: npm run deploy -- [options]
 
