@@ -33,8 +33,8 @@ export interface CallOptions {
   silence: number
   /** 408 for the live check of a model, 400 at query time: clients retry nothing below 500 */
   timeoutStatus: number
-  /** a credential that no error may carry */
-  secret?: string
+  /** credentials that no error may carry (models/secrets.ts) */
+  secrets?: string[]
   /** says which hosts may be called */
   env: Egress
 }
@@ -143,10 +143,10 @@ export class ProviderCall {
 
   /** The error for what the provider reported: an error body, or an error object in a stream. */
   reported(body: string, upstream?: Upstream): ProviderError {
-    const { wording, secret } = this.#options
+    const { wording, secrets = [] } = this.#options
     const { detail, readable } = errorDetail(body)
     // Servers like to quote the key that they refuse.
-    const said = secret ? detail.replaceAll(secret, maskSecret(secret)) : detail
+    const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
     return new ProviderError(400, readable ? wording.failure(said) : wording.unreadable(said), upstream)
   }
 

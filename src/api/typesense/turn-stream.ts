@@ -8,17 +8,9 @@ import type { Answering } from '../../conversation/ask'
 import type { TurnEvent } from '../../conversation/events'
 import { ApiError } from '../../errors'
 import { deliver } from '../edge/deliver'
+import { allFailed, emptyTurn, fold } from '../folded-turn'
 import { endless, eventReader } from '../turn-events'
-import {
-  type AnswerShape,
-  allFailed,
-  collect,
-  emptyTurn,
-  encodeEnd,
-  encodeFailure,
-  encodeMessage,
-  responseBody,
-} from './encoder'
+import { type AnswerShape, encodeEnd, encodeFailure, encodeMessage, responseBody } from './encoder'
 import { failureOf, json } from './response'
 
 /**
@@ -48,7 +40,7 @@ export async function answerWhole(
   const read = eventReader(events)
   for (;;) {
     for (const event of (await read()) ?? endless()) {
-      collect(turn, event)
+      fold(turn, event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
       if (event.type === 'done') return deliver(responseBody(turn, shape), {}, delivery(event.turn))
     }
@@ -79,7 +71,7 @@ export async function answerStreaming(
         message += event.text
         continue
       }
-      collect(turn, event)
+      fold(turn, event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
       if (event.type === 'done') {
         if (message !== '') text += encodeMessage(shape.conversationId, message)
