@@ -15,6 +15,7 @@ import {
 } from '../db/conversation-models'
 import { ApiError, unwrap } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
+import { checkParameters } from '../models/parameters'
 import { providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { collectionObject, findCollection } from '../search/catalog'
@@ -128,6 +129,7 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
   const provider = providerOf(checked)
   provider.validate(checked, env)
   requireSecrets(checked)
+  checkParameters(checked)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked

@@ -23,10 +23,23 @@ export interface Asker {
   userId: string
 }
 
+/**
+ * Which turns give way to a new one: they are history until it is, and go in the same moment. Where they are not
+ * given by a number, it is the last turn of the same question, and whatever came after it.
+ */
+export interface Replacement {
+  /** the last turn that stays; 0: none */
+  after?: number
+}
+
 export interface AskRequest {
   conversationId: string
   /** true when the caller gave the id: an id without history is then an error */
   continues: boolean
+  /** true when the id stands for a name that the caller chose: without history the conversation begins */
+  named?: boolean
+  /** present: earlier turns give way to this one */
+  replaces?: Replacement
   question: string
   /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
   model: ConversationModelConfig

@@ -77,10 +77,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
-  const history: History = request.continues
-    ? await readHistory(ports, request.model, request.model.max_bytes)
-    : historyOf(request.transcript ?? [], started)
-  if (request.continues && history.messages.length === 0) throw unknownConversation(request)
+  const history = await lookBack(request, ports, started)
 
   const judging = judge(request, ports, signal)
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
@@ -139,6 +136,25 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   })
 }
 
+/** What was said before a turn. */
+interface Past extends History {
+  /** whether the conversation begins with the turn: what was said before is then only its caller's word */
+  begins: boolean
+}
+
+/**
+ * @throws ApiError for a conversation that nobody knows, unless it goes by its caller's own name
+ */
+async function lookBack(request: AskRequest, ports: TracedPorts, now: number): Promise<Past> {
+  const { continues, named, replaces, model, transcript = [] } = request
+  if (continues) {
+    const history = await readHistory(ports, model, model.max_bytes)
+    if (history.messages.length > 0) return { ...history, begins: false }
+    if (!named && !replaces) throw unknownConversation(request)
+  }
+  return { ...historyOf(transcript, now), begins: true }
+}
+
 /** Searches the question, made to stand alone first where it follows up on something. */
 async function find(
   request: AskRequest,
@@ -181,7 +197,7 @@ function judge(request: AskRequest, ports: TracedPorts, signal: AbortSignal): Pr
 /** Citations, cost, history, and only then the end. */
 async function finish(
   request: AskRequest,
-  history: History,
+  history: Past,
   answer: Generated,
   sources: Source[],
   tracer: Tracer,
@@ -225,7 +241,7 @@ async function finish(
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and not without it.
-  unwrap(await ports.store(request.continues ? said : [...before, ...said], finished))
+  unwrap(await ports.store(history.begins ? [...before, ...said] : said, finished))
   ports.emit({
     type: 'done',
     finish_reason: answer.finish,
