@@ -312,7 +312,14 @@ export const eventData = {
   citation: Citation,
   followups: v.object({ questions: v.array(v.string()) }),
   usage: v.object({ usage: Usage, timings: Timings }),
-  error: v.object({ status: v.number(), message: v.string(), retryable: v.boolean() }),
+  error: v.object({
+    status: v.number(),
+    message: v.string(),
+    retryable: v.boolean(),
+    upstream: v.optional(
+      v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
+    ),
+  }),
   done: v.object({
     finish_reason: v.string(),
     answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),
