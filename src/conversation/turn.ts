@@ -226,7 +226,7 @@ async function finish(
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { inputTokens, outputTokens, estimated } = addUsage(calls.map((call) => call.usage))
   const usage: Usage = {
-    model: model.model_name,
+    model: answer.model,
     input_tokens: inputTokens,
     output_tokens: outputTokens,
     ...(estimated && { estimated: true }),
