@@ -152,7 +152,7 @@ export class ProviderCall {
 
   /** The error for a provider that answers too late. */
   timedOut(): ProviderError {
-    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout)
+    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, { upstream: 408 })
   }
 
   /** The error for a stream that broke off. */

@@ -75,7 +75,7 @@ export function createEmbeddingModel(
 export async function probeDimensions(config: EmbeddingModelConfig, env: Cloudflare.Env): Promise<number> {
   const model = createEmbeddingModel(config, env)
   if (config.model_name.startsWith('local/')) return hashDimensions(config.model_name)
-  if (model.remote && isDefault(config, env)) return WORKERS_AI_DIMENSIONS
+  if (isDefault(config, env)) return WORKERS_AI_DIMENSIONS
   const [vector] = await model.embed(['hello'], 'document')
   return vector!.length
 }

@@ -56,7 +56,6 @@ export function openaiEmbedder(
   const base = withoutTrailingSlash(config.url ?? OPENAI_URL)
   return {
     name: config.model_name,
-    remote: true,
     batchSize: 200,
     embed: (texts) =>
       send(
@@ -84,7 +83,6 @@ export function azureEmbedder(
 ): EmbeddingModel {
   return {
     name: config.model_name,
-    remote: true,
     batchSize: 200,
     embed: (texts) =>
       send(
@@ -110,7 +108,6 @@ export function googleEmbedder(
   const model = `models/${modelId(config.model_name)}`
   return {
     name: config.model_name,
-    remote: true,
     batchSize: 100,
     embed: (texts, kind) =>
       send(

@@ -16,7 +16,6 @@ export const workersAiEmbedder = (
   model: string = WORKERS_AI_EMBEDDER,
 ): EmbeddingModel => ({
   name,
-  remote: true,
   batchSize: 100,
   async embed(texts) {
     const reply = (await run(ai, model, texts)) as { data?: unknown }

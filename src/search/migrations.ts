@@ -12,6 +12,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Turns that have been added, so that none is added twice.
     'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
   ],
+  [
+    `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+  ],
 ]
 
 /** Whether this object has ever been made a collection. */

@@ -1,11 +1,13 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
-import { BackgroundWorks } from './background'
+import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
-import { Embedders } from './embedding'
+import { Embedders } from './embedding/embedders'
+import { EmbeddingQueues } from './embedding/queues'
 import { HistoryMirror } from './history-mirror'
 import type { StoredSchema } from './layout'
 import { readMeta } from './migrations'
 import { Reindex } from './reindex'
+import { discarding } from './replacement'
 import { Store } from './store'
 import type { Wakeup } from './wakeup'
 import { Writer } from './writer'
@@ -14,6 +16,7 @@ export interface Open {
   store: Store
   writer: Writer
   reindex: Reindex
+  embeddings: EmbeddingQueues
   context: SearchContext
   background: BackgroundWorks
   /** of a history collection */
@@ -48,12 +51,23 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     embedder: (field) => embedders.model(field),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
-  const works = [
+  const dropping = discarding(storage)
+  const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
-    { name: 'reindex', step: async () => ((await reindex.step()).done ? undefined : 0) },
+    { name: 'reindex', step: async () => (reindex.step().done ? undefined : 0) },
+    dropping,
   ]
-  const background = new BackgroundWorks(works, wakeup, () => store.closed)
-  const open: Open = { store, writer, reindex, context, background, mirror: undefined }
+  const background = new BackgroundWorks(
+    () => [...works, ...embeddings.works()],
+    wakeup,
+    () => store.closed,
+  )
+  store.pending.onMark = (slot) => {
+    const queue = embeddings.queueOf(slot)
+    if (queue !== undefined) background.kick(queue)
+  }
+  const open: Open = { store, writer, reindex, embeddings, context, background, mirror: undefined }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
   return open
 }

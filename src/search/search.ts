@@ -10,6 +10,7 @@ import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import type { StoredSchema } from './layout'
 import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
@@ -27,17 +28,7 @@ const HYBRID_K = 100
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const { schema } = context
-  const request = parseRequest(params, schema)
-  const query = queryOf(context, request)
-  const hasWords = query.terms.length > 0
-  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
-  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy)
-  }
-  const vector = await resolveVectorSearch(context, request, hasWords)
-  // Fields that were dropped during the wait have no columns any more.
-  if (context.schema !== schema) parseRequest(params, context.schema)
+  const { request, query, vector } = await prepare(context, params)
   const search = find(context, request, query, vector)
   const page = makePage(context, request, search)
   const result: SearchResult = {
@@ -55,6 +46,32 @@ export async function executeSearch(context: SearchContext, params: SearchParame
     search_time_ms: Math.round(performance.now() - started),
   }
   return withoutExcludedParts(result, request)
+}
+
+interface Prepared {
+  request: SearchRequest
+  query: ParsedQuery
+  vector: VectorSearch | undefined
+}
+
+/** Reads the request and has its texts embedded, which is what a search waits for. */
+async function prepare(context: SearchContext, params: SearchParameters): Promise<Prepared> {
+  const { schema } = context
+  const request = parseRequest(params, schema)
+  const query = queryOf(context, request)
+  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
+  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
+    compileFilter(context.sql, context.schema, request.filterBy)
+  }
+  const vector = await resolveVectorSearch(context, request, query.terms.length > 0)
+  if (context.schema !== schema) {
+    // Fields that were dropped during the wait have no columns any more.
+    parseRequest(params, context.schema)
+    // Vectors of a field that has got another model in the meantime cannot be compared with this one.
+    const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
+    if (slotOf(schema) !== slotOf(context.schema)) return prepare(context, params)
+  }
+  return { request, query, vector }
 }
 
 /** The page as a window of the best text matches, where it is sorted by them first of all. */

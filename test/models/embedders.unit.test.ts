@@ -174,7 +174,6 @@ describe('Workers AI', () => {
       Float32Array.from([3, 1]),
     ])
     expect(bound.runs[0]?.slice(0, 2)).toEqual(['@cf/baai/bge-m3', { text: ['a', 'bcd'] }])
-    expect(model.remote).toBe(true)
   })
 
   it('stands in for Typesense models where the deployment runs on it', async () => {
