@@ -53,6 +53,16 @@ const model = {
   ttl: 86_400,
 }
 
+/** What answers on /chat, and where other protocols name no assistant. */
+const assistant = {
+  model: 'docs',
+  collections: ['docs'],
+  questions: QUESTIONS,
+  title_field: 'heading',
+  url_field: 'url',
+  category_field: 'section',
+}
+
 /** A heading as the anchor that Markdown viewers make of it. @param {string} heading */
 const anchor = (heading) =>
   heading
@@ -125,6 +135,12 @@ export async function loadSample(url, apiKey) {
     return text
   }
 
+  const loadAssistant = async () => {
+    if ((await call('GET', '/assistants/default')).ok) return
+    const made = await call('PUT', '/assistants/default', assistant)
+    if (!made.ok) throw new Error(`The sample was refused: ${await made.text()}`)
+  }
+
   const documents = passages()
   const version = createHash('sha256')
     .update(JSON.stringify([schema, documents]))
@@ -134,7 +150,10 @@ export async function loadSample(url, apiKey) {
   const present = await call('GET', '/collections/docs')
   if (present.ok) {
     const { metadata } = await present.json()
-    if (metadata?.sample === version) return 'The sample is there: collection docs, model docs.'
+    if (metadata?.sample === version) {
+      await loadAssistant()
+      return 'The sample is there: collection docs, model docs, assistant default.'
+    }
     if (metadata?.sample === undefined) return 'A collection docs is there already: the sample is left out.'
     await call('DELETE', '/collections/docs')
   }
@@ -149,9 +168,10 @@ export async function loadSample(url, apiKey) {
   if (failed.length > 0) throw new Error(`The sample was refused: ${failed[0]}`)
   await post('/collections', historySchema)
   await post('/conversations/models', model)
+  await loadAssistant()
   const done = await call('PATCH', '/collections/docs', {
     metadata: { sample: version, questions: QUESTIONS },
   })
   if (!done.ok) throw new Error(`The sample was refused: ${await done.text()}`)
-  return `Loaded the sample: ${documents.length} passages of documentation in collection docs, model docs.`
+  return `Loaded the sample: ${documents.length} passages of documentation in collection docs, model docs, assistant default.`
 }

@@ -7,5 +7,9 @@ declare namespace Cloudflare {
     ENCRYPTION_KEY?: string
     /** The ENCRYPTION_KEY before this one: still opens what was sealed under it, until all of it is sealed anew. */
     ENCRYPTION_KEY_PREVIOUS?: string
+    /** For an AI Gateway that asks who calls. */
+    AI_GATEWAY_TOKEN?: string
+    /** Where AI Gateways are found, should that be another place than Cloudflare's own. */
+    AI_GATEWAY_URL?: string
   }
 }

@@ -11,10 +11,11 @@
  * hands out a random id, and remembers the last one that it gave, for the retries of that request: only
  * repeated requests pay a second hop.
  */
+import { waitUntil } from 'cloudflare:workers'
 import { unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
+import { newConversationId } from './conversation-id'
 import { conversationObject } from './conversation-object'
-import { ADMIN } from './ownership'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
@@ -27,6 +28,16 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
+  /** What the delivery of a whole answer needs, by the answer's turn. */
+  delivery(turn: number): Delivery
+}
+
+/** How a whole answer is seen to arrive. */
+export interface Delivery {
+  /** To be called when its caller had gone before it was delivered: a retry is then told this answer again. */
+  lost(): Promise<void>
+  /** Keeps the request alive until a promise has settled: workerd ends those whose callers have gone. */
+  waitUntil(settled: Promise<unknown>): void
 }
 
 /** Objects that a question is sent on to. One or two is usual; more are requests that overtook each other. */
@@ -40,11 +51,17 @@ const MOST_HOPS = 5
  */
 export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
   const continues = question.conversationId !== undefined
-  let conversationId = question.conversationId ?? (await newId(env, question))
+  let conversationId = question.conversationId ?? (await newConversationId(env, question))
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const request: AskRequest = { ...question, conversationId, continues }
-    const asked = unwrap(await conversationObject(env, conversationId).ask(request))
-    if ('events' in asked) return { conversationId, events: asked.events }
+    const object = conversationObject(env, conversationId)
+    const asked = unwrap(await object.ask(request))
+    if ('events' in asked)
+      return {
+        conversationId,
+        events: asked.events,
+        delivery: (turn) => ({ lost: () => object.lost(turn), waitUntil }),
+      }
     conversationId = asked.elsewhere
   }
   throw new Error('No conversation took the question.')
@@ -65,31 +82,4 @@ export async function mayContinue(
     collectionObject(env, historyId).recentMessages(conversationId, 0),
   ])
   return open && messages.length > 0
-}
-
-async function newId(env: Cloudflare.Env, question: Question): Promise<string> {
-  const { idempotencyKey, fingerprint, asker = ADMIN } = question
-  const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
-  if (!secret || (idempotencyKey === undefined && fingerprint === undefined)) return crypto.randomUUID()
-  const named = idempotencyKey === undefined ? ['request', fingerprint] : ['key', idempotencyKey]
-  const key = await crypto.subtle.importKey(
-    'raw',
-    encoder.encode(`conversation ids ${secret}`),
-    { name: 'HMAC', hash: 'SHA-256' },
-    false,
-    ['sign'],
-  )
-  const text = JSON.stringify([asker.owner, asker.userId, ...named])
-  return asUuid(new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text))))
-}
-
-const encoder = new TextEncoder()
-
-/** The first 122 bits of a digest as a UUID of version 4. */
-function asUuid(digest: Uint8Array): string {
-  const bytes = digest.slice(0, 16)
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80
-  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  return [8, 12, 16, 20].reduceRight((text, at) => `${text.slice(0, at)}-${text.slice(at)}`, hex)
 }

@@ -28,11 +28,18 @@ export interface ConversationRpc {
    * asker's.
    */
   events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>>
+  /** The running turn from its beginning; null when none is running. Fails with 404 as `events` does. */
+  running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when
    * none is running. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
+  /**
+   * Its caller, who waited for the whole answer, had gone before a turn's answer was delivered: for the next
+   * minute the same request is told this answer again. Streams are noticed here; a whole answer is not.
+   */
+  lost(turn: number): Promise<void>
   /** Whether an asker may go on with this conversation, if there is one: whether there is, its history knows. */
   isOpenTo(asker: Asker): Promise<boolean>
   /**

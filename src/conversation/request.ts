@@ -1,6 +1,8 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
 import type { SearchParameters } from '../search/types'
+import type { Labelling } from './labels'
+import type { TranscriptMessage } from './transcript'
 
 /** A search to run for the question. `params.q` is filled in by the turn. */
 export interface PlannedSearch {
@@ -21,16 +23,33 @@ export interface Asker {
   userId: string
 }
 
+/**
+ * Which turns give way to a new one: they are history until it is, and go in the same moment. Where they are not
+ * given by a number, it is the last turn of the same question, and whatever came after it.
+ */
+export interface Replacement {
+  /** the last turn that stays; 0: none */
+  after?: number
+}
+
 export interface AskRequest {
   conversationId: string
   /** true when the caller gave the id: an id without history is then an error */
   continues: boolean
+  /** true when the id stands for a name that the caller chose: without history the conversation begins */
+  named?: boolean
+  /** present: earlier turns give way to this one */
+  replaces?: Replacement
   question: string
   /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
   model: ConversationModelConfig
   /** id of the Collection object of the model's history collection */
   historyId: string
   searches: PlannedSearch[]
+  /** what was said before, oldest first, when the conversation is new; passed over when it is not */
+  transcript?: TranscriptMessage[]
+  /** present: the answer is to cite its documents as `[label]` */
+  labels?: Labelling
   /**
    * How errors and budgets are worded and reckoned (contract 1.6 against 1.7): `single` fails with its
    * search's own error and drops documents from the end; `multi` goes on while one search succeeds and drops
@@ -41,6 +60,8 @@ export interface AskRequest {
   stream: boolean
   /** whether `done` carries the conversation's history */
   withHistory: boolean
+  /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
+  followups?: boolean
   asker: Asker
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string

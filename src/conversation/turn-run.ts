@@ -40,6 +40,8 @@ export class TurnRun {
   readonly #id: string
   /** whether D1 may have counted what this turn cost */
   #counted = false
+  /** earlier turns that give way to this one */
+  #replaced: number[] = []
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -65,6 +67,8 @@ export class TurnRun {
 
   async #run(): Promise<void> {
     const { request, abort } = this.#queued
+    const { replaces } = request
+    if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
     if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
@@ -127,9 +131,12 @@ export class TurnRun {
   async #lookUp(): Promise<RecentMessages | 'unknown' | undefined> {
     const { request } = this.#queued
     if (!request.continues) return undefined
+    // Nobody but this object ever wrote to a conversation of this name.
+    if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
       const recent = await this.#messages(request.model.max_bytes)
-      return recent.messages.length === 0 ? 'unknown' : recent
+      const known = recent.messages.length > 0 || request.named || this.#replaced.length > 0
+      return known ? recent : 'unknown'
     } catch {
       // The turn asks again, and then ends in the error that it meets.
       return undefined
@@ -141,11 +148,12 @@ export class TurnRun {
     const memory = this.#around.memory()
     if (memory && !memory.outbox.empty) await memory.outbox.deliver()
     const history = collectionObject(this.#env, historyId)
+    const without = memory?.outbox.originsOf(this.#replaced) ?? []
     const stored: RecentMessages =
       bytes === undefined
-        ? { messages: await history.messages(this.#id), complete: true }
-        : await history.recentMessages(this.#id, bytes)
-    const pending = memory && !memory.closed ? memory.outbox.pending(historyId) : []
+        ? { messages: await history.messages(this.#id, without), complete: true }
+        : await history.recentMessages(this.#id, bytes, without)
+    const pending = memory && !memory.closed ? memory.outbox.pending(historyId, this.#replaced) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
 
@@ -200,11 +208,15 @@ export class TurnRun {
         timestamp,
         model_id: model.id,
       })),
+      this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
-    memory.log.markSaid(turn, said[0]!.timestamp)
+    memory.log.markSaid(turn, said.at(-1)!.timestamp)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
-    if (outcome.ok || memory.closed) return outcome
+    if (outcome.ok || memory.closed) {
+      if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
+      return outcome
+    }
     memory.log.markSaid(turn, null)
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
     else this.#counted = true
@@ -212,6 +224,14 @@ export class TurnRun {
       console.error('the record of a refused turn stays until it expires', error),
     )
     return outcome
+  }
+
+  /** What is left of them is what they cost. */
+  #forgetReplaced(memory: Memory): void {
+    for (const turn of this.#replaced) {
+      memory.log.forget(turn)
+      memory.records.reduce(turn)
+    }
   }
 
   #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
@@ -245,6 +265,7 @@ export class TurnRun {
         inputTokens: usage.input_tokens ?? 0,
         outputTokens: usage.output_tokens ?? 0,
       }),
+      ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }
   }
 

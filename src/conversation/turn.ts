@@ -10,12 +10,12 @@ import { fitDocuments } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { addUsage, type Generated } from './generate'
-import { type History, readHistory } from './history'
+import { type History, historyOf, readHistory } from './history'
 import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
-import { answerPrompt, familyOf, guardrailPrompt } from './prompt'
+import { answerPrompt, citing, familyOf, guardrailPrompt, promptDocument } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, referencesOf, retrieve } from './retrieval'
+import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type TracedPorts, Tracer } from './trace'
 
@@ -77,10 +77,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
-  const history: History = request.continues
-    ? await readHistory(ports, request.model, request.model.max_bytes)
-    : { messages: [], complete: true }
-  if (request.continues && history.messages.length === 0) throw unknownConversation(request)
+  const history = await lookBack(request, ports, started)
 
   const judging = judge(request, ports, signal)
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
@@ -104,7 +101,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   const family = familyOf(request.model.model_name)
   const sources = fitDocuments(
-    retrieved.map(({ documents }) => documents),
+    sourcesOf(retrieved, request.labels),
     question,
     request.model.max_bytes,
     family,
@@ -117,8 +114,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
       purpose: 'answer',
       messages: answerPrompt(
         family,
-        request.model.system_prompt,
-        sources.map(({ document }) => document),
+        request.labels ? citing(request.model.system_prompt) : request.model.system_prompt,
+        sources.map(promptDocument),
         question,
       ),
       question,
@@ -137,6 +134,25 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     calls: [verdict, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
   })
+}
+
+/** What was said before a turn. */
+interface Past extends History {
+  /** whether the conversation begins with the turn: what was said before is then only its caller's word */
+  begins: boolean
+}
+
+/**
+ * @throws ApiError for a conversation that nobody knows, unless it goes by its caller's own name
+ */
+async function lookBack(request: AskRequest, ports: TracedPorts, now: number): Promise<Past> {
+  const { continues, named, replaces, model, transcript = [] } = request
+  if (continues) {
+    const history = await readHistory(ports, model, model.max_bytes)
+    if (history.messages.length > 0) return { ...history, begins: false }
+    if (!named && !replaces) throw unknownConversation(request)
+  }
+  return { ...historyOf(transcript, now), begins: true }
 }
 
 /** Searches the question, made to stand alone first where it follows up on something. */
@@ -181,7 +197,7 @@ function judge(request: AskRequest, ports: TracedPorts, signal: AbortSignal): Pr
 /** Citations, cost, history, and only then the end. */
 async function finish(
   request: AskRequest,
-  history: History,
+  history: Past,
   answer: Generated,
   sources: Source[],
   tracer: Tracer,
@@ -224,7 +240,8 @@ async function finish(
   }
   signal.throwIfAborted()
   tracer.committed = true
-  unwrap(await ports.store(said, finished))
+  // A transcript becomes history with the first answer, and not without it.
+  unwrap(await ports.store(history.begins ? [...before, ...said] : said, finished))
   ports.emit({
     type: 'done',
     finish_reason: answer.finish,

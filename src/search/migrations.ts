@@ -13,6 +13,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
   ],
   [
+    // The ids of its documents, a list in JSON, so that a turn can be replaced by another.
+    "ALTER TABLE origins ADD COLUMN documents TEXT NOT NULL DEFAULT '[]'",
+    // Whether the document was replaced rather than deleted.
+    'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
+  ],
+  [
     `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL,
       PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
     `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,

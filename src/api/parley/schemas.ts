@@ -8,20 +8,20 @@ import * as v from 'valibot'
 const LONGEST_ID = 512
 const LONGEST_USER = 256
 const LONGEST_IDEMPOTENCY_KEY = 255
-const MOST_SEARCHES = 50
+export const MOST_SEARCHES = 50
 const LONGEST_QUESTION = 100_000
 export const PAGE = 20
 const LONGEST_PAGE = 100
 
-const Id = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID))
+export const Id = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID))
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
-const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
-const CollectionName = v.pipe(v.string(), v.minLength(1))
+export const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
+export const CollectionName = v.pipe(v.string(), v.minLength(1))
 
 /** A search parameter in JSON: the wire below has strings alone. */
 const Parameter = v.union([v.string(), v.number(), v.boolean()])
 
-const Search = v.objectWithRest({ collection: CollectionName }, Parameter)
+export const Search = v.objectWithRest({ collection: CollectionName }, Parameter)
 
 export const Ask = v.pipe(
   v.objectWithRest(

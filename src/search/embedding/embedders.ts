@@ -56,7 +56,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
 }
 
 const isUnreachable = (error: unknown): boolean =>
-  error instanceof ProviderError && error.upstream === undefined
+  error instanceof ProviderError && error.fault === 'unreached'
 
 /** The embedders of one collection. */
 export class Embedders {

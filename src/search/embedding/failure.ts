@@ -3,21 +3,16 @@ import { ApiError } from '../../errors'
 import { ProviderError } from '../../models/provider-error'
 
 /**
- * Where the fault lies: in the texts that were sent, in the moment (the provider is busy, broken or not reached),
- * or in the setup (key, URL, model), which only its owner can change.
+ * Where a failure comes from: the texts that were sent, the moment (the provider is busy, broken or not reached),
+ * or the setup (key, allowance, URL, model), which only its owner can change.
  */
-export type Fault = 'texts' | 'moment' | 'setup'
+export type Cause = 'texts' | 'moment' | 'setup'
 
-const TEXTS = new Set([400, 413, 422])
-const MOMENT = new Set([200, 408, 409, 425, 429])
-
-export function faultOf(error: unknown): Fault {
-  if (error instanceof ProviderError) {
-    const { upstream } = error
-    if (upstream === undefined || upstream >= 500 || MOMENT.has(upstream)) return 'moment'
-    return TEXTS.has(upstream) ? 'texts' : 'setup'
-  }
-  return error instanceof ApiError ? 'setup' : 'moment'
+export function causeOf(error: unknown): Cause {
+  if (!(error instanceof ProviderError)) return error instanceof ApiError ? 'setup' : 'moment'
+  if (error.fault === 'denied' || error.fault === 'exhausted') return 'setup'
+  // A reply of status 200 that is no answer says nothing of the texts.
+  return error.fault === 'refused' && error.upstream !== 200 ? 'texts' : 'moment'
 }
 
 /** What may be said of a failure: the provider's words, which hold no secrets. */
@@ -28,7 +23,7 @@ export function messageOf(error: unknown): string {
 }
 
 /** The first and the longest pause, in milliseconds. */
-const PAUSES: Record<'moment' | 'setup', readonly [number, number]> = {
+const PAUSES: Record<Exclude<Cause, 'texts'>, readonly [number, number]> = {
   moment: [1_000, 300_000],
   setup: [30_000, 3_600_000],
 }
@@ -43,7 +38,7 @@ const LONGEST_MS = 3_600_000
  * @returns milliseconds
  */
 export function pauseAfter(error: unknown, failures: number, random: () => number = Math.random): number {
-  const [first, longest] = PAUSES[faultOf(error) === 'setup' ? 'setup' : 'moment']
+  const [first, longest] = PAUSES[causeOf(error) === 'setup' ? 'setup' : 'moment']
   const whole = Math.min(longest, first * 2 ** failures)
   const asked = error instanceof ProviderError ? (error.retryAfterMs ?? 0) : 0
   return Math.min(LONGEST_MS, Math.max(asked, whole / 2 + (whole / 2) * random()))

@@ -14,7 +14,7 @@ import { readMeta, writeMeta } from '../migrations'
 import type { FieldPlan } from '../plan'
 import type { Store } from '../store'
 import type { Embedders } from './embedders'
-import { faultOf, messageOf, pauseAfter } from './failure'
+import { causeOf, messageOf, pauseAfter } from './failure'
 import { embeddingText } from './text'
 
 /** Calls that are under way at the same time; an object has six connections, and searches need one. */
@@ -177,7 +177,7 @@ export class EmbeddingQueue implements Background {
     try {
       onDone(texts, checked(await trial.model.embed(texts, 'document'), plan, texts.length))
     } catch (error) {
-      if (faultOf(error) !== 'texts') throw error
+      if (causeOf(error) !== 'texts') throw error
       // A model that is gone or misconfigured may answer 400 to anything.
       await trial.passed(error)
       if (texts.length === 1) {
@@ -239,7 +239,7 @@ class Trial {
     try {
       await this.#trying
     } catch (error) {
-      throw faultOf(error) === 'texts' ? new ApiError(400, messageOf(refusal)) : error
+      throw causeOf(error) === 'texts' ? new ApiError(400, messageOf(refusal)) : error
     }
   }
 }
