@@ -73,11 +73,6 @@ export class BackgroundWorks {
     queueMicrotask(() => void this.#start(work))
   }
 
-  /** Has every work begin now: what they were resting from does not count any more. */
-  kickAll(): void {
-    for (const work of this.#works()) this.kick(work, true)
-  }
-
   #start(work: Background): Promise<void> {
     const rest = (this.#restsUntil.get(work) ?? 0) - Date.now()
     if (rest > 0) {

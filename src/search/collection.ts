@@ -116,7 +116,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(async () => {
-      const { store, reindex, embeddings, background } = this.#existing()
+      const { store, reindex, embeddings, dropping, background } = this.#existing()
       const before = store.schema
       const alteration = await readAlteration(body, before, this.env)
       if (this.#altering || reindex.pending || embeddings.replacing || store.schema !== before) {
@@ -138,7 +138,7 @@ export class Collection extends DurableObject implements CollectionRpc {
         this.#altering = false
       }
       if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
-      background.kickAll()
+      for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
       return alteration.echo
     })
   }

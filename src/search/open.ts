@@ -17,6 +17,8 @@ export interface Open {
   writer: Writer
   reindex: Reindex
   embeddings: EmbeddingQueues
+  /** of tables that nothing reads any more */
+  dropping: Background
   context: SearchContext
   background: BackgroundWorks
   /** of a history collection */
@@ -67,7 +69,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     const queue = embeddings.queueOf(slot)
     if (queue !== undefined) background.kick(queue)
   }
-  const open: Open = { store, writer, reindex, embeddings, context, background, mirror: undefined }
+  const open: Open = { store, writer, reindex, embeddings, dropping, context, background, mirror: undefined }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
   for (const slot of store.pending.counts().keys()) store.pending.onMark?.(slot)
