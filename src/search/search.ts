@@ -11,6 +11,7 @@ import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import type { StoredSchema } from './layout'
+import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
@@ -28,9 +29,11 @@ const HYBRID_K = 100
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const { request, query, vector } = await prepare(context, params)
-  const search = find(context, request, query, vector)
-  const page = makePage(context, request, search)
+  const { request, query, vector, reranking } = await prepare(context, params)
+  const reranked = reranking && concerns(request, reranking, query.terms.length > 0) ? reranking : undefined
+  const wide = reranked ? widened(request, reranked) : request
+  const search = find(context, wide, query, vector)
+  const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
     ...page,
@@ -45,6 +48,8 @@ export async function executeSearch(context: SearchContext, params: SearchParame
     search_cutoff: false,
     search_time_ms: Math.round(performance.now() - started),
   }
+  if (reranked) await rerank(context, request, result, seqs, reranked)
+  else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
   return withoutExcludedParts(result, request)
 }
 
@@ -52,6 +57,7 @@ interface Prepared {
   request: SearchRequest
   query: ParsedQuery
   vector: VectorSearch | undefined
+  reranking: ReturnType<typeof parseReranking>
 }
 
 /** Reads the request and has its texts embedded, which is what a search waits for. */
@@ -59,6 +65,7 @@ async function prepare(context: SearchContext, params: SearchParameters): Promis
   const { schema } = context
   const request = parseRequest(params, schema)
   const query = queryOf(context, request)
+  const reranking = parseReranking(params, request, context.reranker)
   // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy)
@@ -71,7 +78,21 @@ async function prepare(context: SearchContext, params: SearchParameters): Promis
     const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
     if (slotOf(schema) !== slotOf(context.schema)) return prepare(context, params)
   }
-  return { request, query, vector }
+  return { request, query, vector, reranking }
+}
+
+/** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
+async function rerank(
+  context: SearchContext,
+  request: SearchRequest,
+  result: SearchResult,
+  seqs: number[],
+  reranking: Reranking,
+): Promise<void> {
+  const texts = textsToRead(context, request, seqs.slice(0, reranking.top))
+  const { hits, info } = await rerankHits(reranking, request.q, result.hits ?? [], texts)
+  result.hits = hits.slice(request.offset, request.offset + request.perPage)
+  result.rerank = info
 }
 
 /** The page as a window of the best text matches, where it is sorted by them first of all. */
