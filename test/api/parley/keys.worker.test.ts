@@ -1,5 +1,8 @@
 /** What keys fix and limit, on Parley's own routes. */
+import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { deleteExpiredApiKeys } from '../../../src/db/api-keys'
+import { database } from '../../../src/db/client'
 import { call, FORBIDDEN, send } from '../typesense/api'
 import { HISTORY, scopedKey } from '../typesense/conversing'
 
