@@ -1,7 +1,7 @@
 /** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
-import { deleteTurn, type Spent, type TurnRecord } from '../db/turns'
+import { deleteTurn, recordSpent, type Spent, type TurnRecord } from '../db/turns'
 import { ApiError, type Outcome } from '../errors'
 import { createLanguageModel } from '../models/providers'
 import { collectionObject } from '../search/catalog'
@@ -96,9 +96,12 @@ export class TurnRun {
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
     const spent = await work
-    if (memory.closed || (status as TurnStatus) === 'done' || this.#counted) return
+    if ((status as TurnStatus) === 'done' || this.#counted) return
     if (spent.inputTokens + spent.outputTokens === 0) return
-    memory.records.putSpent(stream.turn, this.#spent(Date.now(), spent))
+    const usage = this.#spent(Date.now(), spent)
+    // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
+    if (memory.closed) return await recordSpent(database(this.#env), usage)
+    memory.records.putSpent(stream.turn, usage)
     await memory.records.settle()
   }
 
@@ -204,6 +207,8 @@ export class TurnRun {
     memory.records.put(turn, this.#record(memory, turn, finished))
     memory.log.markSaid(turn, said.at(-1)!.timestamp)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
+    // Whoever deletes the conversation sees to what this record says of its cost.
+    this.#counted = memory.closed
     if (outcome.ok || memory.closed) return outcome
     memory.log.markSaid(turn, null)
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
