@@ -96,6 +96,17 @@ export class Conversation extends DurableObject implements ConversationRpc {
     })
   }
 
+  running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
+    return attempt(() => {
+      this.#readable(asker)
+      const { current } = this.#queue
+      if (!current) return null
+      const reader = new Reader()
+      current.addReader(reader)
+      return reader.stream
+    })
+  }
+
   stop(asker: Asker): Promise<Outcome<boolean>> {
     return attempt(() => {
       this.#readable(asker)

@@ -3,9 +3,9 @@ import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import { deleteTurn, recordSpent, type Spent, type TurnRecord } from '../db/turns'
 import { ApiError, type Outcome } from '../errors'
-import { createLanguageModel } from '../models/providers'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
+import { languageModelOf, rewriterOf } from './companions'
 import type { HistoryMessage, TurnEventBody } from './events'
 import { isTerminal } from './events'
 import type { Memory } from './memory'
@@ -40,6 +40,8 @@ export class TurnRun {
   readonly #id: string
   /** whether D1 may have counted what this turn cost */
   #counted = false
+  /** earlier turns that give way to this one */
+  #replaced: number[] = []
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -65,6 +67,8 @@ export class TurnRun {
 
   async #run(): Promise<void> {
     const { request, abort } = this.#queued
+    const { replaces } = request
+    if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
     if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
@@ -130,9 +134,12 @@ export class TurnRun {
   async #lookUp(): Promise<RecentMessages | 'unknown' | undefined> {
     const { request } = this.#queued
     if (!request.continues) return undefined
+    // Nobody but this object ever wrote to a conversation of this name.
+    if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
       const recent = await this.#messages(request.model.max_bytes)
-      return recent.messages.length === 0 ? 'unknown' : recent
+      const known = recent.messages.length > 0 || request.named || this.#replaced.length > 0
+      return known ? recent : 'unknown'
     } catch {
       // The turn asks again, and then ends in the error that it meets.
       return undefined
@@ -144,11 +151,12 @@ export class TurnRun {
     const memory = this.#around.memory()
     if (memory && !memory.outbox.empty) await memory.outbox.deliver()
     const history = collectionObject(this.#env, historyId)
+    const without = memory?.outbox.originsOf(this.#replaced) ?? []
     const stored: RecentMessages =
       bytes === undefined
-        ? { messages: await history.messages(this.#id), complete: true }
-        : await history.recentMessages(this.#id, bytes)
-    const pending = memory && !memory.closed ? memory.outbox.pending(historyId) : []
+        ? { messages: await history.messages(this.#id, without), complete: true }
+        : await history.recentMessages(this.#id, bytes, without)
+    const pending = memory && !memory.closed ? memory.outbox.pending(historyId, this.#replaced) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
 
@@ -163,8 +171,9 @@ export class TurnRun {
       emit,
       // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
       get model() {
-        return createLanguageModel(request.model, env)
+        return languageModelOf(request.model, env)
       },
+      rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params) => collectionObject(env, objectId).search(params),
       schema: (objectId) => collectionObject(env, objectId).schema(),
       messages: async (bytes) =>
@@ -203,13 +212,17 @@ export class TurnRun {
         timestamp,
         model_id: model.id,
       })),
+      this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
     memory.log.markSaid(turn, said.at(-1)!.timestamp)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.
     this.#counted = memory.closed
-    if (outcome.ok || memory.closed) return outcome
+    if (outcome.ok || memory.closed) {
+      if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
+      return outcome
+    }
     memory.log.markSaid(turn, null)
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
     else this.#counted = true
@@ -217,6 +230,14 @@ export class TurnRun {
       console.error('the record of a refused turn stays until it expires', error),
     )
     return outcome
+  }
+
+  /** What is left of them is what they cost. */
+  #forgetReplaced(memory: Memory): void {
+    for (const turn of this.#replaced) {
+      memory.log.forget(turn)
+      memory.records.reduce(turn)
+    }
   }
 
   #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
@@ -250,6 +271,7 @@ export class TurnRun {
         inputTokens: usage.input_tokens ?? 0,
         outputTokens: usage.output_tokens ?? 0,
       }),
+      ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }
   }
 

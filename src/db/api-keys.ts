@@ -29,6 +29,8 @@ export interface ApiKeyRecord {
 export interface KeyLimits {
   /** the only conversation model that it may ask */
   conversation_model_id?: string
+  /** the only assistant that it may ask; it may then do nothing but ask, and read what it asked */
+  assistant?: string
   /** the user on whose behalf it asks, whatever the request says */
   user_id?: string
   /** tokens in and out that its conversations may use in a day */

@@ -68,16 +68,18 @@ const LONGEST_DETAIL = 4000
 
 /**
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
- * (Cloudflare), or the raw body.
+ * (Cloudflare), `Message` (some of AWS), or the raw body.
  */
 function errorDetail(body: string): { detail: string; readable: boolean; code?: unknown; type?: string } {
   const parsed = parseObject(body)
-  const error = (parsed?.error ?? parsed ?? {}) as Record<string, unknown>
+  const first = Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined
+  const error = (parsed?.error ?? first ?? parsed ?? {}) as Record<string, unknown>
   const found =
     textOf(parsed?.error, 'message') ??
     text(parsed?.error) ??
-    textOf(Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined, 'message') ??
-    text(parsed?.message)
+    textOf(first, 'message') ??
+    text(parsed?.message) ??
+    text(parsed?.Message)
   return {
     detail: (found ?? body).slice(0, LONGEST_DETAIL),
     readable: found !== undefined,
@@ -154,9 +156,17 @@ export class ProviderCall {
   }
 
   /** The data of each server-sent event. */
-  async *events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+  events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+    return this.read(body, readEvents)
+  }
+
+  /** What `reader` makes of a body; it is given what to call for each read. */
+  async *read<T>(
+    body: ReadableStream<Uint8Array> | null,
+    reader: (body: ReadableStream<Uint8Array>, onRead: () => void) => AsyncGenerator<T, void>,
+  ): AsyncGenerator<T, void> {
     try {
-      if (body) yield* readEvents(body, this.#watch.touch)
+      if (body) yield* reader(body, this.#watch.touch)
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
@@ -183,7 +193,7 @@ export class ProviderCall {
     const fault =
       status === undefined
         ? faultOfCode(code, type)
-        : faultOfStatus(status, typeof code === 'string' ? code : type)
+        : faultOfStatus(status, code === undefined ? type : String(code))
     const sentence = readable ? wording.failure(said) : wording.unreadable(said)
     return new ProviderError(400, sentence, { fault, ...upstream })
   }
@@ -191,6 +201,11 @@ export class ProviderCall {
   /** The error for a provider that answers too late. */
   timedOut(): ProviderError {
     return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, { fault: 'silent' })
+  }
+
+  /** The error for a reply that came in order and is no answer. @param why for the caller to read */
+  failed(why: string): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200 })
   }
 
   /** The error for a stream that broke off. */

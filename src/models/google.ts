@@ -1,5 +1,6 @@
 /** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
 import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { conclude } from './ending'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -63,7 +64,7 @@ interface Reply {
     content?: { parts?: { text?: unknown; thought?: unknown }[] | null } | null
     finishReason?: unknown
   } | null)[]
-  usageMetadata?: { promptTokenCount?: unknown; candidatesTokenCount?: unknown }
+  usageMetadata?: { promptTokenCount?: unknown; candidatesTokenCount?: unknown; thoughtsTokenCount?: unknown }
   promptFeedback?: { blockReason?: unknown }
   error?: unknown
 }
@@ -83,7 +84,7 @@ async function* readReplies(
     if (!reply) throw call.malformed()
     if (reply.error) throw call.reported(json)
     const blocked = reply.promptFeedback?.blockReason
-    if (blocked) throw call.reported(`the prompt was blocked (${String(blocked)})`)
+    if (blocked) throw call.failed(`the prompt was blocked (${String(blocked)})`)
     usage = usageOf(reply.usageMetadata) ?? usage
     const candidate = reply.candidates?.[0]
     for (const part of candidate?.content?.parts ?? []) {
@@ -93,17 +94,16 @@ async function* readReplies(
     }
     if (candidate?.finishReason) finish = finishReason(candidate.finishReason)
   }
-  if (!any || (finish && !answered)) throw call.malformed()
-  if (!finish) throw answered ? call.cut() : call.malformed()
-  if (usage) yield usage
-  yield { type: 'finish', reason: finish }
+  yield* conclude(call, { any, answered, finish, usage })
 }
 
 function usageOf(usage: Reply['usageMetadata']): Delta | undefined {
-  if (typeof usage?.promptTokenCount !== 'number' || typeof usage.candidatesTokenCount !== 'number') {
-    return undefined
-  }
-  return { type: 'usage', inputTokens: usage.promptTokenCount, outputTokens: usage.candidatesTokenCount }
+  if (typeof usage?.promptTokenCount !== 'number') return undefined
+  // Thoughts are paid for as output, and counted apart.
+  const counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount].filter((count) => count !== undefined)
+  if (counts.length === 0) return undefined
+  const outputTokens = counts.reduce<number>((sum, count) => sum + (Number(count) || 0), 0)
+  return { type: 'usage', inputTokens: usage.promptTokenCount, outputTokens }
 }
 
 const FINISH_REASONS: Record<string, FinishReason> = {
@@ -113,6 +113,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   RECITATION: 'content_filter',
   BLOCKLIST: 'content_filter',
   PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
 }
 
 const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'

@@ -6,6 +6,7 @@
  * stream without either was cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject } from './call'
+import { conclude } from './ending'
 import type { Delta, FinishReason, GenerationRequest, LanguageModel } from './language-model'
 
 export interface ChatEndpoint {
@@ -63,18 +64,23 @@ async function* generate(
   yield* whole ? readWhole(call, await call.text(response)) : readStream(call, call.events(response.body))
 }
 
-function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
+/** The deltas of an answer in one piece. @throws ApiError as readStream does */
+export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const reply = parseObject(body) as Completion | undefined
   if (reply?.error !== undefined && reply.error !== null) throw call.reported(body)
   const choice = reply?.choices?.[0]
-  const content = contentText(choice?.message?.content)
-  if (!content) throw call.malformed()
-  const reasoning = choice?.message?.reasoning_content ?? choice?.message?.reasoning
-  if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
-  yield { type: 'text', text: content }
-  const usage = usageOf(reply?.usage)
-  if (usage) yield usage
-  yield { type: 'finish', reason: finishReason(choice?.finish_reason) }
+  if (!choice?.message && reply?.response === undefined) throw call.malformed()
+  const reasoning = reasoningIn(choice?.message)
+  if (reasoning) yield { type: 'reasoning', text: reasoning }
+  const text = contentText(choice?.message?.content) || contentText(reply?.response)
+  if (text) yield { type: 'text', text }
+  yield* conclude(call, {
+    any: true,
+    answered: text !== '',
+    finish: finishReason(choice?.finish_reason),
+    usage: usageOf(reply?.usage),
+    refusal: contentText(choice?.message?.refusal),
+  })
 }
 
 /**
@@ -84,6 +90,7 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
 export async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
   let finish: FinishReason | undefined
   let usage: Delta | undefined
+  let refusal = ''
   let answered = false
   let any = false
   for await (const data of events) {
@@ -104,20 +111,19 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
       answered = true
       yield { type: 'text', text: piece }
     }
-    const reasoning = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning
-    if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
+    const reasoning = reasoningIn(choice?.delta)
+    if (reasoning) yield { type: 'reasoning', text: reasoning }
+    refusal += contentText(choice?.delta?.refusal)
     if (choice?.finish_reason) finish = finishReason(choice.finish_reason)
   }
-  if (!finish) throw any ? call.cut() : call.malformed()
-  if (!answered) throw call.malformed()
-  if (usage) yield usage
-  yield { type: 'finish', reason: finish }
+  yield* conclude(call, { any, answered, finish, usage, refusal })
 }
 
 interface Message {
   content?: unknown
   reasoning_content?: unknown
   reasoning?: unknown
+  refusal?: unknown
 }
 
 /** What is read of a completion or a chunk of one; every part may be missing or null. */
@@ -136,6 +142,9 @@ function contentText(content: unknown): string {
   if (!Array.isArray(content)) return ''
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('')
 }
+
+const reasoningIn = (message: Message | null | undefined): string =>
+  contentText(message?.reasoning_content ?? message?.reasoning)
 
 function usageOf(usage: unknown): Delta | undefined {
   if (usage === null || typeof usage !== 'object') return undefined

@@ -40,9 +40,12 @@ export class ProviderError extends ApiError {
   }
 }
 
+/** What OpenAI and Workers AI (by its internal code) call an allowance that is used up. */
+const USED_UP = ['insufficient_quota', '3036']
+
 /** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
 export function faultOfStatus(status: number, type?: string): Fault {
-  if (status === 429 && type === 'insufficient_quota') return 'exhausted'
+  if (status === 429 && USED_UP.includes(type ?? '')) return 'exhausted'
   if (status === 408 || status === 429 || status >= 500) return 'busy'
   if ((status >= 300 && status < 400) || [401, 402, 403, 404].includes(status)) return 'denied'
   return 'refused'

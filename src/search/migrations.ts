@@ -12,6 +12,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Turns that have been added, so that none is added twice.
     'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
   ],
+  [
+    // The ids of its documents, a list in JSON, so that a turn can be replaced by another.
+    "ALTER TABLE origins ADD COLUMN documents TEXT NOT NULL DEFAULT '[]'",
+    // Whether the document was replaced rather than deleted.
+    'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
+  ],
 ]
 
 /** Whether this object has ever been made a collection. */
