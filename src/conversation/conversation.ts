@@ -8,7 +8,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { database } from '../db/client'
 import { deleteConversationRows } from '../db/conversations'
-import { ApiError, attempt, type Outcome } from '../errors'
+import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { Alarm } from './alarm'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
@@ -351,7 +351,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       this.#alarm.rang()
       return true
     } catch (error) {
-      console.error('a conversation could not be deleted yet', error)
+      console.error('a conversation could not be deleted yet', reasonOf(error))
       this.#alarm.set(Date.now() + ERASE_RETRY_MS)
       return false
     }

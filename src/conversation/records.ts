@@ -6,6 +6,7 @@
  */
 import { database } from '../db/client'
 import { recordSpent, recordTurn, type Spent, type TurnRecord } from '../db/turns'
+import { reasonOf } from '../errors'
 import { byteLength } from './serialise'
 
 /** What a turn that came to no answer spent all the same. */
@@ -111,7 +112,7 @@ export class Records {
         this.#failures = 0
       } catch (error) {
         this.#failures += 1
-        console.error('a turn could not be recorded in D1; it will be later', error)
+        console.error('a turn could not be recorded in D1; it will be later', reasonOf(error))
         return
       }
       this.drop(turn)
