@@ -35,7 +35,6 @@ describe.runIf(CHROMIUM)('the example', () => {
       text
         .replaceAll('http://localhost:8108', url)
         .replaceAll('/ui/default', `/ui/${assistant}`)
-        .replaceAll(`${url}/chat`, `${url}/a/${assistant}/chat`)
         .replace("model: 'docs', collections: ['docs']", `model: '${model}', collections: ['${shows}']`)
     pages = createServer(({ url: path = '' }, response) => {
       const text =
@@ -71,7 +70,7 @@ describe.runIf(CHROMIUM)('the example', () => {
   /** The scripts of the pages, by path. */
   async function bundle(): Promise<Map<string, string>> {
     const { outputFiles } = await build({
-      entryPoints: [join(EXAMPLES, 'use-chat.jsx'), join(EXAMPLES, 'ai-chat.js')],
+      entryPoints: [join(EXAMPLES, 'use-chat.jsx')],
       bundle: true,
       jsx: 'automatic',
       outdir: '/',
@@ -95,6 +94,8 @@ describe.runIf(CHROMIUM)('the example', () => {
     await ask('an action series')
     await halfWay('.assistant')
     await page.reload()
+    // The page is ready before it resumes, and again when the answer is whole.
+    await page.locator('.assistant').filter({ hasText: '299' }).waitFor()
     await page.locator('output', { hasText: 'ready' }).waitFor()
     expect(await page.locator('.user').allTextContents()).toEqual(['an action series'])
     expect(await page.locator('.assistant').count()).toBe(1)
