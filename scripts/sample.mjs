@@ -47,7 +47,6 @@ const historySchema = {
 
 const model = {
   id: 'docs',
-  model_name: 'local/extractive',
   history_collection: 'docs_history',
   max_bytes: 16_384,
   ttl: 86_400,
@@ -111,10 +110,11 @@ export const passages = () =>
  * collection `docs` that is not the sample is left alone.
  * @param {string} url
  * @param {string} apiKey
+ * @param {string} [modelName] which language model answers
  * @returns {Promise<string>} what was done, in a sentence
  * @throws Error when the server refuses
  */
-export async function loadSample(url, apiKey) {
+export async function loadSample(url, apiKey, modelName = 'local/extractive') {
   /**
    * @param {string} method
    * @param {string} path
@@ -167,7 +167,7 @@ export async function loadSample(url, apiKey) {
   const failed = lines.split('\n').filter((line) => !JSON.parse(line).success)
   if (failed.length > 0) throw new Error(`The sample was refused: ${failed[0]}`)
   await post('/collections', historySchema)
-  await post('/conversations/models', model)
+  await post('/conversations/models', { ...model, model_name: modelName })
   await loadAssistant()
   const done = await call('PATCH', '/collections/docs', {
     metadata: { sample: version, questions: QUESTIONS },
