@@ -11,8 +11,16 @@ export interface PlannedSearch {
   /** id of the Collection object; absent when the name is unknown, which is that search's error */
   objectId?: string
   params: SearchParameters
+  /** documents that score less (retrieval.ts) stay out of the prompt */
+  minimumScore?: number
   /** an error known before the search runs: it becomes the search's reply */
   error?: { status: number; message: string }
+}
+
+export interface Attachment {
+  /** of the file */
+  name: string
+  text: string
 }
 
 /** Who asks. A conversation is open to the key and user that began it, and to the admin key. */
@@ -48,6 +56,8 @@ export interface AskRequest {
   searches: PlannedSearch[]
   /** what was said before, oldest first, when the conversation is new; passed over when it is not */
   transcript?: TranscriptMessage[]
+  /** texts that came with the question: documents of the prompt for this turn, before those that are found */
+  attachments?: Attachment[]
   /** present: the answer is to cite its documents as `[label]` */
   labels?: Labelling
   /**

@@ -3,9 +3,9 @@ import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import { deleteTurn, type Spent, type TurnRecord } from '../db/turns'
 import { ApiError, type Outcome } from '../errors'
-import { createLanguageModel } from '../models/providers'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
+import { languageModelOf, rewriterOf } from './companions'
 import type { HistoryMessage, TurnEventBody } from './events'
 import { isTerminal } from './events'
 import type { Memory } from './memory'
@@ -168,8 +168,9 @@ export class TurnRun {
       emit,
       // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
       get model() {
-        return createLanguageModel(request.model, env)
+        return languageModelOf(request.model, env)
       },
+      rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params) => collectionObject(env, objectId).search(params),
       schema: (objectId) => collectionObject(env, objectId).schema(),
       messages: async (bytes) =>

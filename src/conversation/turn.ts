@@ -6,7 +6,8 @@
  */
 import { ApiError, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
-import { fitDocuments } from './budget'
+import { ProviderError } from '../models/provider-error'
+import { attachedBytes, fitDocuments } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { addUsage, type Generated } from './generate'
@@ -58,7 +59,14 @@ function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
     const retryable = error.status >= 500 || error.status === 408 || error.status === 429
-    return { type: 'error', status: error.status, message: error.message, retryable }
+    const upstream = error instanceof ProviderError && error.fault !== 'refused'
+    return {
+      type: 'error',
+      status: error.status,
+      message: error.message,
+      retryable,
+      ...(upstream && { upstream }),
+    }
   }
   console.error('turn failed', error)
   return {
@@ -100,12 +108,14 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     return
   }
   const family = familyOf(request.model.model_name)
-  const sources = fitDocuments(
+  const attached = attachmentsOf(request)
+  const found = fitDocuments(
     sourcesOf(retrieved, request.labels),
     question,
-    request.model.max_bytes,
+    request.model.max_bytes - attachedBytes(attached),
     family,
   )
+  const sources = [...attached, ...found]
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources) })
 
   signal.throwIfAborted()
@@ -154,6 +164,10 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
   }
   return { ...historyOf(transcript, now), begins: true }
 }
+
+/** Texts that came with the question. They have no id: nothing that is cited leads back to them. */
+const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
+  attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
 
 /** Searches the question, made to stand alone first where it follows up on something. */
 async function find(
@@ -212,7 +226,7 @@ async function finish(
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { inputTokens, outputTokens, estimated } = addUsage(calls.map((call) => call.usage))
   const usage: Usage = {
-    model: model.model_name,
+    model: answer.model,
     input_tokens: inputTokens,
     output_tokens: outputTokens,
     ...(estimated && { estimated: true }),

@@ -11,17 +11,25 @@ export interface Sampling {
   reasoningEffort?: string
   /** texts at which an answer ends */
   stop?: string[]
+  /** the same number asks for the same answer again, as far as the provider can */
+  seed?: number
+  frequencyPenalty?: number
+  presencePenalty?: number
 }
 
 /** @param config of a model that was checked */
 export function samplingOf(config: Record<string, unknown>): Sampling {
   const { temperature, top_p, max_tokens, max_completion_tokens, reasoning_effort, stop } = config
+  const { seed, frequency_penalty, presence_penalty } = config
   return defined({
     temperature,
     topP: top_p,
     maxTokens: max_tokens ?? max_completion_tokens,
     reasoningEffort: reasoning_effort,
     stop: typeof stop === 'string' ? [stop] : stop,
+    seed,
+    frequencyPenalty: frequency_penalty,
+    presencePenalty: presence_penalty,
   }) as Sampling
 }
 
@@ -39,6 +47,9 @@ const isStop = (value: unknown): boolean =>
 const CHECKS: [property: string, holds: (value: unknown) => boolean, what: string][] = [
   ['temperature', (value) => isNumber(value, 0, 2), 'a number from 0 to 2'],
   ['top_p', (value) => isNumber(value, 0, 1), 'a number from 0 to 1'],
+  ['seed', (value) => Number.isSafeInteger(value), 'an integer'],
+  ['frequency_penalty', (value) => isNumber(value, -2, 2), 'a number from -2 to 2'],
+  ['presence_penalty', (value) => isNumber(value, -2, 2), 'a number from -2 to 2'],
   ['max_tokens', isCount, 'a positive integer'],
   ['max_completion_tokens', isCount, 'a positive integer'],
   [
@@ -54,6 +65,12 @@ const CHECKS: [property: string, holds: (value: unknown) => boolean, what: strin
     `a text, or a list of up to ${MOST_STOPS} texts`,
   ],
 ]
+
+export const SAMPLING: readonly string[] = CHECKS.map(([property]) => property)
+
+/** A model's config without what it sets here: what suits one model may not suit another. */
+export const withoutSampling = <T extends Record<string, unknown>>(config: T): T =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => !SAMPLING.includes(name))) as T
 
 /** @throws ApiError 400 saying what a property has to be */
 export function checkSampling(config: Record<string, unknown>): void {
@@ -78,7 +95,7 @@ export function chatSampling(
   model: string,
   ofOpenAi = false,
 ): Record<string, unknown> {
-  const { temperature, topP, maxTokens, reasoningEffort, stop } = samplingOf(config)
+  const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
   const isNew = ofOpenAi || REASONING.test(model) || config.max_completion_tokens !== undefined
   const limit = isNew ? 'max_completion_tokens' : 'max_tokens'
   return defined({
@@ -87,6 +104,9 @@ export function chatSampling(
     [limit]: maxTokens,
     reasoning_effort: reasoningEffort,
     stop,
+    seed: rest.seed,
+    frequency_penalty: rest.frequencyPenalty,
+    presence_penalty: rest.presencePenalty,
   })
 }
 
@@ -95,7 +115,7 @@ const THOUGHTS: Record<string, number> = { none: 0, minimal: 1_024, low: 1_024, 
 
 /** In the words of Gemini's `generationConfig`. @param model its name without the namespace */
 export function geminiSampling(config: Record<string, unknown>, model: string): Record<string, unknown> {
-  const { temperature, topP, maxTokens, reasoningEffort, stop } = samplingOf(config)
+  const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
   const budget = THOUGHTS[reasoningEffort ?? '']
   const byBudget = /^gemini-2/.test(model)
   const thinking = byBudget ? { thinkingBudget: budget } : { thinkingLevel: reasoningEffort }
@@ -104,6 +124,9 @@ export function geminiSampling(config: Record<string, unknown>, model: string): 
     topP,
     maxOutputTokens: maxTokens,
     stopSequences: stop,
+    seed: rest.seed,
+    frequencyPenalty: rest.frequencyPenalty,
+    presencePenalty: rest.presencePenalty,
     thinkingConfig: (byBudget ? budget : reasoningEffort) === undefined ? undefined : thinking,
   })
 }

@@ -10,6 +10,7 @@ import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
@@ -31,6 +32,7 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   const request = parseRequest(params, schema)
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
+  const reranking = parseReranking(params, request, context.reranker)
   // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy)
@@ -38,8 +40,10 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   const vector = await resolveVectorSearch(context, request, hasWords)
   // Fields that were dropped during the wait have no columns any more.
   if (context.schema !== schema) parseRequest(params, context.schema)
-  const search = find(context, request, query, vector)
-  const page = makePage(context, request, search)
+  const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
+  const wide = reranked ? widened(request, reranked) : request
+  const search = find(context, wide, query, vector)
+  const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
     ...page,
@@ -54,7 +58,23 @@ export async function executeSearch(context: SearchContext, params: SearchParame
     search_cutoff: false,
     search_time_ms: Math.round(performance.now() - started),
   }
+  if (reranked) await rerank(context, request, result, seqs, reranked)
+  else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
   return withoutExcludedParts(result, request)
+}
+
+/** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
+async function rerank(
+  context: SearchContext,
+  request: SearchRequest,
+  result: SearchResult,
+  seqs: number[],
+  reranking: Reranking,
+): Promise<void> {
+  const texts = textsToRead(context, request, seqs.slice(0, reranking.top))
+  const { hits, info } = await rerankHits(reranking, request.q, result.hits ?? [], texts)
+  result.hits = hits.slice(request.offset, request.offset + request.perPage)
+  result.rerank = info
 }
 
 /** The page as a window of the best text matches, where it is sorted by them first of all. */

@@ -38,6 +38,16 @@ describe('what a model sets', () => {
     })
   })
 
+  it('can ask for the same answer again, and for less of the same words', () => {
+    const more = { seed: 7, frequency_penalty: 0.5, presence_penalty: -1 }
+    expect(chatSampling(more, 'gpt-4o')).toEqual(more)
+    expect(geminiSampling(more, 'gemini-3-pro')).toEqual({
+      seed: 7,
+      frequencyPenalty: 0.5,
+      presencePenalty: -1,
+    })
+  })
+
   it('may name the limit by its new name', () => {
     expect(chatSampling({ max_completion_tokens: 9 }, 'llama3')).toEqual({ max_completion_tokens: 9 })
   })
@@ -58,6 +68,9 @@ describe('a property', () => {
     ['top_p', [-0.1, 1.1, true], 'a number from 0 to 1'],
     ['max_tokens', [0, 1.5, '10'], 'a positive integer'],
     ['max_completion_tokens', [0], 'a positive integer'],
+    ['seed', [1.5, '1'], 'an integer'],
+    ['frequency_penalty', [-3, '1'], 'a number from -2 to 2'],
+    ['presence_penalty', [3, null], 'a number from -2 to 2'],
     ['reasoning_effort', [1, '', 'very much'], 'a word such as `low`, `medium` or `high`'],
     ['stop', ['', [], [1], [''], Array(17).fill('x')], 'a text, or a list of up to 16 texts'],
     ['timeout', [0, -1, 3601, '5'], 'a number of seconds, more than 0 and 3600 at most'],

@@ -154,7 +154,7 @@ export const Citation = v.pipe(
 )
 
 export const Usage = v.object({
-  model: v.pipe(v.string(), v.description('Full name of the model')),
+  model: v.pipe(v.string(), v.description('Full name of the model that answered')),
   input_tokens: v.optional(Count),
   output_tokens: v.optional(Count),
   estimated: v.optional(
@@ -253,7 +253,13 @@ const SearchTrace = v.object({
 
 const CallTrace = v.object({
   purpose: v.string(),
-  model: v.string(),
+  model: v.pipe(v.string(), v.description('The one that answered, or that was to')),
+  failed: v.optional(
+    v.pipe(
+      v.array(v.object({ model: v.string(), error: v.string() })),
+      v.description('Attempts that came to nothing before it, in their order'),
+    ),
+  ),
   prompt: v.pipe(
     v.array(v.object({ role: v.string(), content: v.string() })),
     v.description('The prompt exactly as it was sent'),
@@ -312,7 +318,14 @@ export const eventData = {
   citation: Citation,
   followups: v.object({ questions: v.array(v.string()) }),
   usage: v.object({ usage: Usage, timings: Timings }),
-  error: v.object({ status: v.number(), message: v.string(), retryable: v.boolean() }),
+  error: v.object({
+    status: v.number(),
+    message: v.string(),
+    retryable: v.boolean(),
+    upstream: v.optional(
+      v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
+    ),
+  }),
   done: v.object({
     finish_reason: v.string(),
     answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),
