@@ -1,6 +1,7 @@
 /** Reranking models: cross-encoders that read a question and a text together and say how well they fit. */
 import { ApiError } from '../errors'
 import type { AiRunner } from './ai-runner'
+import { aiBinding } from './gateway'
 import { modelId } from './properties'
 
 /** https://developers.cloudflare.com/workers-ai/models/bge-reranker-base/ */
@@ -29,7 +30,7 @@ export function createReranker(name: string, env: Cloudflare.Env): Reranker | un
     throw new ApiError(400, `\`${name}\` is not a reranking model: use \`${BGE_RERANKER}\`.`)
   }
   if (env.AI_BACKEND !== 'workers-ai') return undefined
-  const ai = env.AI as unknown as AiRunner
+  const ai = aiBinding(env)
   return { name, score: (query, texts, signal) => scoreOnWorkersAi(ai, name, query, texts, signal) }
 }
 

@@ -64,6 +64,14 @@ describe('rerank_model', () => {
     expect(ai.calls).toHaveLength(3)
   })
 
+  it('goes through AI Gateway where one is set', async () => {
+    Object.assign(env, { AI_GATEWAY: 'account/gate' })
+    const behind = await makeCollection(FIELDS, BOOKS)
+    await behind.search({ ...Q, rerank_model: MODEL })
+    Object.assign(env, { AI_GATEWAY: '' })
+    expect(ai.calls[0]!.options).toMatchObject({ gateway: { id: 'gate' } })
+  })
+
   it('leaves pinned hits where they are', async () => {
     const result = await books.search({ ...Q, rerank_model: MODEL, pinned_hits: '0:2' })
     expect(idsOf(result)[0]).toBe('11')

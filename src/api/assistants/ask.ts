@@ -2,6 +2,7 @@
 import { type Access, forbidden } from '../../auth/access'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
+import type { Replacement } from '../../conversation/request'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -27,6 +28,10 @@ export interface AssistantQuestion {
   question: string
   /** absent: a new conversation */
   conversationId?: string | undefined
+  /** whether the id stands for the client's own name (chat.ts): without history it begins */
+  named?: boolean
+  /** earlier turns that give way to the answer */
+  replaces?: Replacement | undefined
   /** what was said before, oldest first; counts for a new conversation alone */
   transcript?: TranscriptMessage[]
   changes?: Changes
@@ -75,9 +80,12 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const retrievals = await planRetrieval(env, access, assistant, changes)
   const model = await modelOf(env, access, assistant, changes)
   const conversationId = embedded.conversation_id ?? asked.conversationId
+  const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
   const answering = await ask(env, {
     ...(conversationId !== undefined && { conversationId }),
+    ...(named && { named }),
+    ...(asked.replaces && { replaces: asked.replaces }),
     question,
     model,
     historyId: await findHistory(env, model),
