@@ -5,7 +5,7 @@
  * Both are named by id, so that no credentials are kept twice. A name leads one step: what a fallback names in its
  * turn is not followed, and cycles are harmless. One that was deleted is passed over.
  */
-import { ApiError } from '../errors'
+import { ApiError, reasonOf } from '../errors'
 import { silenceOf } from '../models/call'
 import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
 import { createLanguageModel, namespaceOf, providerOf } from '../models/providers'
@@ -103,7 +103,7 @@ async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env)
 /** A model that may be gone, or that cannot be read just now: the turn goes on without it. */
 const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig | undefined> =>
   findModel(env, id).catch((error) => {
-    console.error('a model that another one names could not be read', error)
+    console.error('a model that another one names could not be read', reasonOf(error))
     return undefined
   })
 

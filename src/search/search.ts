@@ -98,7 +98,7 @@ function find(
   query: ParsedQuery,
   vector: VectorSearch | undefined,
 ): Found {
-  const pinned = pinnedDocuments(context.sql, request)
+  const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
   const keyword = planKeywordSearch(context, request, query, filter, top)
@@ -143,12 +143,13 @@ function effectiveFilter(
   return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
 }
 
-function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned'] {
+function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
   // Groups have places, their hits have not.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
+    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
   )
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
@@ -156,12 +157,18 @@ function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned
     .sort((a, b) => a.position - b.position)
 }
 
-const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>
+const sequenceNumbers = (
+  sql: SqlStorage,
+  ids: string[],
+  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
+): Map<string, number> =>
   new Map(
     sql
       .exec<{ id: string; seq: number }>(
-        'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+        `SELECT d.id, d.seq FROM documents d
+          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
         JSON.stringify(ids),
+        ...filter.bindings,
       )
       .toArray()
       .map(({ id, seq }) => [id, seq]),
