@@ -36,18 +36,18 @@ function select(store: Store, filterBy: string, from: number, limit: number): nu
 }
 
 /** @param from the last step's `cursor`. Documents that cannot take the patch are not counted. */
-export async function updateWhere(
+export function updateWhere(
   store: Store,
   writer: Writer,
   filterBy: string,
   json: string,
   from: number,
-): Promise<Step & { cursor: number }> {
+): Step & { cursor: number } {
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const patch = parseDocument(json)
   const seqs = select(store, filterBy, from, UPDATE_STEP)
   const documents = store.read(seqs, true)
-  const results = await writer.write(
+  const results = writer.write(
     [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update' })),
   )
   return {

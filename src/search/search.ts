@@ -10,6 +10,7 @@ import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import type { StoredSchema } from './layout'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
 import { type Found, makePage } from './page'
@@ -28,19 +29,8 @@ const HYBRID_K = 100
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const { schema } = context
-  const request = parseRequest(params, schema)
-  const query = queryOf(context, request)
-  const hasWords = query.terms.length > 0
-  const reranking = parseReranking(params, request, context.reranker)
-  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
-  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy)
-  }
-  const vector = await resolveVectorSearch(context, request, hasWords)
-  // Fields that were dropped during the wait have no columns any more.
-  if (context.schema !== schema) parseRequest(params, context.schema)
-  const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
+  const { request, query, vector, reranking } = await prepare(context, params)
+  const reranked = reranking && concerns(request, reranking, query.terms.length > 0) ? reranking : undefined
   const wide = reranked ? widened(request, reranked) : request
   const search = find(context, wide, query, vector)
   const { seqs, ...page } = makePage(context, wide, search)
@@ -61,6 +51,34 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   if (reranked) await rerank(context, request, result, seqs, reranked)
   else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
   return withoutExcludedParts(result, request)
+}
+
+interface Prepared {
+  request: SearchRequest
+  query: ParsedQuery
+  vector: VectorSearch | undefined
+  reranking: ReturnType<typeof parseReranking>
+}
+
+/** Reads the request and has its texts embedded, which is what a search waits for. */
+async function prepare(context: SearchContext, params: SearchParameters): Promise<Prepared> {
+  const { schema } = context
+  const request = parseRequest(params, schema)
+  const query = queryOf(context, request)
+  const reranking = parseReranking(params, request, context.reranker)
+  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
+  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
+    compileFilter(context.sql, context.schema, request.filterBy)
+  }
+  const vector = await resolveVectorSearch(context, request, query.terms.length > 0)
+  if (context.schema !== schema) {
+    // Fields that were dropped during the wait have no columns any more.
+    parseRequest(params, context.schema)
+    // Vectors of a field that has got another model in the meantime cannot be compared with this one.
+    const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
+    if (slotOf(schema) !== slotOf(context.schema)) return prepare(context, params)
+  }
+  return { request, query, vector, reranking }
 }
 
 /** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
