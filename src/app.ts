@@ -4,11 +4,13 @@ import { mountAiChat } from './api/ai-chat'
 import { allowOrigin, preflight } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { protect } from './api/edge/security-headers'
+import { mountOpenAi } from './api/openai'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { discardBody } from './api/typesense/body'
 import { errorResponse, notFound } from './api/typesense/response'
 import type { App } from './api/typesense/route'
+import { mountUiStream } from './api/ui-stream'
 
 // A slash at the end of a path changes nothing.
 export const app: App = new Hono({ strict: false })
@@ -34,6 +36,8 @@ app.use(async (context, next) => {
 mountTypesense(app)
 mountParley(app)
 mountAiChat(app)
+mountUiStream(app)
+mountOpenAi(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)

@@ -1,13 +1,13 @@
 /** The documents that an answer stands on, as chat protocols show them: pure. */
+
+import type { Assistant } from '../conversation/assistants'
 import type { SearchReply, SourceReference } from '../conversation/events'
+import { labelOf } from '../conversation/labels'
 import { titleOf } from '../models/extractive/sentences'
 import type { Document } from '../search/types'
 
-/** Which fields of a document say what it is called and where it can be read. */
-export interface SourceFields {
-  title?: string
-  url?: string
-}
+/** Which fields of a document say what it is called, where it can be read, and by what an answer cites it. */
+export type SourceFields = Pick<Assistant, 'title_field' | 'url_field' | 'citation_field'>
 
 export interface AnswerSource {
   /** names the source within one answer: `<collection>/<document id>` */
@@ -16,6 +16,8 @@ export interface AnswerSource {
   documentId: string
   /** never empty: a document without a name goes by its id */
   title: string
+  /** what an answer calls it that cites by label (conversation/labels.ts) */
+  label: string
   /** absent where the document has no address that a page may link to */
   url?: string
   /** the document's texts, cut where they are long */
@@ -42,20 +44,19 @@ export function sourcesOf(
       found.set(sourceId(parameters.collection_name, document.id), document)
     }
   }
+  const { title_field: title, url_field: address = 'url', citation_field: field } = fields
   return references.map(({ collection, document_id: documentId }) => {
     const id = sourceId(collection, documentId)
     const document: Document = found.get(id) ?? { id: documentId }
-    const url = linkable(document[fields.url ?? 'url'])
+    const url = linkable(document[address])
     return {
       id,
       collection,
       documentId,
-      title:
-        textOf(fields.title === undefined ? undefined : document[fields.title]) ||
-        titleOf(document) ||
-        documentId,
+      title: textOf(title === undefined ? undefined : document[title]) || titleOf(document) || documentId,
+      label: labelOf(document, field === undefined ? {} : { field }) ?? documentId,
       ...(url !== undefined && { url }),
-      text: textsOf(document, fields),
+      text: textsOf(document, address),
     }
   })
 }
@@ -68,9 +69,9 @@ const linkable = (value: unknown): string | undefined =>
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '')
 
-const textsOf = (document: Document, fields: SourceFields): string =>
+const textsOf = (document: Document, address: string): string =>
   Object.entries(document)
-    .filter(([name, value]) => typeof value === 'string' && name !== 'id' && name !== (fields.url ?? 'url'))
+    .filter(([name, value]) => typeof value === 'string' && name !== 'id' && name !== address)
     .map(([, value]) => value)
     .join('\n')
     .slice(0, LONGEST_TEXT)

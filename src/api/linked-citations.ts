@@ -1,5 +1,5 @@
 /**
- * Citations as Markdown links: `[17]` in an answer becomes `[[1]](https://…)` on its way to the reader.
+ * Citations as Markdown links: `[plan.pdf]` in an answer becomes `[[1]](https://…)` on its way to the reader.
  *
  * A chat widget that shows Markdown but knows nothing of sources still shows where an answer comes from. Brackets
  * that name no source of the answer stay as they are, and so do links that the model wrote itself.
@@ -16,11 +16,12 @@ export class CitationLinks {
   #held = ''
 
   constructor(sources: readonly AnswerSource[]) {
-    for (const [index, { documentId, url }] of sources.entries()) {
-      if (url === undefined || this.#links.has(documentId)) continue
+    for (const [index, { label, documentId, url }] of sources.entries()) {
+      if (url === undefined) continue
       // A bracket in the address would end the link.
       const target = url.replace(/[()]/g, (bracket) => (bracket === '(' ? '%28' : '%29'))
-      this.#links.set(documentId, `[[${index + 1}]](${target})`)
+      const link = `[[${index + 1}]](${target})`
+      for (const name of [label, documentId]) if (!this.#links.has(name)) this.#links.set(name, link)
     }
   }
 

@@ -31,6 +31,8 @@ export interface Access {
   readonly limits: KeyLimits
   /** parameters embedded in a scoped key: they override the request's; {} for any other key */
   readonly embedded: Readonly<Record<string, string>>
+  /** true of a scoped key: one of many that speak for the same parent */
+  readonly scoped?: boolean
   /**
    * @param action `resource:verb`
    * @param collection its name as the request gave it; absent where the route has none

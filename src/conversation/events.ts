@@ -26,7 +26,7 @@ export interface Citation extends SourceReference {
 }
 
 export interface Usage {
-  /** the model's full name */
+  /** full name of the model that answered */
   model: string
   input_tokens?: number
   output_tokens?: number

@@ -5,6 +5,7 @@
  * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
  */
 import type { Failure, Outcome } from '../errors'
+import { reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { MESSAGES_A_TURN, type StoredMessage } from '../search/rpc'
 
@@ -106,7 +107,7 @@ export class Outbox {
       } catch (error) {
         // Out of reach, which passes: the turn stays, and with it all later ones, so that order is kept.
         this.#failures += 1
-        console.error('history is out of reach; the turn will be delivered later', error)
+        console.error('history is out of reach; the turn will be delivered later', reasonOf(error))
         return
       }
       if (this.closed) return

@@ -1,11 +1,11 @@
 /** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
-import { deleteTurn, type Spent, type TurnRecord } from '../db/turns'
-import { ApiError, type Outcome } from '../errors'
-import { createLanguageModel } from '../models/providers'
+import { deleteTurn, recordSpent, type Spent, type TurnRecord } from '../db/turns'
+import { ApiError, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
+import { languageModelOf, rewriterOf } from './companions'
 import type { HistoryMessage, TurnEventBody } from './events'
 import { isTerminal } from './events'
 import type { Memory } from './memory'
@@ -55,7 +55,7 @@ export class TurnRun {
     try {
       await this.#run()
     } catch (error) {
-      console.error('turn could not run', error)
+      console.error('turn could not run', reasonOf(error))
       this.#queued.refuse({
         type: 'error',
         status: 500,
@@ -100,10 +100,20 @@ export class TurnRun {
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
     const spent = await work
-    if (memory.closed || (status as TurnStatus) === 'done' || this.#counted) return
+    if ((status as TurnStatus) === 'done' || this.#counted) return
     if (spent.inputTokens + spent.outputTokens === 0) return
-    memory.records.putSpent(stream.turn, this.#spent(Date.now(), spent))
+    const usage = this.#spent(Date.now(), spent)
+    // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
+    if (memory.closed) return await this.#owe(usage)
+    memory.records.putSpent(stream.turn, usage)
     await memory.records.settle()
+  }
+
+  /** Counts a cost that is kept nowhere here. */
+  async #owe(usage: Spent): Promise<void> {
+    await recordSpent(database(this.#env), usage).catch((error) =>
+      console.error('what a deleted turn cost could not be counted', reasonOf(error)),
+    )
   }
 
   /** Writes down that the turn runs. */
@@ -168,8 +178,9 @@ export class TurnRun {
       emit,
       // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
       get model() {
-        return createLanguageModel(request.model, env)
+        return languageModelOf(request.model, env)
       },
+      rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params) => collectionObject(env, objectId).search(params),
       schema: (objectId) => collectionObject(env, objectId).schema(),
       messages: async (bytes) =>
@@ -177,7 +188,7 @@ export class TurnRun {
       ttls: (ids) =>
         ttlsOf(database(env), ids).catch((error) => {
           // The sweep, too, leaves a message whose ttl it cannot know.
-          console.error('the ttls of other models could not be read', error)
+          console.error('the ttls of other models could not be read', reasonOf(error))
           return new Map<string, number>()
         }),
       store: (said, finished) => this.#store(begun(), said, finished),
@@ -213,6 +224,8 @@ export class TurnRun {
     memory.records.put(turn, this.#record(memory, turn, finished))
     memory.log.markSaid(turn, said.at(-1)!.timestamp)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
+    // Whoever deletes the conversation sees to what this record says of its cost.
+    this.#counted = memory.closed
     if (outcome.ok || memory.closed) {
       if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
       return outcome
@@ -221,7 +234,7 @@ export class TurnRun {
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
     else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
-      console.error('the record of a refused turn stays until it expires', error),
+      console.error('the record of a refused turn stays until it expires', reasonOf(error)),
     )
     return outcome
   }

@@ -3,6 +3,7 @@
  * seconds, unknown ones never, and as long as D1 does not answer.
  */
 import { asc, eq } from 'drizzle-orm'
+import { reasonOf } from '../errors'
 import { type Database, database } from './client'
 import { assistants } from './schema'
 
@@ -25,7 +26,7 @@ export async function findAssistantRow(
     row = await readAssistantRow(database(env), name)
   } catch (error) {
     if (!cached) throw error
-    console.error('an assistant could not be read anew', error)
+    console.error('an assistant could not be read anew', reasonOf(error))
     return cached.row
   }
   cache.delete(name)

@@ -2,7 +2,15 @@
 import { ApiError } from '../errors'
 import { LONGEST_SILENCE } from './call'
 import { checkHeaders } from './headers'
-import { checkSampling } from './sampling'
+import { checkSampling, SAMPLING } from './sampling'
+
+const PARAMETERS: readonly string[] = [...SAMPLING, 'timeout', 'headers', 'fallbacks', 'rewrite_model']
+
+/** A model without the parameters that are `null`: it takes one away, which a merge of properties could not. */
+export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>
+  Object.fromEntries(
+    Object.entries(config).filter(([name, value]) => value !== null || !PARAMETERS.includes(name)),
+  ) as T
 
 /** @throws ApiError 400 saying what a property has to be */
 export function checkParameters(config: Record<string, unknown>): void {

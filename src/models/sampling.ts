@@ -66,6 +66,12 @@ const CHECKS: [property: string, holds: (value: unknown) => boolean, what: strin
   ],
 ]
 
+export const SAMPLING: readonly string[] = CHECKS.map(([property]) => property)
+
+/** A model's config without what it sets here: what suits one model may not suit another. */
+export const withoutSampling = <T extends Record<string, unknown>>(config: T): T =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => !SAMPLING.includes(name))) as T
+
 /** @throws ApiError 400 saying what a property has to be */
 export function checkSampling(config: Record<string, unknown>): void {
   for (const [property, holds, what] of CHECKS) {

@@ -8,6 +8,7 @@
  */
 import { type Database, database } from '../db/client'
 import { deleteHistory, type MessageRow, syncMessages } from '../db/messages'
+import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 import type { Store } from './store'
 import type { Document } from './types'
@@ -119,7 +120,7 @@ export class HistoryMirror {
       this.#failures = 0
       return true
     } catch (error) {
-      console.error('history could not be written to D1', error)
+      console.error('history could not be written to D1', reasonOf(error))
       this.#wakeup.within(Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures++))
       return false
     }
@@ -181,7 +182,7 @@ export class HistoryMirror {
     const removal = deleteHistory(this.#db, this.#historyId).then(
       () => true,
       (error) => {
-        console.error('history could not be removed from D1', error)
+        console.error('history could not be removed from D1', reasonOf(error))
         return false
       },
     )

@@ -18,6 +18,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Whether the document was replaced rather than deleted.
     'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
   ],
+  [
+    `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+  ],
 ]
 
 /** Whether this object has ever been made a collection. */

@@ -1,11 +1,14 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
-import { BackgroundWorks } from './background'
+import { createReranker } from '../models/reranker'
+import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
-import { Embedders } from './embedding'
+import { Embedders } from './embedding/embedders'
+import { EmbeddingQueues } from './embedding/queues'
 import { HistoryMirror } from './history-mirror'
 import type { StoredSchema } from './layout'
 import { readMeta } from './migrations'
 import { Reindex } from './reindex'
+import { discarding } from './replacement'
 import { Store } from './store'
 import type { Wakeup } from './wakeup'
 import { Writer } from './writer'
@@ -14,6 +17,9 @@ export interface Open {
   store: Store
   writer: Writer
   reindex: Reindex
+  embeddings: EmbeddingQueues
+  /** of tables that nothing reads any more */
+  dropping: Background
   context: SearchContext
   background: BackgroundWorks
   /** of a history collection */
@@ -46,15 +52,29 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     count: () => store.count,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
+    reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
-  const works = [
+  const dropping = discarding(storage)
+  const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
-    { name: 'reindex', step: async () => ((await reindex.step()).done ? undefined : 0) },
+    { name: 'reindex', step: async () => (reindex.step().done ? undefined : 0) },
+    dropping,
   ]
-  const background = new BackgroundWorks(works, wakeup, () => store.closed)
-  const open: Open = { store, writer, reindex, context, background, mirror: undefined }
+  const background = new BackgroundWorks(
+    () => [...works, ...embeddings.works()],
+    wakeup,
+    () => store.closed,
+  )
+  store.pending.onMark = (slot) => {
+    const queue = embeddings.queueOf(slot)
+    if (queue !== undefined) background.kick(queue)
+  }
+  const open: Open = { store, writer, reindex, embeddings, dropping, context, background, mirror: undefined }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
+  for (const slot of store.pending.counts().keys()) store.pending.onMark?.(slot)
   return open
 }
 

@@ -10,6 +10,8 @@ import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import type { StoredSchema } from './layout'
+import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
@@ -27,19 +29,11 @@ const HYBRID_K = 100
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const { schema } = context
-  const request = parseRequest(params, schema)
-  const query = queryOf(context, request)
-  const hasWords = query.terms.length > 0
-  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
-  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy)
-  }
-  const vector = await resolveVectorSearch(context, request, hasWords)
-  // Fields that were dropped during the wait have no columns any more.
-  if (context.schema !== schema) parseRequest(params, context.schema)
-  const search = find(context, request, query, vector)
-  const page = makePage(context, request, search)
+  const { request, query, vector, reranking } = await prepare(context, params)
+  const reranked = reranking && concerns(request, reranking, query.terms.length > 0) ? reranking : undefined
+  const wide = reranked ? widened(request, reranked) : request
+  const search = find(context, wide, query, vector)
+  const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
     ...page,
@@ -54,7 +48,51 @@ export async function executeSearch(context: SearchContext, params: SearchParame
     search_cutoff: false,
     search_time_ms: Math.round(performance.now() - started),
   }
+  if (reranked) await rerank(context, request, result, seqs, reranked)
+  else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
   return withoutExcludedParts(result, request)
+}
+
+interface Prepared {
+  request: SearchRequest
+  query: ParsedQuery
+  vector: VectorSearch | undefined
+  reranking: ReturnType<typeof parseReranking>
+}
+
+/** Reads the request and has its texts embedded, which is what a search waits for. */
+async function prepare(context: SearchContext, params: SearchParameters): Promise<Prepared> {
+  const { schema } = context
+  const request = parseRequest(params, schema)
+  const query = queryOf(context, request)
+  const reranking = parseReranking(params, request, context.reranker)
+  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
+  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
+    compileFilter(context.sql, context.schema, request.filterBy)
+  }
+  const vector = await resolveVectorSearch(context, request, query.terms.length > 0)
+  if (context.schema !== schema) {
+    // Fields that were dropped during the wait have no columns any more.
+    parseRequest(params, context.schema)
+    // Vectors of a field that has got another model in the meantime cannot be compared with this one.
+    const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
+    if (slotOf(schema) !== slotOf(context.schema)) return prepare(context, params)
+  }
+  return { request, query, vector, reranking }
+}
+
+/** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
+async function rerank(
+  context: SearchContext,
+  request: SearchRequest,
+  result: SearchResult,
+  seqs: number[],
+  reranking: Reranking,
+): Promise<void> {
+  const texts = textsToRead(context, request, seqs.slice(0, reranking.top))
+  const { hits, info } = await rerankHits(reranking, request.q, result.hits ?? [], texts)
+  result.hits = hits.slice(request.offset, request.offset + request.perPage)
+  result.rerank = info
 }
 
 /** The page as a window of the best text matches, where it is sorted by them first of all. */
@@ -78,7 +116,7 @@ function find(
   query: ParsedQuery,
   vector: VectorSearch | undefined,
 ): Found {
-  const pinned = pinnedDocuments(context.sql, request)
+  const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
   const keyword = planKeywordSearch(context, request, query, filter, top)
@@ -123,12 +161,13 @@ function effectiveFilter(
   return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
 }
 
-function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned'] {
+function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
   // Groups have places, their hits have not.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
+    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
   )
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
@@ -136,12 +175,18 @@ function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned
     .sort((a, b) => a.position - b.position)
 }
 
-const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>
+const sequenceNumbers = (
+  sql: SqlStorage,
+  ids: string[],
+  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
+): Map<string, number> =>
   new Map(
     sql
       .exec<{ id: string; seq: number }>(
-        'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+        `SELECT d.id, d.seq FROM documents d
+          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
         JSON.stringify(ids),
+        ...filter.bindings,
       )
       .toArray()
       .map(({ id, seq }) => [id, seq]),

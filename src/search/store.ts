@@ -7,6 +7,7 @@
  */
 import { ApiError } from '../errors'
 import type { Draft } from './document'
+import { PendingEmbeddings } from './embedding/pending'
 import { listOf, scalarOf, textOf } from './index-entries'
 import {
   type FieldSlot,
@@ -18,7 +19,7 @@ import {
   vectorsTable,
 } from './layout'
 import { leaves, place, replace } from './nested'
-import { type Plan, planOf } from './plan'
+import { type FieldPlan, type Plan, planOf } from './plan'
 import { prepare } from './text'
 import type { Document, Field } from './types'
 import { createVectorIndex, type VectorIndex } from './vector-index'
@@ -56,6 +57,8 @@ export class Store {
   #countersChanged = false
   #indexes = new Map<string, VectorIndex>()
 
+  readonly pending: PendingEmbeddings
+
   /** The collection is gone; whoever still holds the store must not write. */
   closed = false
 
@@ -72,6 +75,7 @@ export class Store {
     this.#plan = planOf(schema)
     this.#statements = statementsFor(this.#plan)
     this.#counters = this.#readCounters()
+    this.pending = new PendingEmbeddings(sql)
   }
 
   get sql(): SqlStorage {
@@ -133,6 +137,11 @@ export class Store {
   vectors(field: Field): VectorIndex {
     const slot = this.#schema.slots[field.name] as FieldSlot
     return this.vectorTable(vectorsTable(slot), field.vec_dist ?? 'cosine')
+  }
+
+  /** The index of a vector field, also of one that is to take another's place. */
+  indexOf({ field, slot }: FieldPlan): VectorIndex {
+    return this.vectorTable(vectorsTable(slot as FieldSlot), field.vec_dist ?? 'cosine')
   }
 
   vectorTable(table: string, distance: 'cosine' | 'ip'): VectorIndex {
@@ -204,7 +213,10 @@ export class Store {
   remove(seq: number, id: string): void {
     this.#removeFromIndex(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
-    for (const { field } of this.#plan.vectors) this.vectors(field).remove(seq)
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
+    for (const { slot } of [...this.#plan.embedded, ...this.#plan.replacing]) {
+      this.pending.settle(slot as FieldSlot, seq)
+    }
     this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
     this.#counters.count--
@@ -218,10 +230,11 @@ export class Store {
     this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
-    for (const { field, slot } of this.#plan.vectors) {
-      this.#sql.exec(`DELETE FROM ${vectorsTable(slot as FieldSlot)}`)
-      this.vectors(field).reset()
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) {
+      this.#sql.exec(`DELETE FROM ${vectorsTable(plan.slot as FieldSlot)}`)
+      this.indexOf(plan).reset()
     }
+    this.pending.clear()
     this.#sql.exec('DELETE FROM unstored')
     this.#sql.exec('DELETE FROM documents')
     this.#counters.count = 0

@@ -160,6 +160,15 @@ describe('a search', () => {
     expect(result.hits![0]!.highlight).toHaveProperty('title')
   })
 
+  it('highlights an excluded field only where it is asked for by name', async () => {
+    const excluding = { q: 'fox', query_by: 'title,text', exclude_fields: 'ti*' }
+    const [hit] = (await search(excluding)).hits!
+    expect(Object.keys(hit!.highlight)).toEqual(['text'])
+    expect(hit!.highlights.map(({ field }) => field)).toEqual(['text'])
+    const [named] = (await search({ ...excluding, highlight_fields: 'title' })).hits!
+    expect(Object.keys(named!.highlight)).toEqual(['title'])
+  })
+
   it('puts pinned hits in their places and hides hidden ones', async () => {
     const result = await search({ q: '*', pinned_hits: 'fox:1,dogs:3', hidden_hits: 'universities' })
     expect(idsOf(result)).toEqual(['fox', 'databases', 'dogs'])
@@ -170,6 +179,15 @@ describe('a search', () => {
       'fox',
     ])
     expect(await find('lazy', { pinned_hits: 'databases:1,nobody:2' })).toEqual(['databases', 'dogs'])
+  })
+
+  it('filters pinned hits only when it is told to', async () => {
+    const pinning = { q: '*', filter_by: 'year:1990', pinned_hits: 'dogs:1' }
+    expect(idsOf(await search(pinning))).toEqual(['dogs', 'fox'])
+    expect(idsOf(await search({ ...pinning, filter_curated_hits: 'true' }))).toEqual(['fox'])
+    expect(idsOf(await search({ ...pinning, filter_curated_hits: 'true', pinned_hits: 'fox:1' }))).toEqual([
+      'fox',
+    ])
   })
 })
 

@@ -2,8 +2,18 @@
 import { type Access, forbidden } from '../../auth/access'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
+
+<<<<<<< HEAD
+
 import type { Attachment } from '../../conversation/request'
 import { byteLength } from '../../conversation/serialise'
+
+=======
+
+import type { Replacement } from '../../conversation/request'
+
+>>>>>>> main
+
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -35,6 +45,10 @@ export interface AssistantQuestion {
   question: string
   /** absent: a new conversation */
   conversationId?: string | undefined
+  /** whether the id stands for the client's own name (chat.ts): without history it begins */
+  named?: boolean
+  /** earlier turns that give way to the answer */
+  replaces?: Replacement | undefined
   /** what was said before, oldest first; counts for a new conversation alone */
   transcript?: TranscriptMessage[]
   /** texts that came with the question */
@@ -86,9 +100,12 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const model = await modelOf(env, access, assistant, changes)
   requireRoom(asked.attachments ?? [], model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
+  const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
   const answering = await ask(env, {
     ...(conversationId !== undefined && { conversationId }),
+    ...(named && { named }),
+    ...(asked.replaces && { replaces: asked.replaces }),
     question,
     model,
     historyId: await findHistory(env, model),

@@ -7,6 +7,8 @@ import { textIn } from '../message-text'
 const LONGEST_ID = 512
 const MOST_MESSAGES = 1_000
 
+const Tokens = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
+
 const Body = v.looseObject({
   model: v.pipe(v.string(), v.minLength(1)),
   messages: v.pipe(
@@ -17,11 +19,11 @@ const Body = v.looseObject({
   stream: v.nullish(v.boolean()),
   stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
   n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
-  temperature: v.nullish(v.number()),
-  top_p: v.nullish(v.number()),
-  seed: v.nullish(v.number()),
-  max_tokens: v.nullish(v.number()),
-  max_completion_tokens: v.nullish(v.number()),
+  temperature: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(2))),
+  top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
+  seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
+  max_tokens: v.nullish(Tokens),
+  max_completion_tokens: v.nullish(Tokens),
   user: v.nullish(v.string()),
   metadata: v.nullish(
     v.looseObject({ conversation_id: v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID))) }),
@@ -40,8 +42,15 @@ export interface ChatCompletionRequest {
   includeUsage: boolean
   user?: string
   conversationId?: string
-  /** of the words of the AI Chat Protocol's overrides */
-  overrides: Record<string, unknown>
+  /** properties of the language model, by the names that a conversation model has for them */
+  sampling: Sampling
+}
+
+export interface Sampling {
+  temperature?: number
+  top_p?: number
+  seed?: number
+  max_tokens?: number
 }
 
 /** A fault of the request, with the parameter that has it. */
@@ -90,12 +99,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     includeUsage: options?.include_usage ?? false,
     ...(user && { user }),
     ...(metadata?.conversation_id && { conversationId: metadata.conversation_id }),
-    overrides: withoutNulls({
-      temperature,
-      top_p,
-      seed,
-      max_response_tokens: max_completion_tokens ?? max_tokens,
-    }),
+    sampling: withoutNulls({ temperature, top_p, seed, max_tokens: max_completion_tokens ?? max_tokens }),
   }
 }
 
@@ -108,5 +112,5 @@ function readText(content: unknown, index: number): string {
   }
 }
 
-const withoutNulls = (values: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined && value !== null))
+const withoutNulls = (values: Record<string, number | null | undefined>): Sampling =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === 'number'))

@@ -51,6 +51,9 @@ export const Ask = v.pipe(
           v.description('Searches with parameters of their own, in place of `collections`'),
         ),
       ),
+      followups: v.optional(
+        v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
+      ),
       stream: v.optional(
         v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream')),
       ),
@@ -154,7 +157,7 @@ export const Citation = v.pipe(
 )
 
 export const Usage = v.object({
-  model: v.pipe(v.string(), v.description('Full name of the model')),
+  model: v.pipe(v.string(), v.description('Full name of the model that answered')),
   input_tokens: v.optional(Count),
   output_tokens: v.optional(Count),
   estimated: v.optional(
@@ -253,7 +256,13 @@ const SearchTrace = v.object({
 
 const CallTrace = v.object({
   purpose: v.string(),
-  model: v.string(),
+  model: v.pipe(v.string(), v.description('The one that answered, or that was to')),
+  failed: v.optional(
+    v.pipe(
+      v.array(v.object({ model: v.string(), error: v.string() })),
+      v.description('Attempts that came to nothing before it, in their order'),
+    ),
+  ),
   prompt: v.pipe(
     v.array(v.object({ role: v.string(), content: v.string() })),
     v.description('The prompt exactly as it was sent'),

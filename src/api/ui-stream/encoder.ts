@@ -18,7 +18,7 @@ import { messageId } from './message-id'
 
 export interface UiStreamShape {
   fields: SourceFields
-  /** `markdown` makes links of the marks that the model writes; `parts` leaves its text alone */
+  /** `markdown` makes links of the labels by which the answer cites; `parts` leaves its text alone */
   citations: 'parts' | 'markdown'
 }
 

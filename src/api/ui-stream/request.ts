@@ -33,7 +33,6 @@ const Body = v.looseObject({
   message: v.optional(Message),
   trigger: v.optional(v.string()),
   messageId: v.nullish(v.string()),
-  context: v.nullish(v.looseObject({ overrides: v.nullish(v.record(v.string(), v.unknown())) })),
 })
 
 export interface UiRequest {
@@ -44,7 +43,6 @@ export interface UiRequest {
   transcript: TranscriptMessage[]
   /** set when answers that are there give way to the new one: the client's word for where */
   rewrites?: Rewrite
-  overrides?: Record<string, unknown>
 }
 
 export interface Rewrite {
@@ -67,7 +65,7 @@ export function readUiRequest(body: unknown): UiRequest {
     const place = v.getDotPath(issue)
     throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
   }
-  const { id, threadId, conversation_id, messages, message, trigger, messageId, context } = parsed.output
+  const { id, threadId, conversation_id, messages, message, trigger, messageId } = parsed.output
   const said = message ? [message] : [...(messages ?? [])]
   const again = trigger === 'regenerate-message'
   // Some clients leave the answer that is to be written again in their transcript.
@@ -94,7 +92,6 @@ export function readUiRequest(body: unknown): UiRequest {
         first: messages !== undefined && edits && said.every(({ role }) => role === 'system'),
       },
     }),
-    ...(context?.overrides && { overrides: context.overrides }),
   }
 }
 

@@ -44,7 +44,7 @@ describe('a chat completion request', () => {
       includeUsage: true,
       user: 'anna',
       conversationId: 'c-1',
-      overrides: { temperature: 0.2, max_response_tokens: 50 },
+      sampling: { temperature: 0.2, max_tokens: 50 },
     })
   })
 
@@ -62,6 +62,8 @@ describe('a chat completion request', () => {
     [{ model: 'docs', messages: [user('q')], n: 2 }, 'n'],
     [{ model: 'docs', messages: [user('q')], stream: 'yes' }, 'stream'],
     [{ model: 'docs', messages: [user('q')], temperature: '1' }, 'temperature'],
+    [{ model: 'docs', messages: [user('q')], temperature: 2.1 }, 'temperature'],
+    [{ model: 'docs', messages: [user('q')], max_tokens: 0 }, 'max_tokens'],
     [{ model: 'docs', messages: [user('q')], metadata: { conversation_id: 5 } }, 'metadata.conversation_id'],
   ])('%j is refused by its parameter', (body, param) => {
     expect(() => readChatCompletion(body)).toThrowError(expect.objectContaining({ status: 400, param }))
