@@ -2,18 +2,8 @@
 import { type Access, forbidden } from '../../auth/access'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
-
-<<<<<<< HEAD
-
-import type { Attachment } from '../../conversation/request'
+import type { Attachment, Replacement } from '../../conversation/request'
 import { byteLength } from '../../conversation/serialise'
-
-=======
-
-import type { Replacement } from '../../conversation/request'
-
->>>>>>> main
-
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
