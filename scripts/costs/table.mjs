@@ -52,3 +52,13 @@ export function costsTable() {
     ]),
   ].join('\n')
 }
+
+/** The same in a sentence for the README, its lines no longer than 120 characters. */
+export function costsSentence() {
+  const platform = platformCosts(CONVERSATIONS).reduce((total, { cost }) => total + cost, 0)
+  const models = modelCosts(CONVERSATIONS).map(({ cost }) => cost)
+  return [
+    `A thousand conversations of four turns cost ${dollars(platform)} of Workers, Durable Objects, D1 and Vectorize, nearly all of it`,
+    `included in the plan's $5 a month, and ${dollars(Math.min(...models))} to ${dollars(Math.max(...models))} for a language model of Workers AI.`,
+  ].join('\n')
+}

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { includedConversations, modelCosts, PRICES, platformCosts } from '../../scripts/costs/model.mjs'
-import { costsTable } from '../../scripts/costs/table.mjs'
+import { costsSentence, costsTable } from '../../scripts/costs/table.mjs'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/deploy.md'), 'utf8')
+const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
 
-test('the page on deploying shows what comes out: node scripts/costs.mjs', () => {
-  expect(page).toContain(costsTable())
+test('the page on deploying and the README show what comes out: node scripts/costs.mjs', () => {
+  expect(read('docs/deploy.md')).toContain(costsTable())
+  expect(read('README.md')).toContain(costsSentence())
 })
 
 test('costs grow in proportion, but for what is stored', () => {
