@@ -153,7 +153,7 @@ async function sweepMessages(
       after = rules.at(-1)!.id
     }
   }
-  await forgetDeletedModels(db)
+  await forgetDeletedModels(db, now)
   return { expired, done: stuck.size === 0 }
 }
 

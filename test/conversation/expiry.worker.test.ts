@@ -70,6 +70,16 @@ describe('the sweep', () => {
     expect(await modelRows('deleted')).toHaveLength(0)
   })
 
+  it('goes on for what a turn said that was running when its model was deleted', async () => {
+    await makeModel('hasty', 10)
+    await deleteModel(env, 'hasty')
+    await sweepExpired(env, Math.floor(Date.now() / 1000) + 60)
+    const conversationId = await say('hasty', [11])
+    await sweepExpired(env, NOW)
+    expect(await left(conversationId)).toEqual([])
+    expect(await modelRows('hasty')).toHaveLength(0)
+  })
+
   it('leaves messages of models that nobody knows', async () => {
     const conversationId = await say('nobody', [1_000_000])
     await sweepExpired(env, NOW)
