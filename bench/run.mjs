@@ -1,4 +1,5 @@
-/** `npm run bench [import|search|busy|stream|history|sweep|load]`: all without a name. Prints ratios and a table. */
+/** `npm run bench [import|search|busy|stream|encoders|history|sweep|load]`: all without a name. Prints ratios and a table. */
+import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
@@ -13,6 +14,7 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  encoders: benchEncoders,
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,
