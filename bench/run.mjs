@@ -1,4 +1,8 @@
-/** `npm run bench [import|search|busy|stream|encoders|history|sweep|load]`: all without a name. Prints ratios and a table. */
+/**
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load]`: all without a name. Prints ratios
+ * and a table.
+ */
+import { benchAdapters } from './adapters.mjs'
 import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
@@ -15,6 +19,7 @@ const benches = {
   busy: benchSearchDuringImport,
   stream: benchStream,
   encoders: benchEncoders,
+  adapters: benchAdapters,
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,
