@@ -222,7 +222,7 @@ export function applyAlteration(
     const slot = schema.slots[name]
     // What a model made it can make again; what an owner brought must not be lost.
     const keep = slot !== undefined && isVector(field) && field.embed === undefined
-    if (slot !== undefined && isVector(field)) store.forgetVectorTable(vectorsTable(slot))
+    if (slot !== undefined && isVector(field)) store.retireVectors(field)
     if (keep) carried.push({ name, table: vectorsTable(slot) })
     removeField(store.sql, schema, field, keep)
   }

@@ -15,13 +15,13 @@ import {
   scalarColumn,
   textColumn,
   valuesTable,
-  vectorsTable,
 } from './layout'
+import { MAX_MATRIX_BYTES } from './limits'
 import { leaves, place, replace } from './nested'
 import { type Plan, planOf } from './plan'
 import { prepare } from './text'
 import type { Document, Field } from './types'
-import { createVectorIndex, type VectorIndex } from './vector-index'
+import { embeddedIndex, type MakeIndex, type VectorIndex } from './vector-index'
 
 interface Counters {
   /** the next document's sequence number */
@@ -54,7 +54,8 @@ export class Store {
   #statements: Statements
   #counters: Counters
   #countersChanged = false
-  #indexes = new Map<string, VectorIndex>()
+  #indexes = new Map<number, VectorIndex>()
+  #makeIndex: MakeIndex
 
   /** The collection is gone; whoever still holds the store must not write. */
   closed = false
@@ -66,7 +67,9 @@ export class Store {
     sql: SqlStorage,
     schema: StoredSchema,
     readonly createdAt: number,
+    makeIndex: MakeIndex = embeddedIndex,
   ) {
+    this.#makeIndex = makeIndex
     this.#sql = sql
     this.#schema = schema
     this.#plan = planOf(schema)
@@ -132,20 +135,40 @@ export class Store {
 
   vectors(field: Field): VectorIndex {
     const slot = this.#schema.slots[field.name] as FieldSlot
-    return this.vectorTable(vectorsTable(slot), field.vec_dist ?? 'cosine')
-  }
-
-  vectorTable(table: string, distance: 'cosine' | 'ip'): VectorIndex {
-    let index = this.#indexes.get(table)
+    let index = this.#indexes.get(slot.slot)
     if (index === undefined) {
-      index = createVectorIndex(this.#sql, table, distance)
-      this.#indexes.set(table, index)
+      index = this.#makeIndex(this.#sql, field, slot)
+      this.#indexes.set(slot.slot, index)
     }
     return index
   }
 
-  forgetVectorTable(table: string): void {
-    this.#indexes.delete(table)
+  /** A vector field is about to go, its table perhaps later. */
+  retireVectors(field: Field): void {
+    const slot = this.#schema.slots[field.name] as FieldSlot
+    this.vectors(field).retire()
+    this.#indexes.delete(slot.slot)
+  }
+
+  /**
+   * Whether memory has room for a document's vectors.
+   * @param seq undefined for a new document
+   * @throws ApiError 422
+   */
+  requireRoom(seq: number | undefined, vectors: Vectors): void {
+    let bytes = 0
+    let added: Field | undefined
+    for (const { field, name } of this.#plan.vectors) {
+      const index = this.vectors(field)
+      const adds = vectors.get(name) && (seq === undefined || !index.has(seq))
+      if (adds) added = field
+      bytes += index.memory(index.size + (adds ? 1 : 0))
+    }
+    if (added === undefined || bytes <= MAX_MATRIX_BYTES) return
+    throw new ApiError(
+      422,
+      `Field \`${added.name}\` takes no more vectors: without Vectorize the vectors of a collection may take ${MAX_MATRIX_BYTES} bytes of memory. Bind a Vectorize index of ${added.num_dim} dimensions (docs/limits.md, "What happens when vectors fill the memory?").`,
+    )
   }
 
   /** Sequence numbers of documents, by id. */
@@ -218,10 +241,7 @@ export class Store {
     this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
-    for (const { field, slot } of this.#plan.vectors) {
-      this.#sql.exec(`DELETE FROM ${vectorsTable(slot as FieldSlot)}`)
-      this.vectors(field).reset()
-    }
+    for (const { field } of this.#plan.vectors) this.vectors(field).clear()
     this.#sql.exec('DELETE FROM unstored')
     this.#sql.exec('DELETE FROM documents')
     this.#counters.count = 0

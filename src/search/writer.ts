@@ -167,6 +167,7 @@ export class Writer {
         throw new ApiError(409, 'The document was changed while it was being embedded.')
       prepared.vectors.set(request.plan.name, vector)
     }
+    this.#store.requireRoom(prepared.seq, prepared.vectors)
     if (prepared.newFields.length > 0) this.addFields(prepared.newFields)
     const { draft, vectors } = prepared
     const { id } = draft
