@@ -11,6 +11,7 @@
  * hands out a random id, and remembers the last one that it gave, for the retries of that request: only
  * repeated requests pay a second hop.
  */
+import { waitUntil } from 'cloudflare:workers'
 import { unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { conversationObject } from './conversation-object'
@@ -27,6 +28,16 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
+  /** What the delivery of a whole answer needs, by the answer's turn. */
+  delivery(turn: number): Delivery
+}
+
+/** How a whole answer is seen to arrive. */
+export interface Delivery {
+  /** To be called when its caller had gone before it was delivered: a retry is then told this answer again. */
+  lost(): Promise<void>
+  /** Keeps the request alive until a promise has settled: workerd ends those whose callers have gone. */
+  waitUntil(settled: Promise<unknown>): void
 }
 
 /** Objects that a question is sent on to. One or two is usual; more are requests that overtook each other. */
@@ -43,8 +54,14 @@ export async function ask(env: Cloudflare.Env, question: Question): Promise<Answ
   let conversationId = question.conversationId ?? (await newId(env, question))
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const request: AskRequest = { ...question, conversationId, continues }
-    const asked = unwrap(await conversationObject(env, conversationId).ask(request))
-    if ('events' in asked) return { conversationId, events: asked.events }
+    const object = conversationObject(env, conversationId)
+    const asked = unwrap(await object.ask(request))
+    if ('events' in asked)
+      return {
+        conversationId,
+        events: asked.events,
+        delivery: (turn) => ({ lost: () => object.lost(turn), waitUntil }),
+      }
     conversationId = asked.elsewhere
   }
   throw new Error('No conversation took the question.')

@@ -4,8 +4,8 @@
  * The minimum is what the prompt's own words take. The system prompt is not counted.
  */
 import { ApiError } from '../errors'
-import type { ChatMessage } from '../models/language-model'
-import type { PromptFamily } from './prompt'
+import type { ChatMessage, Source } from '../models/language-model'
+import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 
 const MINIMUM = {
@@ -19,7 +19,7 @@ const MINIMUM = {
  *   loses its last, the later one when two are as long
  * @throws ApiError 400 when the question alone is too long
  */
-export function fitDocuments<T extends { document: unknown }>(
+export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   lists: T[][],
   question: string,
   maxBytes: number,
@@ -34,7 +34,7 @@ export function fitDocuments<T extends { document: unknown }>(
     )
   }
   const kept = lists.map((list) =>
-    list.map((item) => ({ item, bytes: byteLength(serialise(item.document)) })),
+    list.map((item) => ({ item, bytes: byteLength(serialise(promptDocument(item))) })),
   )
   let total = arrayBytes(kept.flat().map(({ bytes }) => bytes))
   let count = kept.reduce((sum, list) => sum + list.length, 0)

@@ -2,7 +2,7 @@
  * Which source says what the answer says.
  *
  * A sentence of the answer is traced to the sentence of a document that holds most of its content words, if
- * that is most of them and no number differs. A document's id in square brackets counts as the model's own
+ * that is most of them and no number differs. A document's id or label in square brackets counts as the model's own
  * word. No second model is asked: this costs a millisecond, and what it names can be checked by eye.
  */
 
@@ -107,11 +107,12 @@ function markedSources(span: Span, sources: Source[]): Citation[] {
   for (const [, inside] of span.text.matchAll(/\[([^[\]]+)\](?!\()/g)) {
     for (const name of [inside!, ...inside!.split(/[,;]/)]) {
       const wanted = name.trim().replace(/^id:\s*/i, '')
-      const source = sources.find(({ document }) => document.id === wanted)
-      if (!source || citations.has(source)) continue
+      const source = sources.find(({ document, label }) => label === wanted || document.id === wanted)
+      const id = source?.document.id
+      if (!source || typeof id !== 'string' || citations.has(source)) continue
       citations.set(source, {
         collection: source.collection,
-        document_id: wanted,
+        document_id: id,
         start: span.start,
         end: span.end,
       })

@@ -33,6 +33,11 @@ export interface ConversationRpc {
    * none is running. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
+  /**
+   * Its caller, who waited for the whole answer, had gone before a turn's answer was delivered: for the next
+   * minute the same request is told this answer again. Streams are noticed here; a whole answer is not.
+   */
+  lost(turn: number): Promise<void>
   /** Whether an asker may go on with this conversation, if there is one: whether there is, its history knows. */
   isOpenTo(asker: Asker): Promise<boolean>
   /**

@@ -105,6 +105,11 @@ export class Conversation extends DurableObject implements ConversationRpc {
     })
   }
 
+  async lost(turn: number): Promise<void> {
+    const memory = this.#memory
+    if (memory && !memory.closed) memory.log.abandon(turn, true)
+  }
+
   erase(historyId?: string): Promise<boolean> {
     this.#memory ??= this.#create()
     const memory = this.#memory

@@ -3,6 +3,7 @@ import type { ChatMessage } from '../models/language-model'
 import type { StoredMessage } from '../search/rpc'
 import type { HistoryMessage } from './events'
 import type { TurnPorts } from './ports'
+import { fitTranscript, type TranscriptMessage } from './transcript'
 
 type HistoryPorts = Pick<TurnPorts, 'messages' | 'ttls' | 'now'>
 
@@ -31,6 +32,16 @@ export async function readHistory(
   // The end can have expired before what came earlier, where models of several ttls took turns.
   return alive.length === 0 && !complete ? readHistory(ports, model) : { messages: alive, complete }
 }
+
+/**
+ * A caller's transcript as the history of a conversation that begins. Its messages are a second older than the turn,
+ * so that they stay before it wherever messages are put in order.
+ * @param now milliseconds since 1970
+ */
+export const historyOf = (transcript: readonly TranscriptMessage[], now: number): History => ({
+  messages: fitTranscript(transcript).map((said) => ({ ...said, timestamp: Math.floor(now / 1000) - 1 })),
+  complete: true,
+})
 
 async function livingMessages(
   messages: StoredMessage[],

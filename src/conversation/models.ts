@@ -13,17 +13,17 @@ import {
   readModel,
   replaceModel,
 } from '../db/conversation-models'
-import { open, seal } from '../db/sealing'
 import { ApiError, unwrap } from '../errors'
-import { maskSecret } from '../mask'
 import type { ConversationModelConfig } from '../models/language-model'
 import { providerOf } from '../models/providers'
+import { partSecrets, requireSecrets } from '../models/secrets'
 import { collectionObject, findCollection } from '../search/catalog'
 import { checkHistorySchema } from './history-schema'
+import { changeSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 
 const DEFAULT_TTL = 86_400
 
-/** A model as it is shown: its `api_key` masked. */
+/** A model as it is shown: its secrets masked. */
 export type ShownModel = Record<string, unknown> & { id: string }
 
 /**
@@ -44,8 +44,8 @@ export async function createModel(env: Cloudflare.Env, body: unknown): Promise<S
 }
 
 /**
- * Merges properties into a model and checks the whole anew. Another `id` renames it. A key equal to our own
- * masking of the stored one means "unchanged": it is what GET gave and PUT brings back.
+ * Merges properties into a model and checks the whole anew. Another `id` renames it. A secret that comes masked, as
+ * GET gave it, stays as it is.
  * @throws ApiError as createModel does, and 404 when there is no such model
  */
 export async function updateModel(env: Cloudflare.Env, id: string, body: unknown): Promise<ShownModel> {
@@ -54,10 +54,12 @@ export async function updateModel(env: Cloudflare.Env, id: string, body: unknown
   const row = (await readModel(db, id)) ?? missing()
   const newId = typeof given.id === 'string' && given.id !== '' ? given.id : id
   if (newId !== id && (await readModel(db, newId))) throw taken()
-  const keepsKey = given.api_key === undefined || given.api_key === row.maskedApiKey
-  const merged: Record<string, unknown> = { ...JSON.parse(row.config), ...given, id: newId }
-  if (keepsKey) merged.api_key = row.sealedApiKey === null ? undefined : await open(row.sealedApiKey, env)
-  const updated = await toRow(env, await check(env, merged))
+  const { secrets, rest } = partSecrets(given)
+  const kept = await changeSecrets(row, secrets, env)
+  const updated = await toRow(
+    env,
+    await check(env, { ...JSON.parse(row.config), ...rest, ...kept, id: newId }),
+  )
   const outcome = await replaceModel(db, id, updated, unixNow())
   if (outcome === 'taken') throw taken()
   if (outcome === 'missing') missing()
@@ -81,8 +83,8 @@ export async function deleteModel(env: Cloudflare.Env, id: string): Promise<Show
 }
 
 /**
- * A model ready to be asked, with its key in clear; undefined for an unknown id. Cached for a few seconds.
- * @throws ApiError 400 when its key cannot be opened
+ * A model ready to be asked, its secrets in clear; undefined for an unknown id. Cached for a few seconds.
+ * @throws ApiError 400 when they cannot be opened
  */
 export async function findModel(
   env: Cloudflare.Env,
@@ -90,8 +92,7 @@ export async function findModel(
 ): Promise<ConversationModelConfig | undefined> {
   const row = await findRow(env, id)
   if (!row) return undefined
-  const config = JSON.parse(row.config) as ConversationModelConfig
-  return row.sealedApiKey === null ? config : { ...config, api_key: await open(row.sealedApiKey, env) }
+  return { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
 }
 
 function asObject(body: unknown): Record<string, unknown> {
@@ -126,6 +127,7 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
   const checked = config as ConversationModelConfig
   const provider = providerOf(checked)
   provider.validate(checked, env)
+  requireSecrets(checked)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked
@@ -145,12 +147,11 @@ async function historyOf(env: Cloudflare.Env, name: string) {
 }
 
 async function toRow(env: Cloudflare.Env, config: ConversationModelConfig): Promise<ConversationModelRow> {
-  const { api_key, ...rest } = config
+  const { secrets, rest } = partSecrets(config)
   return {
     id: config.id,
     config: JSON.stringify(rest),
-    sealedApiKey: api_key === undefined ? null : await seal(api_key, env),
-    maskedApiKey: api_key === undefined ? null : maskSecret(api_key),
+    ...(await sealSecrets(secrets, env)),
     ttl: config.ttl,
     deletedAt: null,
   }
@@ -158,7 +159,7 @@ async function toRow(env: Cloudflare.Env, config: ConversationModelConfig): Prom
 
 const shown = (row: ConversationModelRow): ShownModel => ({
   ...JSON.parse(row.config),
-  ...(row.maskedApiKey !== null && { api_key: row.maskedApiKey }),
+  ...shownSecrets(row),
 })
 
 const unixNow = (): number => Math.floor(Date.now() / 1000)

@@ -31,7 +31,11 @@ export interface TurnPorts {
   messages(bytes?: number): Promise<RecentMessages>
   /** ttls in seconds of models, deleted ones too; unknown models are left out */
   ttls(modelIds: string[]): Promise<Map<string, number>>
-  /** Keeps a finished turn for good. A failure means that the history refuses it. */
+  /**
+   * Keeps a finished turn for good, and what a transcript told of the time before it. A failure means that the history
+   * refuses it.
+   * @param messages oldest first; the last two are the turn's own
+   */
   store(messages: HistoryMessage[], finished: FinishedTurn): Promise<Outcome<void>>
   emit(event: TurnEventBody): void
   /** milliseconds since 1970 */

@@ -2,7 +2,7 @@
  * The prompts that models are sent (contract 1.9). `max_bytes` counts them, and people point `openai_url` at
  * their own servers, so their markers and their order are fixed.
  */
-import type { ChatMessage } from '../models/language-model'
+import type { ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { serialise } from './serialise'
 
@@ -16,7 +16,7 @@ export const familyOf = (modelName: string): PromptFamily =>
 export function answerPrompt(
   family: PromptFamily,
   systemPrompt: string | undefined,
-  documents: Record<string, unknown>[],
+  documents: unknown[],
   question: string,
 ): ChatMessage[] {
   const data = serialise(documents)
@@ -28,6 +28,18 @@ export function answerPrompt(
         `Query: ${question}\nAnswer: `
   return [...system(systemPrompt), { role: 'user', content }]
 }
+
+/** A document as it stands in the prompt: with its label, where the answer is to cite it. */
+export const promptDocument = ({ document, label }: Pick<Source, 'document' | 'label'>): unknown =>
+  label === undefined ? document : { ...document, citation_label: label }
+
+const CITING =
+  'After each statement that a document supports, put the citation_label of that document in square brackets, ' +
+  'like [name.txt], and for several documents like [name.txt][other.txt]. Put nothing else in square brackets.'
+
+/** A system prompt that asks for citations in square brackets. */
+export const citing = (systemPrompt: string | undefined): string =>
+  systemPrompt ? `${systemPrompt}\n\n${CITING}` : CITING
 
 const INSTRUCTION =
   'Rewrite the follow-up question on top of a human-assistant conversation history as a standalone question ' +

@@ -1,6 +1,8 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
 import type { SearchParameters } from '../search/types'
+import type { Labelling } from './labels'
+import type { TranscriptMessage } from './transcript'
 
 /** A search to run for the question. `params.q` is filled in by the turn. */
 export interface PlannedSearch {
@@ -31,6 +33,10 @@ export interface AskRequest {
   /** id of the Collection object of the model's history collection */
   historyId: string
   searches: PlannedSearch[]
+  /** what was said before, oldest first, when the conversation is new; passed over when it is not */
+  transcript?: TranscriptMessage[]
+  /** present: the answer is to cite its documents as `[label]` */
+  labels?: Labelling
   /**
    * How errors and budgets are worded and reckoned (contract 1.6 against 1.7): `single` fails with its
    * search's own error and drops documents from the end; `multi` goes on while one search succeeds and drops
@@ -41,6 +47,8 @@ export interface AskRequest {
   stream: boolean
   /** whether `done` carries the conversation's history */
   withHistory: boolean
+  /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
+  followups?: boolean
   asker: Asker
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string

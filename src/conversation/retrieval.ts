@@ -4,6 +4,7 @@ import type { Source } from '../models/language-model'
 import { isVector } from '../search/layout'
 import type { CollectionSchema, Document, SearchResult } from '../search/types'
 import type { SearchReply, SourceReference } from './events'
+import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
 import type { PlannedSearch } from './request'
 
@@ -43,6 +44,17 @@ const failed = ({ status, message }: { status: number; message: string }): Retri
   reply: { error: message, code: status },
   documents: [],
 })
+
+/** The documents of each search, named where the answer is to cite them by name. */
+export const sourcesOf = (retrieved: Retrieved[], labels: Labelling | undefined): Source[][] =>
+  retrieved.map(({ documents }) =>
+    labels ? documents.map((source) => withLabel(source, labels)) : documents,
+  )
+
+function withLabel(source: Source, labels: Labelling): Source {
+  const label = labelOf(source.document, labels)
+  return label === undefined ? source : { ...source, label }
+}
 
 /** Groups count as their hits, in order. */
 const documentsOf = (result: SearchResult): Document[] =>

@@ -202,7 +202,7 @@ export class TurnRun {
       })),
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
-    memory.log.markSaid(turn, said[0]!.timestamp)
+    memory.log.markSaid(turn, said.at(-1)!.timestamp)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     if (outcome.ok || memory.closed) return outcome
     memory.log.markSaid(turn, null)

@@ -10,12 +10,12 @@ import { fitDocuments } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { addUsage, type Generated } from './generate'
-import { type History, readHistory } from './history'
+import { type History, historyOf, readHistory } from './history'
 import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
-import { answerPrompt, familyOf, guardrailPrompt } from './prompt'
+import { answerPrompt, citing, familyOf, guardrailPrompt, promptDocument } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, referencesOf, retrieve } from './retrieval'
+import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type TracedPorts, Tracer } from './trace'
 
@@ -79,7 +79,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
   const history: History = request.continues
     ? await readHistory(ports, request.model, request.model.max_bytes)
-    : { messages: [], complete: true }
+    : historyOf(request.transcript ?? [], started)
   if (request.continues && history.messages.length === 0) throw unknownConversation(request)
 
   const judging = judge(request, ports, signal)
@@ -104,7 +104,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   const family = familyOf(request.model.model_name)
   const sources = fitDocuments(
-    retrieved.map(({ documents }) => documents),
+    sourcesOf(retrieved, request.labels),
     question,
     request.model.max_bytes,
     family,
@@ -117,8 +117,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
       purpose: 'answer',
       messages: answerPrompt(
         family,
-        request.model.system_prompt,
-        sources.map(({ document }) => document),
+        request.labels ? citing(request.model.system_prompt) : request.model.system_prompt,
+        sources.map(promptDocument),
         question,
       ),
       question,
@@ -224,7 +224,8 @@ async function finish(
   }
   signal.throwIfAborted()
   tracer.committed = true
-  unwrap(await ports.store(said, finished))
+  // A transcript becomes history with the first answer, and not without it.
+  unwrap(await ports.store(request.continues ? said : [...before, ...said], finished))
   ports.emit({
     type: 'done',
     finish_reason: answer.finish,

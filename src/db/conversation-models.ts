@@ -109,7 +109,7 @@ async function writeReplacement(
     return updated.length === 1 ? 'done' : 'missing'
   }
   const alive = and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt))
-  const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedApiKey}, ${row.maskedApiKey}, ${row.ttl}, NULL
+  const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}, NULL
     FROM ${conversationModels} WHERE ${alive}`
   // The second statement asks what the first did: the batch either moves the model or leaves all as it was.
   const [moved] = await db.batch([
@@ -123,7 +123,7 @@ async function writeReplacement(
       }),
     db
       .update(conversationModels)
-      .set({ deletedAt: now, sealedApiKey: null })
+      .set({ deletedAt: now, sealedSecrets: null })
       .where(and(alive, sql`changes() = 1`)),
   ])
   if (moved.meta.changes === 1) return 'done'
@@ -134,7 +134,7 @@ async function writeReplacement(
 export async function markDeleted(db: Database, id: string, now: number): Promise<boolean> {
   const deleted = await db
     .update(conversationModels)
-    .set({ deletedAt: now, sealedApiKey: null })
+    .set({ deletedAt: now, sealedSecrets: null })
     .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
     .returning({ id: conversationModels.id })
   cache.delete(id)

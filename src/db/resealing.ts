@@ -12,16 +12,16 @@ import { reseal } from './sealing'
 export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise<number> {
   let count = 0
   const models = await db
-    .select({ id: conversationModels.id, sealed: conversationModels.sealedApiKey })
+    .select({ id: conversationModels.id, sealed: conversationModels.sealedSecrets })
     .from(conversationModels)
-    .where(isNotNull(conversationModels.sealedApiKey))
+    .where(isNotNull(conversationModels.sealedSecrets))
   for (const { id, sealed } of models) {
     const anew = await reseal(sealed!, env)
     if (anew === undefined) continue
     await db
       .update(conversationModels)
-      .set({ sealedApiKey: anew })
-      .where(and(eq(conversationModels.id, id), eq(conversationModels.sealedApiKey, sealed!)))
+      .set({ sealedSecrets: anew })
+      .where(and(eq(conversationModels.id, id), eq(conversationModels.sealedSecrets, sealed!)))
     count += 1
   }
   const keys = await db

@@ -19,15 +19,16 @@ export const aliases = sqliteTable('aliases', {
 })
 
 /**
- * Conversation models. `config` is the stored object as JSON without its `api_key`; the key is sealed
- * beside it with its masked form, so that listing models never opens a secret. A deleted model keeps its
- * row (`deletedAt`) until its last message has expired: its ttl must go on.
+ * Conversation models. `config` is the stored object as JSON without its secrets; they are sealed beside it with
+ * their masked form, so that listing models never opens one (conversation/model-secrets.ts; the columns have their
+ * names from when the `api_key` was the only secret). A deleted model keeps its row (`deletedAt`) until its last
+ * message has expired: its ttl must go on.
  */
 export const conversationModels = sqliteTable('conversation_models', {
   id: text('id').primaryKey(),
   config: text('config').notNull(),
-  sealedApiKey: text('sealed_api_key'),
-  maskedApiKey: text('masked_api_key'),
+  sealedSecrets: text('sealed_api_key'),
+  maskedSecrets: text('masked_api_key'),
   ttl: integer('ttl').notNull(),
   deletedAt: integer('deleted_at'),
 })

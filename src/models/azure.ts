@@ -4,6 +4,7 @@ import { silenceOf, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
 import { type ChatEndpoint, chatModel, samplingOf } from './openai-compatible'
+import { secretsOf } from './secrets'
 
 const WORDING: Wording = {
   ...wording('Azure'),
@@ -16,7 +17,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   body: samplingOf(config),
   wording: WORDING,
   silence: silenceOf(config),
-  secret: config.api_key,
+  secrets: secretsOf(config),
   env,
 })
 

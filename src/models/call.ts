@@ -6,6 +6,7 @@
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
 import { type Egress, requireAllowed } from './egress'
+import { ProviderError, retryAfterOf, type Upstream } from './provider-error'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
 
@@ -32,8 +33,8 @@ export interface CallOptions {
   silence: number
   /** 408 for the live check of a model, 400 at query time: clients retry nothing below 500 */
   timeoutStatus: number
-  /** a credential that no error may carry */
-  secret?: string
+  /** credentials that no error may carry (models/secrets.ts) */
+  secrets?: string[]
   /** says which hosts may be called */
   env: Egress
 }
@@ -103,7 +104,10 @@ export class ProviderCall {
       const response = await fetch(url, { ...init, redirect: 'manual', signal: this.signal })
       this.#watch.touch()
       if (response.status === 200) return response
-      throw this.reported((await response.text()) || `HTTP status ${response.status}`)
+      throw this.reported((await response.text()) || `HTTP status ${response.status}`, {
+        upstream: response.status,
+        retryAfterMs: retryAfterOf(response.headers),
+      })
     } catch (error) {
       this.#watch.stop()
       throw this.explain(error, 'the provider could not be reached')
@@ -138,27 +142,27 @@ export class ProviderCall {
   }
 
   /** The error for what the provider reported: an error body, or an error object in a stream. */
-  reported(body: string): ApiError {
-    const { wording, secret } = this.#options
+  reported(body: string, upstream?: Upstream): ProviderError {
+    const { wording, secrets = [] } = this.#options
     const { detail, readable } = errorDetail(body)
     // Servers like to quote the key that they refuse.
-    const said = secret ? detail.replaceAll(secret, maskSecret(secret)) : detail
-    return new ApiError(400, readable ? wording.failure(said) : wording.unreadable(said))
+    const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
+    return new ProviderError(400, readable ? wording.failure(said) : wording.unreadable(said), upstream)
   }
 
   /** The error for a provider that answers too late. */
-  timedOut(): ApiError {
-    return new ApiError(this.#options.timeoutStatus, this.#options.wording.timeout)
+  timedOut(): ProviderError {
+    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout)
   }
 
   /** The error for a stream that broke off. */
-  cut(): ApiError {
-    return new ApiError(400, this.#options.wording.failure(CUT))
+  cut(): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(CUT), { upstream: 200 })
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
-  malformed(): ApiError {
-    return new ApiError(400, this.#options.wording.malformed)
+  malformed(): ProviderError {
+    return new ProviderError(400, this.#options.wording.malformed, { upstream: 200 })
   }
 
   /** What to throw for an exception of the network; an abort by the caller stays what it was. */
@@ -166,7 +170,7 @@ export class ProviderCall {
     if (error instanceof ApiError) return error
     if (this.#watch.expired) return this.timedOut()
     if (this.#signal?.aborted) return this.#signal.reason
-    return new ApiError(400, this.#options.wording.unreadable(otherwise))
+    return new ProviderError(400, this.#options.wording.unreadable(otherwise))
   }
 }
 

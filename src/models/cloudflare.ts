@@ -14,6 +14,7 @@ import type {
 } from './language-model'
 import { readStream, samplingOf } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { secretsOf } from './secrets'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
@@ -23,7 +24,7 @@ const options = (
 ): Omit<CallOptions, 'timeoutStatus'> => ({
   wording: wording('Cloudflare'),
   silence: silenceOf(config),
-  secret: config.api_key,
+  secrets: secretsOf(config),
   env,
 })
 

@@ -9,6 +9,7 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { secretsOf } from './secrets'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
@@ -18,7 +19,7 @@ const options = (
 ): Omit<CallOptions, 'timeoutStatus'> => ({
   wording: wording('Gemini'),
   silence: silenceOf(config),
-  secret: config.api_key,
+  secrets: secretsOf(config),
   env,
 })
 

@@ -17,6 +17,8 @@ export interface Source {
   collection: string
   /** the document as it stands in the prompt: no vectors, include_fields and exclude_fields applied */
   document: Record<string, unknown>
+  /** the name by which the answer is to cite it in square brackets; absent where it need not */
+  label?: string
 }
 
 export interface GenerationRequest {

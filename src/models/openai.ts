@@ -3,6 +3,7 @@ import { silenceOf, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
 import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
 import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingSlash } from './properties'
+import { secretsOf } from './secrets'
 
 export const OPENAI_URL = 'https://api.openai.com'
 
@@ -20,7 +21,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   },
   wording: wording('OpenAI'),
   silence: silenceOf(config),
-  secret: config.api_key,
+  secrets: secretsOf(config),
   env,
 })
 

@@ -33,7 +33,7 @@ const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress): Ca
   wording: wording(label),
   silence: silenceOf(config),
   timeoutStatus: 408,
-  secret: config.api_key,
+  ...(config.api_key !== undefined && { secrets: [config.api_key] }),
   env,
 })
 

@@ -4,6 +4,7 @@ import { ProviderCall, parseObject, silenceOf, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
 import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { secretsOf } from './secrets'
 
 // Typesense words a malformed reply of vLLM as OpenAI's, and clients may compare it.
 const WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
@@ -16,7 +17,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   body: { model: modelId(config.model_name), ...samplingOf(config) },
   wording: WORDING,
   silence: silenceOf(config),
-  secret: config.api_key,
+  secrets: secretsOf(config),
   env,
 })
 

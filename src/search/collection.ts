@@ -6,16 +6,15 @@ import { DurableObject } from 'cloudflare:workers'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
-import type { SearchContext } from './context'
-import { discoverDimensions, Embedders } from './embedding'
+import { discoverDimensions } from './embedding'
 import { resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
 import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
+import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
 import { project } from './projection'
 import { checkRegistration, REGISTRATION_MS } from './registration'
-import { Reindex } from './reindex'
 import type {
   CollectionRpc,
   CollectionSummary,
@@ -33,10 +32,8 @@ import { createTables } from './tables'
 import * as turns from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
 import { Wakeup } from './wakeup'
-import { Writer } from './writer'
+import type { Writer } from './writer'
 
-/** Steps of reindexing that one alarm takes. */
-const ALARM_STEPS = 20
 /** A caller who drives the reindexing comes back sooner than this. */
 const ABANDONED_MS = 10_000
 
@@ -45,19 +42,15 @@ const BUSY_MS = 2_000
 
 const notFound = (): ApiError => new ApiError(404, 'Collection not found')
 
-/** What there is of a collection that exists. */
-interface Open {
-  store: Store
-  writer: Writer
-  reindex: Reindex
-  context: SearchContext
-  /** of a history collection */
-  mirror: HistoryMirror | undefined
-}
-
 export class Collection extends DurableObject implements CollectionRpc {
   #sql = this.ctx.storage.sql
   #wakeup = new Wakeup(this.ctx.storage)
+  #around: Surroundings = {
+    storage: this.ctx.storage,
+    env: this.env,
+    objectId: this.ctx.id.name as string,
+    wakeup: this.#wakeup,
+  }
   #open: Open | undefined
   #altering = false
   /** when the last search came in, in milliseconds */
@@ -73,38 +66,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   #openWith(schema: StoredSchema): Open {
-    const store = new Store(this.#sql, schema, readMeta<number>(this.#sql, 'created_at') ?? 0)
-    const embedders = new Embedders(this.env)
-    const { storage } = this.ctx
-    const writer = new Writer(storage, store, embedders, () => {
-      reindex.start([])
-      this.#wakeup.within(0)
-    })
-    const reindex = new Reindex(storage, store, embedders, writer)
-    const context: SearchContext = {
-      sql: this.#sql,
-      get schema() {
-        return store.schema
-      },
-      count: () => store.count,
-      vectors: (field) => store.vectors(field),
-      embedder: (field) => embedders.model(field),
-      read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
-    }
-    this.#open = { store, writer, reindex, context, mirror: undefined }
-    if (readMeta(this.#sql, 'history')) this.#mirror(this.#open)
+    this.#open = openCollection(this.#around, schema)
     return this.#open
-  }
-
-  #mirror(open: Open): HistoryMirror {
-    const mirror = new HistoryMirror(open.store, this.env, this.#objectId, this.#wakeup)
-    open.store.onChange = (id) => mirror.record(id)
-    open.mirror = mirror
-    return mirror
-  }
-
-  get #objectId(): string {
-    return this.ctx.id.name as string
   }
 
   /** @throws ApiError 404 */
@@ -202,7 +165,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
       const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
       const store = new Store(this.#sql, schema, 0)
-      const mirror = new HistoryMirror(store, this.env, this.#objectId, this.#wakeup)
+      const mirror = new HistoryMirror(store, this.env, this.#around.objectId, this.#wakeup)
       if (!(await mirror.removeAll())) {
         this.#wakeup.within(ABANDONED_MS)
         return
@@ -325,7 +288,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     const mirror = this.ctx.storage.transactionSync(() => {
       writeMeta(this.#sql, 'history', true)
       turns.indexConversations(this.#sql)
-      const made = this.#mirror(open)
+      const made = mirrorHistory(open, this.#around)
       if (open.store.count > 0) made.backfill()
       return made
     })
@@ -379,18 +342,10 @@ export class Collection extends DurableObject implements CollectionRpc {
       if (isCreated(this.#sql)) await this.#clear()
       return
     }
-    const registration = await checkRegistration(this.#sql, this.env, this.#objectId)
+    const registration = await checkRegistration(this.#sql, this.env, this.#around.objectId)
     if (registration === 'orphan') return await this.destroy()
     if (registration !== 'registered') this.#wakeup.within(registration)
     if (open.store.closed) return
-    // Side by side: a D1 that is silent must not hold the index up.
-    await Promise.all([open.mirror?.flush(), this.#finishReindex(open)])
-  }
-
-  async #finishReindex({ store, reindex }: Open): Promise<void> {
-    for (let step = 0; step < ALARM_STEPS && !store.closed; step++) {
-      if ((await reindex.step()).done) return
-    }
-    if (!store.closed) this.#wakeup.within(0)
+    await open.background.run()
   }
 }

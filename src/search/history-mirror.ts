@@ -104,6 +104,11 @@ export class HistoryMirror {
     return this.#flushing
   }
 
+  /** The alarm's part in it. A flush that fails sets the alarm itself. */
+  async step(): Promise<undefined> {
+    await this.flush()
+  }
+
   async #flushAll(): Promise<boolean> {
     try {
       while (!this.#store.closed && this.#fillFromBackfill()) await this.#flushSome()

@@ -116,8 +116,8 @@ export interface CollectionRpc {
   /** One step of deleting all that there is of a conversation. */
   removeConversation(conversationId: string): Promise<Step>
   /**
-   * Adds a turn's two documents, once: a second call with the same `origin` changes nothing. Both are there or
-   * neither is.
+   * Adds a turn's documents, once: a second call with the same `origin` changes nothing. All are there or
+   * none is.
    * @param origin names the turn for ever: `<conversation id>/` and what tells its turns apart
    */
   appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>>

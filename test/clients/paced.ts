@@ -39,6 +39,7 @@ export async function startPaced(): Promise<Paced> {
     })
     if (stream !== true) {
       const message = { role: 'assistant', content: written.join('') }
+      if (answers) await sleep(Number(count) * Number(gap))
       response.writeHead(200, { 'content-type': 'application/json' })
       return void response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }))
     }

@@ -22,6 +22,24 @@ const cited = (answer: string) =>
     answer.slice(start, end),
   ])
 
+describe('labels in square brackets', () => {
+  const labelled = sources.map((source, index) => ({
+    ...source,
+    label: `page ${index}, part.pdf#page=${index}`,
+  }))
+
+  it('name the document, before or after the full stop', () => {
+    const answer =
+      'It is scary [page 0, part.pdf#page=0]. So is that.[page 1, part.pdf#page=1][page 0, part.pdf#page=0]'
+    const citations = resolveCitations(answer, labelled)
+    expect(citations.map(({ document_id, start, end }) => [document_id, answer.slice(start, end)])).toEqual([
+      ['alien', 'It is scary [page 0, part.pdf#page=0].'],
+      ['heat', 'So is that.[page 1, part.pdf#page=1][page 0, part.pdf#page=0]'],
+      ['alien', 'So is that.[page 1, part.pdf#page=1][page 0, part.pdf#page=0]'],
+    ])
+  })
+})
+
 describe('citations', () => {
   it('trace each sentence to the document that says it', () => {
     const answer =

@@ -200,6 +200,19 @@ describe('the same request without a key', () => {
     expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Again.' })
   })
 
+  it('gets a whole answer again that was not delivered, once', async () => {
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
+    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const first = await ask(question)
+    const done = (await read(first.events)).at(-1)
+    await first.delivery(done!.turn).lost()
+    const retry = await ask(question)
+    expect(retry.conversationId).toBe(first.conversationId)
+    expect((await read(retry.events)).at(-1)).toEqual(done)
+    expect(fetch).toHaveBeenCalledTimes(1)
+    expect((await ask(question)).conversationId).not.toBe(first.conversationId)
+  })
+
   it('is a new question more than a minute later', async () => {
     const { question, first } = await abandoned(name())
     await countSql(first.conversationId, 'UPDATE turns SET ended_at = ended_at - 61000')

@@ -1,5 +1,7 @@
 import { env } from 'cloudflare:workers'
+import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openSecrets } from '../../src/conversation/model-secrets'
 import {
   createModel,
   deleteModel,
@@ -10,6 +12,8 @@ import {
 } from '../../src/conversation/models'
 import { database } from '../../src/db/client'
 import { readModel } from '../../src/db/conversation-models'
+import { resealRegistry } from '../../src/db/resealing'
+import { conversationModels } from '../../src/db/schema'
 import { open, seal } from '../../src/db/sealing'
 import { createCollection, putAlias } from '../../src/search/catalog'
 import { historySchema } from './stage'
@@ -241,6 +245,88 @@ describe('a changed model', () => {
       status: 404,
       message: 'Model not found',
     })
+  })
+})
+
+describe('secrets', () => {
+  const SECRETS = {
+    api_key: KEY,
+    secret_access_key: 'aws-secret-key',
+    session_token: 'aws-session',
+    headers: { 'x-proxy-key': 'proxy-secret', 'x-tenant': 'acme' },
+  }
+  const MASKED = {
+    api_key: 'sk-12********',
+    secret_access_key: 'aws-s*********',
+    session_token: 'aws-s******',
+    headers: { 'x-proxy-key': 'proxy*******', 'x-tenant': '***********' },
+  }
+
+  it('are all sealed at rest, shown masked, and handed to the provider in clear', async () => {
+    expect(await createModel(env, body({ id: 'secretive', ...SECRETS }))).toMatchObject(MASKED)
+    expect(await getModel(env, 'secretive')).toMatchObject(MASKED)
+    expect(await findModel(env, 'secretive')).toMatchObject(SECRETS)
+    const row = JSON.stringify(await readModel(database(env), 'secretive'))
+    for (const secret of [KEY, 'aws-secret-key', 'aws-session', 'proxy-secret', 'acme']) {
+      expect(row).not.toContain(secret)
+    }
+  })
+
+  it('stay as they are when they come back masked, one by one', async () => {
+    const shown = await createModel(env, body({ id: 'written back', ...SECRETS }))
+    expect(await updateModel(env, 'written back', shown)).toEqual(shown)
+    expect(await findModel(env, 'written back')).toMatchObject(SECRETS)
+    await updateModel(env, 'written back', {
+      ...shown,
+      session_token: 'another',
+      headers: { ...MASKED.headers, 'x-tenant': 'globex' },
+    })
+    expect(await findModel(env, 'written back')).toMatchObject({
+      ...SECRETS,
+      session_token: 'another',
+      headers: { 'x-proxy-key': 'proxy-secret', 'x-tenant': 'globex' },
+    })
+  })
+
+  it('go when they are set to null, and headers that are left out of theirs', async () => {
+    await createModel(env, body({ id: 'lighter', ...SECRETS }))
+    await updateModel(env, 'lighter', { session_token: null, headers: { 'x-tenant': 'acme' } })
+    const found = await findModel(env, 'lighter')
+    expect(found).not.toHaveProperty('session_token')
+    expect(found?.headers).toEqual({ 'x-tenant': 'acme' })
+    expect(found).toMatchObject({ secret_access_key: 'aws-secret-key' })
+  })
+
+  it.each([
+    [{ secret_access_key: 5 }, 'Property `secret_access_key` is not a string.'],
+    [{ session_token: {} }, 'Property `session_token` is not a string.'],
+    [{ headers: 'x: y' }, 'Property `headers` is not an object of strings.'],
+    [{ headers: { a: 1 } }, 'Property `headers` is not an object of strings.'],
+  ])('are strings: %j', async (parts, message) => {
+    await expect(createModel(env, body(parts))).rejects.toMatchObject({ status: 400, message })
+  })
+
+  it('are sealed anew when the ENCRYPTION_KEY changes', async () => {
+    await createModel(env, body({ id: 'rotated', ...SECRETS }))
+    const key = 'another key for these tests'
+    const changing = { ...env, ENCRYPTION_KEY: key, ENCRYPTION_KEY_PREVIOUS: env.ENCRYPTION_KEY }
+    await resealRegistry(database(env), changing)
+    const row = (await readModel(database(env), 'rotated'))!
+    expect(await openSecrets(row, { ...env, ENCRYPTION_KEY: key })).toEqual(SECRETS)
+    await resealRegistry(database(env), { ...env, ENCRYPTION_KEY_PREVIOUS: key })
+    expect(await findModel(env, 'rotated')).toMatchObject(SECRETS)
+  })
+
+  it('of a row from when the key was the only one are read, kept and sealed anew', async () => {
+    await createModel(env, body({ id: 'old row', api_key: 'sk-0987654321' }))
+    await database(env)
+      .update(conversationModels)
+      .set({ sealedSecrets: await seal(KEY, env), maskedSecrets: 'sk-12********' })
+      .where(eq(conversationModels.id, 'old row'))
+    expect(await getModel(env, 'old row')).toMatchObject({ api_key: 'sk-12********' })
+    expect(await findModel(env, 'old row')).toMatchObject({ api_key: KEY })
+    await updateModel(env, 'old row', { api_key: 'sk-12********', headers: { 'x-tenant': 'acme' } })
+    expect(await findModel(env, 'old row')).toMatchObject({ api_key: KEY, headers: { 'x-tenant': 'acme' } })
   })
 })
 

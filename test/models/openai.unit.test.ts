@@ -218,7 +218,11 @@ describe('failures', () => {
     expect(await failure(openai.probe(config(model()), localEnv))).toEqual({ status: 400, message })
   })
 
-  it('never carry the key', async () => {
+  it('never carry the key or a secret header', async () => {
+    const headers = { 'x-proxy-key': 'proxy-secret' }
+    raw.respond = (response) => sendJson(response, 403, { error: { message: 'proxy-secret is no key' } })
+    expect((await failure(ask(model({ headers })))).message).toBe('OpenAI API error: proxy******* is no key')
+
     raw.respond = (response) => sendJson(response, 401, { error: { message: `Wrong key ${KEY}!` } })
     expect((await failure(ask(model()))).message).toBe('OpenAI API error: Wrong key sk-12********!')
   })

@@ -1,49 +1,25 @@
-/** What the events of a turn add up to, as one object: pure. */
+/** What the events of a turn add up to, as Parley's own routes show it: pure. */
 import type { InferOutput } from 'valibot'
 import type { TurnEvent } from '../../conversation/events'
+import { foldTurn } from '../folded-turn'
 import type { Answer } from './schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
 
 /** @param events of one turn, from its first to its `done` */
 export function answerOf(events: TurnEvent[]): AnswerBody {
-  const answer: AnswerBody = {
-    conversation_id: '',
-    turn: 0,
-    question: '',
-    answer: '',
-    finish_reason: '',
-    citations: [],
-    results: [],
+  const { standalone, followups, usage, timings, ...turn } = foldTurn(events)
+  return {
+    conversation_id: turn.conversationId,
+    turn: turn.turn,
+    question: turn.question,
+    ...(standalone !== undefined && { standalone }),
+    answer: turn.answer,
+    finish_reason: turn.finishReason ?? '',
+    citations: turn.citations,
+    ...(followups && { followups }),
+    ...(usage && { usage }),
+    ...(timings && { timings }),
+    results: turn.replies.map((reply) => ('result' in reply ? reply.result : reply)),
   }
-  for (const { conversation_id, turn, seq: _, ...event } of events) {
-    answer.conversation_id = conversation_id
-    answer.turn = turn
-    switch (event.type) {
-      case 'question':
-        answer.question = event.question
-        if (event.standalone !== undefined) answer.standalone = event.standalone
-        break
-      case 'retrieval':
-        answer.results = event.replies.map((reply) => ('result' in reply ? reply.result : reply))
-        break
-      case 'citation': {
-        const { type: _, ...citation } = event
-        answer.citations.push(citation)
-        break
-      }
-      case 'followups':
-        answer.followups = event.questions
-        break
-      case 'usage':
-        answer.usage = event.usage
-        answer.timings = event.timings
-        break
-      case 'done':
-        answer.answer = event.answer
-        answer.finish_reason = event.finish_reason
-        break
-    }
-  }
-  return answer
 }

@@ -38,5 +38,5 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
   })
   const names = { 'x-parley-conversation-id': answering.conversationId }
   const read = eventReader(answering.events)
-  return stream ? answerStreaming(read, names) : answerWhole(read, names)
+  return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }

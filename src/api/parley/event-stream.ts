@@ -1,8 +1,9 @@
 /** Events as an HTTP answer: a stream of server-sent events, or one JSON object of a whole turn. */
+import type { Answering } from '../../conversation/ask'
 import type { TurnEvent } from '../../conversation/events'
 import { ApiError } from '../../errors'
+import { deliver } from '../edge/deliver'
 import { type EventReader, endless } from '../turn-events'
-import { json } from '../typesense/response'
 import { answerOf } from './answer'
 import { encodeEvent, PING, RETRY } from './encoder'
 
@@ -81,16 +82,18 @@ export function streamEvents(
 }
 
 /** The turn in one piece. @throws ApiError when it ended in an error */
-export async function answerWhole(read: EventReader, headers: HeadersInit): Promise<Response> {
+export async function answerWhole(
+  read: EventReader,
+  headers: HeadersInit,
+  delivery: Answering['delivery'],
+): Promise<Response> {
   const events: TurnEvent[] = []
   for (;;) {
     for (const event of (await read()) ?? endless()) {
       events.push(event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
       if (event.type === 'done') {
-        const response = json(answerOf(events))
-        for (const [name, value] of new Headers(headers)) response.headers.set(name, value)
-        return response
+        return deliver(answerOf(events), headers, delivery(event.turn))
       }
     }
   }

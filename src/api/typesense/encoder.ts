@@ -5,16 +5,10 @@
  * Everything in a stream is ASCII: the official client decodes every network read on its own, and a
  * character cut in two would arrive broken.
  */
-import type {
-  Citation,
-  HistoryMessage,
-  SearchReply,
-  Timings,
-  TurnEvent,
-  Usage,
-} from '../../conversation/events'
+import type { HistoryMessage, SearchReply, TurnEvent } from '../../conversation/events'
 import type { Failure } from '../../errors'
 import type { SearchResult } from '../../search/types'
+import { allFailed, emptyTurn, type FoldedTurn, fold } from '../folded-turn'
 
 /** What of the request decides the shape of its answer. */
 export interface AnswerShape {
@@ -28,62 +22,14 @@ export interface AnswerShape {
   withHistory: boolean
 }
 
-/** What a turn's events add up to. */
-export interface Turn {
-  standalone?: string
-  replies: SearchReply[]
-  citations: Citation[]
-  followups: string[]
-  usage?: Usage
-  timings?: Timings
-  answer: string
-  finishReason?: string
-  history?: HistoryMessage[]
-}
-
-export const emptyTurn = (): Turn => ({ replies: [], citations: [], followups: [], answer: '' })
-
-/** Adds an event to the turn. Deltas add nothing: `done` carries the whole answer. */
-export function collect(turn: Turn, event: TurnEvent): void {
-  switch (event.type) {
-    case 'question':
-      turn.standalone = event.standalone
-      break
-    case 'retrieval':
-      turn.replies = event.replies
-      break
-    case 'citation': {
-      const { document_id, collection, start, end, quote } = event
-      turn.citations.push({ document_id, collection, start, end, ...(quote === undefined ? {} : { quote }) })
-      break
-    }
-    case 'followups':
-      turn.followups = event.questions
-      break
-    case 'usage':
-      turn.usage = event.usage
-      turn.timings = event.timings
-      break
-    case 'done':
-      turn.answer = event.answer
-      turn.finishReason = event.finish_reason
-      turn.history = event.history
-      break
-  }
-}
-
-/** True when no search succeeded: such a turn has results but no conversation. */
-export const allFailed = (turn: Turn): boolean =>
-  turn.replies.length > 0 && turn.replies.every((reply) => 'error' in reply)
-
 /** The response as JSON, whole. */
-export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
+export function responseBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
   const found = searchBody(turn, shape)
   return allFailed(turn) ? found : { conversation: conversationObject(turn, shape), ...found }
 }
 
 /** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
-function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
+function searchBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
     return { results: turn.replies.map((reply) => withQuestion(reply, shape.question)) }
   }
@@ -100,7 +46,7 @@ function asAsked(result: SearchResult, question: string): SearchResult {
   return { ...result, request_params: { ...result.request_params, first_q: question, q: question } }
 }
 
-function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unknown> {
+function conversationObject(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
   return {
     answer: turn.answer,
     ...(shape.withHistory ? { conversation_history: historyObject(turn.history ?? [], shape) } : {}),
@@ -108,7 +54,7 @@ function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unkn
     query: (shape.shape === 'single' && turn.standalone) || shape.question,
     // Not Typesense's: the sources of the answer and what it cost. Its client hands unknown keys on.
     citations: turn.citations,
-    ...(turn.followups.length > 0 ? { followups: turn.followups } : {}),
+    ...(turn.followups && turn.followups.length > 0 ? { followups: turn.followups } : {}),
     ...(turn.finishReason === undefined ? {} : { finish_reason: turn.finishReason }),
     ...(turn.usage === undefined ? {} : { usage: turn.usage }),
     ...(turn.timings === undefined ? {} : { timings: turn.timings }),
@@ -137,7 +83,7 @@ export const encodeMessage = (conversationId: string, message: string): string =
  * What follows the last piece: an empty one, the end marker, and then the whole response. The id and an empty
  * message stand at its top level too, since the client passes this event to its callers as one more piece.
  */
-export function encodeEnd(turn: Turn, shape: AnswerShape): string {
+export function encodeEnd(turn: FoldedTurn, shape: AnswerShape): string {
   const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
   return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
 }
@@ -147,7 +93,7 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
  * error beside it, which the official client hands to its caller. There is no end marker, since what came
  * before is not an answer.
  */
-export const encodeFailure = (turn: Turn, shape: AnswerShape, { status, message }: Failure): string =>
+export const encodeFailure = (turn: FoldedTurn, shape: AnswerShape, { status, message }: Failure): string =>
   `data: ${asciiJson({
     ...searchBody(turn, shape),
     code: status,
@@ -161,7 +107,7 @@ export function encodeStream(events: TurnEvent[], shape: AnswerShape): string {
   const turn = emptyTurn()
   let text = ''
   for (const event of events) {
-    collect(turn, event)
+    fold(turn, event)
     if (event.type === 'delta') text += encodeMessage(shape.conversationId, event.text)
     else if (event.type === 'done') text += encodeEnd(turn, shape)
   }

@@ -4,19 +4,13 @@
  * The path of a piece of text is one read, one parse, one write. Pieces that arrive together leave together,
  * and no transform stream stands between: in workerd each costs as much as all of the work done here.
  */
+import type { Answering } from '../../conversation/ask'
 import type { TurnEvent } from '../../conversation/events'
 import { ApiError } from '../../errors'
+import { deliver } from '../edge/deliver'
+import { allFailed, emptyTurn, fold } from '../folded-turn'
 import { endless, eventReader } from '../turn-events'
-import {
-  type AnswerShape,
-  allFailed,
-  collect,
-  emptyTurn,
-  encodeEnd,
-  encodeFailure,
-  encodeMessage,
-  responseBody,
-} from './encoder'
+import { type AnswerShape, encodeEnd, encodeFailure, encodeMessage, responseBody } from './encoder'
 import { failureOf, json } from './response'
 
 /**
@@ -37,14 +31,18 @@ const STREAM_HEADERS = {
 }
 
 /** The answer in one piece. @throws ApiError when the turn ended in an error */
-export async function answerWhole(events: ReadableStream<Uint8Array>, shape: AnswerShape): Promise<Response> {
+export async function answerWhole(
+  events: ReadableStream<Uint8Array>,
+  shape: AnswerShape,
+  delivery: Answering['delivery'],
+): Promise<Response> {
   const turn = emptyTurn()
   const read = eventReader(events)
   for (;;) {
     for (const event of (await read()) ?? endless()) {
-      collect(turn, event)
+      fold(turn, event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
-      if (event.type === 'done') return json(responseBody(turn, shape))
+      if (event.type === 'done') return deliver(responseBody(turn, shape), {}, delivery(event.turn))
     }
   }
 }
@@ -73,7 +71,7 @@ export async function answerStreaming(
         message += event.text
         continue
       }
-      collect(turn, event)
+      fold(turn, event)
       if (event.type === 'error') throw new ApiError(event.status, event.message)
       if (event.type === 'done') {
         if (message !== '') text += encodeMessage(shape.conversationId, message)

@@ -43,7 +43,7 @@ export function answerFrom(questionText: string, sources: Source[]): string {
   const question = spelledAs(readQuestion(questionText), candidates)
   score(candidates, question)
   const chosen = choose(candidates, question)
-  return chosen.length === 0 ? NOT_FOUND : compose(chosen, candidates, question)
+  return chosen.length === 0 ? NOT_FOUND : compose(chosen, candidates, question, sources)
 }
 
 /** The question with words that nobody wrote put right, where the candidates have one a letter away. */
@@ -187,7 +187,12 @@ function repeats(a: Candidate, b: Candidate): boolean {
 const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
 
 /** Puts the sentences in reading order: neighbours in one paragraph, others apart, code where it is asked for. */
-function compose(chosen: Candidate[], candidates: Candidate[], question: Question): string {
+function compose(
+  chosen: Candidate[],
+  candidates: Candidate[],
+  question: Question,
+  sources: Source[],
+): string {
   const paragraphs: string[] = []
   let last: Candidate | undefined
   for (const candidate of chosen) {
@@ -203,7 +208,8 @@ function compose(chosen: Candidate[], candidates: Candidate[], question: Questio
       before && !chosen.includes(before) && DANGLING.test(sentence.text) && before.sentence.text.length < 300
         ? `${before.sentence.text} `
         : ''
-    const text = opening + sentence.text
+    const label = sources[rank]?.label
+    const text = opening + sentence.text + (label === undefined ? '' : ` [${label}]`)
     const code = question.kind === 'how' && sentence.code ? `\n\n${sentence.code}` : ''
     const joined = last && last.rank === rank && last.sentence.paragraph === sentence.paragraph
     if (joined && paragraphs.length > 0) paragraphs[paragraphs.length - 1] += ` ${text}${code}`

@@ -168,18 +168,22 @@ describe('a turn as it is written', () => {
 })
 
 describe('a turn in one piece', () => {
+  const lost = vi.fn(async (_turn: number) => {})
+  const delivery = (turn: number) => ({ lost: () => lost(turn), waitUntil: () => {} })
+
   it('is an object', async () => {
     const running = turn()
-    const answered = answerWhole(running.read, { 'x-parley-conversation-id': 'c-1' })
+    const answered = answerWhole(running.read, { 'x-parley-conversation-id': 'c-1' }, delivery)
     running.say(QUESTION, DELTA, DONE)
     const response = await answered
     expect(response.headers.get('x-parley-conversation-id')).toBe('c-1')
+    vi.useRealTimers()
     expect(await response.json()).toMatchObject({ conversation_id: 'c-1', turn: 1, answer: 'Füße' })
   })
 
   it('is the error that it ended in', async () => {
     const running = turn()
-    const answered = answerWhole(running.read, {})
+    const answered = answerWhole(running.read, {}, delivery)
     answered.catch(() => {})
     running.say(QUESTION, FAILED)
     await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
@@ -187,7 +191,7 @@ describe('a turn in one piece', () => {
 
   it('is no answer when the turn was cut off', async () => {
     const running = turn()
-    const answered = answerWhole(running.read, {})
+    const answered = answerWhole(running.read, {}, delivery)
     answered.catch(() => {})
     running.say(QUESTION, DELTA)
     running.end()

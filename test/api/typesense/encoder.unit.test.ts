@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { foldTurn } from '../../../src/api/folded-turn'
 import {
   type AnswerShape,
   asciiJson,
-  collect,
-  emptyTurn,
   encodeMessage,
   encodeStream,
   responseBody,
@@ -58,11 +57,8 @@ const single: AnswerShape = {
   withHistory: true,
 }
 
-const body = (log: TurnEvent[], shape: AnswerShape): Record<string, unknown> => {
-  const turn = emptyTurn()
-  for (const event of log) collect(turn, event)
-  return responseBody(turn, shape)
-}
+const body = (log: TurnEvent[], shape: AnswerShape): Record<string, unknown> =>
+  responseBody(foldTurn(log), shape)
 
 describe('the response', () => {
   it('is the search result with its conversation, questions put back', () => {

@@ -63,7 +63,11 @@ const next = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
   return value && decoder.decode(value)
 }
 
+const lost = vi.fn(async (_turn: number) => {})
+const delivery = (turn: number) => ({ lost: () => lost(turn), waitUntil: () => {} })
+
 beforeEach(() => {
+  lost.mockClear()
   vi.useFakeTimers()
 })
 afterEach(() => {
@@ -73,16 +77,28 @@ afterEach(() => {
 describe('an answer in one piece', () => {
   it('is the response of the whole turn', async () => {
     const running = turn()
-    const answered = answerWhole(running.events, shape)
+    const answered = answerWhole(running.events, shape, delivery)
     await running.say(QUESTION, RETRIEVAL, delta('Hello'), DONE)
     const response = await answered
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    vi.useRealTimers()
     expect(await response.json()).toMatchObject({ conversation: { answer: 'Hello', conversation_id: 'c1' } })
+    expect(lost).not.toHaveBeenCalled()
+  })
+
+  it('is reported as lost when it is not taken to its end', async () => {
+    const running = turn()
+    const answered = answerWhole(running.events, shape, delivery)
+    await running.say(QUESTION, RETRIEVAL, delta('Hello'), DONE)
+    const reader = (await answered).body!.getReader()
+    await reader.read()
+    await reader.cancel()
+    expect(lost.mock.calls).toEqual([[0]])
   })
 
   it('is the error that the turn ended in', async () => {
     const running = turn()
-    const answered = answerWhole(running.events, shape)
+    const answered = answerWhole(running.events, shape, delivery)
     answered.catch(() => {})
     await running.say(QUESTION, RETRIEVAL, FAILED)
     await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
@@ -90,7 +106,7 @@ describe('an answer in one piece', () => {
 
   it('is no answer when the turn was cut off', async () => {
     const running = turn()
-    const answered = answerWhole(running.events, shape)
+    const answered = answerWhole(running.events, shape, delivery)
     answered.catch(() => {})
     await running.say(QUESTION, RETRIEVAL, delta('Hel'))
     await running.end()

@@ -27,6 +27,20 @@ const films = from(
   },
 )
 
+describe('an answer that has to cite', () => {
+  const labelled = films.map((film, index) => ({ ...film, label: `film-${index}.txt` }))
+
+  it('names the document of each sentence after it', () => {
+    expect(answerFrom('Who directed Heat?', labelled)).toBe(
+      'Heat is a 1995 crime film written and directed by Michael Mann. [film-1.txt]',
+    )
+  })
+
+  it('cites nothing for what the documents do not say', () => {
+    expect(answerFrom('What is the capital of Peru?', labelled)).toBe(NOT_FOUND)
+  })
+})
+
 describe('an answer', () => {
   it.each([
     ['Who directed Alien?', 'Alien is a 1979 science fiction horror film directed by Ridley Scott.'],

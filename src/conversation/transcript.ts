@@ -1,0 +1,27 @@
+/**
+ * What was said before, as a caller tells it who has no conversation here yet: the clients of several protocols
+ * send all of it with every question. It begins a conversation like messages that are imported, and is stored with
+ * the first turn. Once a conversation is named, its own history counts and a transcript is passed over.
+ */
+
+export interface TranscriptMessage {
+  role: 'user' | 'assistant'
+  message: string
+}
+
+/** A longer past says nothing that a question needs, and would be stored with every question of a forgetful client. */
+const MOST_MESSAGES = 100
+const MOST_CHARACTERS = 100_000
+
+/** The end of a transcript, in whole messages without the empty ones. @param transcript oldest first */
+export function fitTranscript(transcript: readonly TranscriptMessage[]): TranscriptMessage[] {
+  const kept: TranscriptMessage[] = []
+  let characters = 0
+  for (const { role, message } of transcript.toReversed()) {
+    if (message.trim() === '') continue
+    characters += message.length
+    if (kept.length === MOST_MESSAGES || characters > MOST_CHARACTERS) break
+    kept.push({ role, message })
+  }
+  return kept.reverse()
+}

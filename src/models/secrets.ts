@@ -1,0 +1,64 @@
+/**
+ * Which properties of a conversation model are secret: at rest they are sealed, shown they are masked, and no
+ * error carries them. An AWS access key id is a name, as `account_id` is, and stays visible.
+ */
+import { ApiError } from '../errors'
+
+const SECRETS = ['api_key', 'secret_access_key', 'session_token'] as const
+
+/** A model's secrets: strings by property, and the values of its extra `headers` by name. */
+export interface Secrets {
+  api_key?: string
+  secret_access_key?: string
+  session_token?: string
+  headers?: Record<string, string>
+}
+
+/** Secrets apart, and the config without them. `headers` is among them whole. */
+export function partSecrets<T extends Record<string, unknown>>(config: T): { secrets: Secrets; rest: T } {
+  const { headers, ...rest } = config
+  const secrets: Secrets = headers === undefined ? {} : { headers: headers as Record<string, string> }
+  for (const property of SECRETS) {
+    if (rest[property] === undefined) continue
+    secrets[property] = rest[property] as string
+    delete rest[property]
+  }
+  return { secrets, rest: rest as T }
+}
+
+/** @throws ApiError 400 for one that is no string: what is no string could not be sealed */
+export function requireSecrets(config: Record<string, unknown>): void {
+  for (const property of SECRETS) {
+    if (config[property] !== undefined && typeof config[property] !== 'string') {
+      throw new ApiError(400, `Property \`${property}\` is not a string.`)
+    }
+  }
+  const { headers } = config
+  if (headers === undefined) return
+  const isObject = headers !== null && typeof headers === 'object' && !Array.isArray(headers)
+  if (!isObject || Object.values(headers).some((value) => typeof value !== 'string')) {
+    throw new ApiError(400, 'Property `headers` is not an object of strings.')
+  }
+}
+
+/** Applies `change` to every secret string. */
+export const mapSecrets = (
+  { headers, ...strings }: Secrets,
+  change: (secret: string) => string,
+): Secrets => ({
+  ...mapValues(strings, change),
+  ...(headers !== undefined && { headers: mapValues(headers, change) }),
+})
+
+const mapValues = (strings: Record<string, string>, change: (value: string) => string) =>
+  Object.fromEntries(Object.entries(strings).map(([name, value]) => [name, change(value)]))
+
+/** A header's value that is shorter is no credential, and taking it out of errors would garble them. */
+const SHORTEST_HEADER = 4
+
+/** Every string that no error may carry. */
+export function secretsOf(config: Record<string, unknown>): string[] {
+  const { headers, ...strings } = partSecrets(config).secrets
+  const values = Object.values(headers ?? {}).filter((value) => value.length >= SHORTEST_HEADER)
+  return [...Object.values(strings), ...values].filter((value) => typeof value === 'string' && value !== '')
+}

@@ -1,0 +1,67 @@
+/** What there is of a collection while its object is awake: made from storage, and lost with the object. */
+import { BackgroundWorks } from './background'
+import type { SearchContext } from './context'
+import { Embedders } from './embedding'
+import { HistoryMirror } from './history-mirror'
+import type { StoredSchema } from './layout'
+import { readMeta } from './migrations'
+import { Reindex } from './reindex'
+import { Store } from './store'
+import type { Wakeup } from './wakeup'
+import { Writer } from './writer'
+
+export interface Open {
+  store: Store
+  writer: Writer
+  reindex: Reindex
+  context: SearchContext
+  background: BackgroundWorks
+  /** of a history collection */
+  mirror: HistoryMirror | undefined
+}
+
+/** What an object brings to the collection in it. */
+export interface Surroundings {
+  storage: DurableObjectStorage
+  env: Cloudflare.Env
+  objectId: string
+  wakeup: Wakeup
+}
+
+export function openCollection(around: Surroundings, schema: StoredSchema): Open {
+  const { storage, env, wakeup } = around
+  const { sql } = storage
+  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0)
+  const embedders = new Embedders(env)
+  const writer = new Writer(storage, store, embedders, () => {
+    reindex.start([])
+    wakeup.within(0)
+  })
+  const reindex = new Reindex(storage, store, embedders, writer)
+  const context: SearchContext = {
+    sql,
+    get schema() {
+      return store.schema
+    },
+    count: () => store.count,
+    vectors: (field) => store.vectors(field),
+    embedder: (field) => embedders.model(field),
+    read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
+  }
+  const works = [
+    { name: 'history', step: async () => open.mirror?.step() },
+    { name: 'reindex', step: async () => ((await reindex.step()).done ? undefined : 0) },
+  ]
+  const background = new BackgroundWorks(works, wakeup, () => store.closed)
+  const open: Open = { store, writer, reindex, context, background, mirror: undefined }
+  if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  return open
+}
+
+/** Has every change of a document noted for D1 from now on. */
+export function mirrorHistory(open: Open, { env, objectId, wakeup }: Surroundings): HistoryMirror {
+  const mirror = new HistoryMirror(open.store, env, objectId, wakeup)
+  open.store.onChange = (id) => mirror.record(id)
+  open.mirror = mirror
+  return mirror
+}

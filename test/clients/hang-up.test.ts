@@ -1,0 +1,85 @@
+/** Callers who hang up while they wait for a whole answer, over real sockets: their retry gets that answer. */
+import { once } from 'node:events'
+import { request as open } from 'node:http'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createModel, createShows, KEY, query, url } from './harness'
+import { type Paced, startPaced, words } from './paced'
+
+let paced: Paced
+let shows: string
+
+beforeAll(async () => {
+  paced = await startPaced()
+  shows = await createShows()
+})
+afterAll(() => paced.stop())
+
+interface Sent {
+  method: 'GET' | 'POST'
+  path: string
+  body?: string
+}
+
+/** Sends a request and hangs up after a while, without having read anything. */
+async function hangUp({ method, path, body }: Sent, after: number): Promise<void> {
+  const sent = open(url + path, { method, headers: { 'x-typesense-api-key': KEY }, agent: false })
+  sent.on('error', () => {})
+  sent.end(body)
+  await once(sent, 'socket')
+  await new Promise((resolve) => setTimeout(resolve, after))
+  sent.destroy()
+}
+
+/** biome-ignore lint/suspicious/noExplicitAny: replies are checked field by field */
+async function send({ method, path, body }: Sent): Promise<any> {
+  const response = await fetch(url + path, {
+    method,
+    headers: { 'x-typesense-api-key': KEY },
+    ...(body !== undefined && { body }),
+  })
+  expect(response.status).toBe(200)
+  return response.json()
+}
+
+const WORDS = 10
+const GAP = 60
+
+const typesense = (model: string): Sent => ({
+  method: 'GET',
+  path: query(`/collections/${shows}/documents/search`, {
+    q: 'an action series',
+    query_by: 'title',
+    conversation: true,
+    conversation_model_id: model,
+  }),
+})
+
+const parley = (model: string): Sent => ({
+  method: 'POST',
+  path: '/conversations',
+  body: JSON.stringify({ question: 'an action series', model, collections: [shows] }),
+})
+
+test.each([
+  ['Typesense', typesense, (reply: Awaited<ReturnType<typeof send>>) => reply.conversation],
+  ['Parley', parley, (reply: Awaited<ReturnType<typeof send>>) => reply],
+])(
+  '%s: who hung up is told the answer, and asked once; who has it gets a new turn',
+  async (_, make, read) => {
+    const model = await createModel({ model_name: `openai/paced-${WORDS}-${GAP}`, openai_url: paced.url })
+    const asked = make(model)
+    const before = paced.begun
+    await hangUp(asked, (WORDS * GAP) / 3)
+    await expect.poll(() => paced.begun).toBe(before + 1)
+    // Until well after the answer was there and nobody took it.
+    await new Promise((resolve) => setTimeout(resolve, WORDS * GAP + 2_500))
+
+    const retried = read(await send(asked))
+    expect(retried.answer).toBe(words(WORDS).join(''))
+    expect(paced.begun).toBe(before + 1)
+
+    const again = read(await send(asked))
+    expect(again.conversation_id).not.toBe(retried.conversation_id)
+    expect(paced.begun).toBe(before + 2)
+  },
+)
