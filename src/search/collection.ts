@@ -31,6 +31,8 @@ import { Store } from './store'
 import { createTables } from './tables'
 import * as turns from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import type { Reconciliation } from './vectorize/reconcile'
+import { VectorMirror } from './vectorize/vector-mirror'
 import { Wakeup } from './wakeup'
 import type { Writer } from './writer'
 
@@ -141,6 +143,10 @@ export class Collection extends DurableObject implements CollectionRpc {
     })
   }
 
+  reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
+    return attempt(() => this.#existing().reconciler.run(after))
+  }
+
   reseal(): Promise<Outcome<number>> {
     return attempt(() => resealSchema(this.#existing().store, this.env))
   }
@@ -160,7 +166,10 @@ export class Collection extends DurableObject implements CollectionRpc {
     await this.#clear()
   }
 
-  /** Deletes everything, after the history's copy in D1; while D1 does not answer, the alarm asks again. */
+  /**
+   * Deletes everything, after the history's copy in D1 and the vectors in Vectorize; while those do not answer, the
+   * alarm asks again.
+   */
   async #clear(): Promise<void> {
     if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
       const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
@@ -170,6 +179,10 @@ export class Collection extends DurableObject implements CollectionRpc {
         this.#wakeup.within(ABANDONED_MS)
         return
       }
+    }
+    if (isCreated(this.#sql)) {
+      const wait = await new VectorMirror(this.#around).removeAll()
+      if (wait !== undefined) return this.#wakeup.within(wait)
     }
     await this.ctx.storage.deleteAll()
     this.#wakeup.rang()

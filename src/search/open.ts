@@ -7,6 +7,8 @@ import type { StoredSchema } from './layout'
 import { readMeta } from './migrations'
 import { Reindex } from './reindex'
 import { Store } from './store'
+import { Reconciler } from './vectorize/reconcile'
+import { VectorMirror } from './vectorize/vector-mirror'
 import type { Wakeup } from './wakeup'
 import { Writer } from './writer'
 
@@ -16,6 +18,7 @@ export interface Open {
   reindex: Reindex
   context: SearchContext
   background: BackgroundWorks
+  reconciler: Reconciler
   /** of a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -31,7 +34,11 @@ export interface Surroundings {
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, wakeup } = around
   const { sql } = storage
-  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0)
+  const vectors = new VectorMirror(around, () => store.closed)
+  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, (field, slot) =>
+    vectors.index(field, slot),
+  )
+  const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
   const writer = new Writer(storage, store, embedders, () => {
     reindex.start([])
@@ -51,10 +58,15 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const works = [
     { name: 'history', step: async () => open.mirror?.step() },
     { name: 'reindex', step: async () => ((await reindex.step()).done ? undefined : 0) },
+    ...vectors.works,
+    reconciler.work,
   ]
   const background = new BackgroundWorks(works, wakeup, () => store.closed)
-  const open: Open = { store, writer, reindex, context, background, mirror: undefined }
+  const open: Open = { store, writer, reindex, context, background, reconciler, mirror: undefined }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  // Each index is made now, so that Vectorize gets what was there before it was bound.
+  for (const { field } of store.plan.vectors) store.vectors(field)
+  vectors.resume()
   return open
 }
 

@@ -1,25 +1,38 @@
 /**
  * One search, from Typesense's parameters to its reply.
  *
- * Everything after the embedding of the query is synchronous, so a search sees one state of the collection.
+ * Everything after the embedding of the query and the asking of Vectorize is synchronous, so a search sees one
+ * state of the collection.
  * Hits are ordered and counted, facets and groups made, inside SQLite; JavaScript sees the page alone.
  */
+import { ApiError } from '../errors'
 import { everything, hybrid, neighbours, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
-import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
+import {
+  nearestNeighbours,
+  resolveVectorSearch,
+  seekNeighbours,
+  type VectorSearch,
+  type Wanted,
+} from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
 import { parseRequest, type SearchRequest } from './request'
 import { rerankCandidates } from './rerank'
 import { completeSort, orderBy } from './sort'
 import type { SearchParameters, SearchResult } from './types'
+import { type Candidates, VectorsUnavailable } from './vector-index'
 
 /** Neighbours that a hybrid search takes into account at least. */
 const HYBRID_K = 100
+/** and those that it is content with where an index can name no more: the next would weigh 0.3 / 51. */
+const HYBRID_ENOUGH = 50
+/** After this time Vectorize is asked again. */
+const RETRY_SECONDS = 5
 
 /**
  * Searches a collection.
@@ -38,7 +51,9 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   const vector = await resolveVectorSearch(context, request, hasWords)
   // Fields that were dropped during the wait have no columns any more.
   if (context.schema !== schema) parseRequest(params, context.schema)
-  const search = find(context, request, query, vector)
+  const candidates = vector && (await seek(context, request, query, vector, hasWords))
+  if (context.schema !== schema) parseRequest(params, context.schema)
+  const search = find(context, request, query, vector, candidates)
   const page = makePage(context, request, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
@@ -72,11 +87,38 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   }
 }
 
+/** Neighbours that are wanted of a search. @param isHybrid words are looked for as well */
+function wantedNeighbours(request: SearchRequest, { k }: VectorSearch, isHybrid: boolean): Wanted {
+  const page = Math.max(1, request.offset + request.perPage)
+  if (k !== undefined) return { k, enough: k }
+  return isHybrid
+    ? { k: Math.max(page, HYBRID_K), enough: Math.max(page, HYBRID_ENOUGH) }
+    : { k: page, enough: page }
+}
+
+/** Candidates from an index outside of the object. @returns 'unavailable' when it cannot be searched now */
+async function seek(
+  context: SearchContext,
+  request: SearchRequest,
+  query: ParsedQuery,
+  vector: VectorSearch,
+  hasWords: boolean,
+): Promise<Candidates | 'unavailable' | undefined> {
+  const filter = effectiveFilter(context, request, query, pinnedDocuments(context.sql, request))
+  try {
+    return await seekNeighbours(context, vector, filter, wantedNeighbours(request, vector, hasWords))
+  } catch (error) {
+    if (!(error instanceof VectorsUnavailable)) throw error
+    return 'unavailable'
+  }
+}
+
 function find(
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
   vector: VectorSearch | undefined,
+  seeking: Candidates | 'unavailable' | undefined,
 ): Found {
   const pinned = pinnedDocuments(context.sql, request)
   const filter = effectiveFilter(context, request, query, pinned)
@@ -90,13 +132,16 @@ function find(
     const candidates = { relation, text: keyword !== undefined, vector: false, found }
     return { candidates, terms, pinned, top: known }
   }
-  const wanted = Math.max(1, request.offset + request.perPage)
+  const { k } = wantedNeighbours(request, vector, keyword !== undefined)
+  if (seeking === 'unavailable' && keyword === undefined) {
+    throw new ApiError(503, 'Vectorize did not answer. Ask again in a moment.', RETRY_SECONDS)
+  }
+  // The words alone answer a hybrid search whose vectors cannot be searched.
+  const nearest = seeking === 'unavailable' ? [] : nearestNeighbours(context, vector, filter, k, seeking)
   if (keyword === undefined) {
-    const nearest = nearestNeighbours(context, vector, filter, wanted)
     const relation = neighbours(nearest)
     return { candidates: { relation, text: false, vector: true, found: nearest.length }, terms, pinned }
   }
-  const nearest = nearestNeighbours(context, vector, filter, Math.max(wanted, HYBRID_K))
   const text = textMatches(keyword.match, filter)
   const relation = request.rerankHybridMatches
     ? rerankCandidates(context, request, { vector, nearest, text, terms, query })

@@ -67,7 +67,7 @@ export class Store {
     sql: SqlStorage,
     schema: StoredSchema,
     readonly createdAt: number,
-    makeIndex: MakeIndex = embeddedIndex,
+    makeIndex: MakeIndex = (field, slot) => embeddedIndex(sql, field, slot),
   ) {
     this.#makeIndex = makeIndex
     this.#sql = sql
@@ -125,7 +125,8 @@ export class Store {
     if (row !== undefined) this.#adopt(JSON.parse(row.value))
     this.#counters = this.#readCounters()
     this.#countersChanged = false
-    for (const index of this.#indexes.values()) index.reset()
+    // A slot that was not given after all may be given to another field.
+    this.#indexes.clear()
   }
 
   #readCounters(): Counters {
@@ -137,7 +138,7 @@ export class Store {
     const slot = this.#schema.slots[field.name] as FieldSlot
     let index = this.#indexes.get(slot.slot)
     if (index === undefined) {
-      index = this.#makeIndex(this.#sql, field, slot)
+      index = this.#makeIndex(field, slot)
       this.#indexes.set(slot.slot, index)
     }
     return index

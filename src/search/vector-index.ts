@@ -33,8 +33,6 @@ export interface VectorIndex {
   retire(): void
   has(seq: number): boolean
   get(seq: number): Float32Array | undefined
-  /** Forgets what is in memory: after a transaction was rolled back. */
-  reset(): void
   /** @param allowed restricts the candidates @returns nearest first, ties by age, newest first */
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
   /**
@@ -55,10 +53,10 @@ export class VectorsUnavailable extends Error {
 }
 
 /** Makes the index of a vector field. */
-export type MakeIndex = (sql: SqlStorage, field: Field, slot: FieldSlot) => VectorIndex
+export type MakeIndex = (field: Field, slot: FieldSlot) => VectorIndex
 
 /** An index that lies in the object alone. */
-export const embeddedIndex: MakeIndex = (sql, field, slot) =>
+export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): VectorIndex =>
   new ScannedIndex(sql, vectorsTable(slot), {
     distance: field.vec_dist ?? 'cosine',
     dimensions: field.num_dim as number,
@@ -110,11 +108,11 @@ export class ScannedIndex implements VectorIndex {
 
   clear(): void {
     this.#sql.exec(`DELETE FROM ${this.#table}`)
-    this.reset()
+    this.#forget()
   }
 
   retire(): void {
-    this.reset()
+    this.#forget()
   }
 
   has(seq: number): boolean {
@@ -128,7 +126,7 @@ export class ScannedIndex implements VectorIndex {
     return row && fromBlob(row.vector)
   }
 
-  reset(): void {
+  #forget(): void {
     this.#matrix = undefined
     this.#size = undefined
   }

@@ -15,6 +15,10 @@ export function cosineDistance(a: Float32Array, normOfA: number, b: Float32Array
   return norms === 0 ? 1 : Math.min(2, Math.max(0, 1 - dot(a, b) / norms))
 }
 
+/** Whether two vectors point the same way, but for what rounding does: all that a cosine index knows of them. */
+export const isSameDirection = (a: Float32Array, b: Float32Array): boolean =>
+  a.length === b.length && cosineDistance(a, norm(a), b) < 1e-5
+
 // Workers run on little-endian machines, so a float32 array's own bytes are what the table holds.
 export const toBlob = (vector: Float32Array): ArrayBuffer => vector.slice().buffer
 

@@ -104,7 +104,6 @@ describe('a vector index', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('put' as const), seq: fc.nat(12), x: fc.integer({ min: -9, max: 9 }) }),
       fc.record({ kind: fc.constant('remove' as const), seq: fc.nat(12), x: fc.constant(0) }),
-      fc.record({ kind: fc.constant('reset' as const), seq: fc.constant(0), x: fc.constant(0) }),
       fc.record({ kind: fc.constant('clear' as const), seq: fc.constant(0), x: fc.constant(0) }),
     )
     await withTable((sql) => {
@@ -118,7 +117,6 @@ describe('a vector index', () => {
           for (const { kind, seq, x } of steps) {
             if (kind === 'put') index.put(seq, Float32Array.of(x, 1))
             if (kind === 'remove') index.remove(seq)
-            if (kind === 'reset') index.reset()
             if (kind === 'clear') index.clear()
           }
           const fresh = createVectorIndex(sql, 'vectors_1', 'cosine')

@@ -81,6 +81,8 @@ export class VectorizeDouble {
   automatic = false
   /** every `n`th vector is overlooked by a query, another one for each query; 0: none */
   overlooks = 0
+  /** ids that no upsert is taken with */
+  rejects: (id: string) => boolean = () => false
   /** how many calls of a method there were */
   readonly calls: Record<Method, number> = { query: 0, upsert: 0, deleteByIds: 0, getByIds: 0, describe: 0 }
 
@@ -158,6 +160,8 @@ export class VectorizeDouble {
     const size = vectors.reduce((sum, { values }) => sum + values.length * 22, 0)
     if (size > LIMITS.upsertBytes) refuse('UPSERT', `at most ${LIMITS.upsertBytes} bytes`)
     const upserted = vectors.map((vector) => this.#made(vector))
+    const rejected = upserted.find(({ id }) => this.rejects(id))
+    if (rejected !== undefined) this.#faults.upsert.unshift('refused')
     return this.#mutate('upsert', { upserted, deleted: [] })
   }
 
