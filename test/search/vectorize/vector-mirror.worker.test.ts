@@ -1,7 +1,9 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Fault } from './double'
 import { direction, SLOT, type Stage, withStage } from './stage'
+
+beforeEach(() => void vi.spyOn(console, 'warn').mockImplementation(() => {}))
 
 const putAll = (stage: Stage, count: number): void => {
   for (let seq = 0; seq < count; seq++) stage.put(seq, direction(seq))
