@@ -1,6 +1,7 @@
 /** Parley's own routes as an OpenAPI 3.1 document. */
 import { readFileSync } from 'node:fs'
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
+import * as assistants from '../src/api/parley/assistant-schemas.ts'
 import { operations } from '../src/api/parley/operations.ts'
 import * as schemas from '../src/api/parley/schemas.ts'
 
@@ -23,6 +24,8 @@ const named = {
   SearchReply: schemas.SearchReply,
   TurnTrace: schemas.TurnTrace,
   Trace: schemas.Trace,
+  Assistant: assistants.Assistant,
+  AssistantBody: assistants.AssistantBody,
   Failure: schemas.Failure,
 }
 

@@ -47,10 +47,19 @@ const historySchema = {
 
 const model = {
   id: 'docs',
-  model_name: 'local/extractive',
   history_collection: 'docs_history',
   max_bytes: 16_384,
   ttl: 86_400,
+}
+
+/** What answers on /chat, and where other protocols name no assistant. */
+const assistant = {
+  model: 'docs',
+  collections: ['docs'],
+  questions: QUESTIONS,
+  title_field: 'heading',
+  url_field: 'url',
+  category_field: 'section',
 }
 
 /** A heading as the anchor that Markdown viewers make of it. @param {string} heading */
@@ -101,10 +110,11 @@ export const passages = () =>
  * collection `docs` that is not the sample is left alone.
  * @param {string} url
  * @param {string} apiKey
+ * @param {string} [modelName] which language model answers
  * @returns {Promise<string>} what was done, in a sentence
  * @throws Error when the server refuses
  */
-export async function loadSample(url, apiKey) {
+export async function loadSample(url, apiKey, modelName = 'local/extractive') {
   /**
    * @param {string} method
    * @param {string} path
@@ -125,6 +135,12 @@ export async function loadSample(url, apiKey) {
     return text
   }
 
+  const loadAssistant = async () => {
+    if ((await call('GET', '/assistants/default')).ok) return
+    const made = await call('PUT', '/assistants/default', assistant)
+    if (!made.ok) throw new Error(`The sample was refused: ${await made.text()}`)
+  }
+
   const documents = passages()
   const version = createHash('sha256')
     .update(JSON.stringify([schema, documents]))
@@ -134,7 +150,10 @@ export async function loadSample(url, apiKey) {
   const present = await call('GET', '/collections/docs')
   if (present.ok) {
     const { metadata } = await present.json()
-    if (metadata?.sample === version) return 'The sample is there: collection docs, model docs.'
+    if (metadata?.sample === version) {
+      await loadAssistant()
+      return 'The sample is there: collection docs, model docs, assistant default.'
+    }
     if (metadata?.sample === undefined) return 'A collection docs is there already: the sample is left out.'
     await call('DELETE', '/collections/docs')
   }
@@ -148,10 +167,11 @@ export async function loadSample(url, apiKey) {
   const failed = lines.split('\n').filter((line) => !JSON.parse(line).success)
   if (failed.length > 0) throw new Error(`The sample was refused: ${failed[0]}`)
   await post('/collections', historySchema)
-  await post('/conversations/models', model)
+  await post('/conversations/models', { ...model, model_name: modelName })
+  await loadAssistant()
   const done = await call('PATCH', '/collections/docs', {
     metadata: { sample: version, questions: QUESTIONS },
   })
   if (!done.ok) throw new Error(`The sample was refused: ${await done.text()}`)
-  return `Loaded the sample: ${documents.length} passages of documentation in collection docs, model docs.`
+  return `Loaded the sample: ${documents.length} passages of documentation in collection docs, model docs, assistant default.`
 }

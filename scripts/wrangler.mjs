@@ -36,11 +36,12 @@ export const wrangler = (args, options = {}) =>
 /**
  * Runs wrangler to its end.
  * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} [env] on top of this process's
  * @returns {Promise<string>} what it printed
  * @throws Error with its output when it fails
  */
-export async function runWrangler(args) {
-  const child = wrangler(args, { stdio: ['ignore', 'pipe', 'pipe'] })
+export async function runWrangler(args, env = {}) {
+  const child = wrangler(args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (data) => {

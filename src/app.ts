@@ -3,11 +3,13 @@ import { Hono } from 'hono'
 import { allowOrigin, preflight } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { protect } from './api/edge/security-headers'
+import { mountOpenAi } from './api/openai'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { discardBody } from './api/typesense/body'
 import { errorResponse, notFound } from './api/typesense/response'
 import type { App } from './api/typesense/route'
+import { mountUiStream } from './api/ui-stream'
 
 // A slash at the end of a path changes nothing.
 export const app: App = new Hono({ strict: false })
@@ -32,6 +34,8 @@ app.use(async (context, next) => {
 
 mountTypesense(app)
 mountParley(app)
+mountUiStream(app)
+mountOpenAi(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)

@@ -11,5 +11,9 @@ declare namespace Cloudflare {
     VECTORIZE_384?: Vectorize
     VECTORIZE_768?: Vectorize
     VECTORIZE_1536?: Vectorize
+    /** For an AI Gateway that asks who calls. */
+    AI_GATEWAY_TOKEN?: string
+    /** Where AI Gateways are found, should that be another place than Cloudflare's own. */
+    AI_GATEWAY_URL?: string
   }
 }

@@ -56,3 +56,23 @@ export const failed = ({ status, message, retryAfter }: ApiError): Failure => ({
   message,
   ...(retryAfter !== undefined && { retryAfter }),
 })
+
+/** Where an error came from: the innermost lines of its stack, without its message. */
+export const placesOf = (error: unknown): string[] =>
+  error instanceof Error ? (error.stack?.match(/^ {4}at .*$/gm) ?? []).slice(0, 8) : []
+
+/** The beginning of a message, enough to tell what failed. */
+const LONGEST_REASON = 200
+
+/**
+ * What the log may hold of an error of the platform. Not the error as it is: D1's client puts every value of a query
+ * that failed into its message, and those are questions, answers and documents. What D1 itself said is its cause.
+ */
+export function reasonOf(error: unknown): string {
+  let cause = error
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
+  if (!(cause instanceof Error)) return typeof error
+  // A parser quotes what it could not read.
+  const said = cause instanceof SyntaxError ? '' : `: ${cause.message.slice(0, LONGEST_REASON)}`
+  return [`${cause.name}${said}`, ...placesOf(error)].join('\n')
+}

@@ -5,6 +5,21 @@ import { collectionPattern } from './pattern'
 
 export const SEARCH_ACTION = 'documents:search'
 
+/** Asking an assistant: what a key has that is bound to one. Other keys ask where they may search or converse. */
+export const ASSISTANT_ACTION = 'assistants:ask'
+const CONVERSE_ACTION = 'conversations:create'
+
+/** One of these is what asking an assistant takes. */
+export const ASK_ACTIONS = [ASSISTANT_ACTION, SEARCH_ACTION, CONVERSE_ACTION] as const
+
+/** All that a key bound to an assistant may do. What else its actions allow would lead past the assistant. */
+const BOUND_ACTIONS: readonly string[] = [
+  ASSISTANT_ACTION,
+  'conversations:get',
+  'conversations:list',
+  'conversations:stop',
+]
+
 export interface Access {
   /** id of the API key (a scoped key has its parent's); undefined for the admin key */
   readonly keyId?: number
@@ -16,6 +31,8 @@ export interface Access {
   readonly limits: KeyLimits
   /** parameters embedded in a scoped key: they override the request's; {} for any other key */
   readonly embedded: Readonly<Record<string, string>>
+  /** true of a scoped key: one of many that speak for the same parent */
+  readonly scoped?: boolean
   /**
    * @param action `resource:verb`
    * @param collection its name as the request gave it; absent where the route has none
@@ -37,6 +54,9 @@ export function accessOf(
   key: Pick<ApiKeyRecord, 'id' | 'actions' | 'collections' | 'hash' | 'limits'>,
 ): Access {
   const patterns = key.collections.map(collectionPattern)
+  const may = (action: string) => key.actions.some((granted) => matchesAction(granted, action))
+  const bound = key.limits.assistant !== undefined
+  const asks = ASK_ACTIONS.some(may)
   return {
     keyId: key.id,
     owner: String(key.id),
@@ -44,9 +64,23 @@ export function accessOf(
     limits: key.limits,
     embedded: {},
     allows: (action, collection) =>
-      key.actions.some((granted) => matchesAction(granted, action)) &&
-      (!collection || patterns.some((matches) => matches(collection))),
+      bound
+        ? asks && collection === undefined && BOUND_ACTIONS.includes(action)
+        : may(action) && (!collection || patterns.some((matches) => matches(collection))),
   }
+}
+
+/**
+ * Whether a key may ask an assistant: the one that it is bound to, or any whose collections are all open to it.
+ * @param collections those that are searched for this key
+ */
+export function mayAskAssistant(
+  { limits, allows }: Access,
+  name: string,
+  collections: readonly string[],
+): boolean {
+  if (limits.assistant !== undefined) return limits.assistant === name
+  return collections.every((each) => allows(SEARCH_ACTION, each) || allows(CONVERSE_ACTION, each))
 }
 
 /** Whether a key can be the parent of scoped keys. */

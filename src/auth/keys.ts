@@ -130,7 +130,7 @@ function checkKey(body: unknown): WantedKey {
   }
 }
 
-const LIMITS = ['conversation_model_id', 'user_id', 'tokens_per_day', 'turns_per_day']
+const LIMITS = ['conversation_model_id', 'assistant', 'user_id', 'tokens_per_day', 'turns_per_day']
 
 /** An unknown limit is refused: a key that was meant to be narrower must not come out wide. */
 function checkLimits(limits: unknown): KeyLimits {

@@ -1,4 +1,5 @@
 /** An object's one alarm, written only when it has to move: each write is a row's. */
+import { reasonOf } from '../errors'
 
 /** Farther alarms are set in steps: not every date is one that an alarm can have. */
 const FARTHEST_MS = 30 * 86_400_000
@@ -22,7 +23,7 @@ export class Alarm {
     this.#at = near
     this.#storage.setAlarm(near).catch((error) => {
       this.#at = undefined
-      console.error('the alarm could not be set', error)
+      console.error('the alarm could not be set', reasonOf(error))
     })
   }
 

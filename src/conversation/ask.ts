@@ -14,8 +14,8 @@
 import { waitUntil } from 'cloudflare:workers'
 import { unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
+import { newConversationId } from './conversation-id'
 import { conversationObject } from './conversation-object'
-import { ADMIN } from './ownership'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
@@ -51,7 +51,7 @@ const MOST_HOPS = 5
  */
 export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
   const continues = question.conversationId !== undefined
-  let conversationId = question.conversationId ?? (await newId(env, question))
+  let conversationId = question.conversationId ?? (await newConversationId(env, question))
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const request: AskRequest = { ...question, conversationId, continues }
     const object = conversationObject(env, conversationId)
@@ -82,31 +82,4 @@ export async function mayContinue(
     collectionObject(env, historyId).recentMessages(conversationId, 0),
   ])
   return open && messages.length > 0
-}
-
-async function newId(env: Cloudflare.Env, question: Question): Promise<string> {
-  const { idempotencyKey, fingerprint, asker = ADMIN } = question
-  const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
-  if (!secret || (idempotencyKey === undefined && fingerprint === undefined)) return crypto.randomUUID()
-  const named = idempotencyKey === undefined ? ['request', fingerprint] : ['key', idempotencyKey]
-  const key = await crypto.subtle.importKey(
-    'raw',
-    encoder.encode(`conversation ids ${secret}`),
-    { name: 'HMAC', hash: 'SHA-256' },
-    false,
-    ['sign'],
-  )
-  const text = JSON.stringify([asker.owner, asker.userId, ...named])
-  return asUuid(new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text))))
-}
-
-const encoder = new TextEncoder()
-
-/** The first 122 bits of a digest as a UUID of version 4. */
-function asUuid(digest: Uint8Array): string {
-  const bytes = digest.slice(0, 16)
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80
-  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  return [8, 12, 16, 20].reduceRight((text, at) => `${text.slice(0, at)}-${text.slice(at)}`, hex)
 }

@@ -47,6 +47,10 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   return kept.flat().map(({ item }) => item)
 }
 
+/** What documents take of the prompt that are there before all others. */
+export const attachedBytes = (documents: Pick<Source, 'document'>[]): number =>
+  documents.reduce((sum, { document }) => sum + byteLength(serialise(document)) + 2, 0)
+
 /**
  * The newest messages that fit beside the question in the prompt for a standalone question.
  * @param messages oldest first

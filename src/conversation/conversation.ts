@@ -8,7 +8,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { database } from '../db/client'
 import { deleteConversationRows } from '../db/conversations'
-import { ApiError, attempt, type Outcome } from '../errors'
+import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { Alarm } from './alarm'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
@@ -92,6 +92,17 @@ export class Conversation extends DurableObject implements ConversationRpc {
       if (missed !== '') reader.write(encoder.encode(missed))
       if (current) current.addReader(reader, current.stream?.turn === after?.turn ? after?.seq : -1)
       else reader.end()
+      return reader.stream
+    })
+  }
+
+  running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
+    return attempt(() => {
+      this.#readable(asker)
+      const { current } = this.#queue
+      if (!current) return null
+      const reader = new Reader()
+      current.addReader(reader)
       return reader.stream
     })
   }
@@ -329,6 +340,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     this.#alarm.set(Date.now() + ERASE_RETRY_MS)
     try {
       await settledWithin(ERASE_PATIENCE_MS, memory.outbox.settled(), memory.records.settled())
+      await memory.records.deliverSpent()
       for (const history of memory.histories) {
         const collection = collectionObject(this.env, history)
         while (!(await collection.removeConversation(this.#id)).done);
@@ -339,7 +351,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       this.#alarm.rang()
       return true
     } catch (error) {
-      console.error('a conversation could not be deleted yet', error)
+      console.error('a conversation could not be deleted yet', reasonOf(error))
       this.#alarm.set(Date.now() + ERASE_RETRY_MS)
       return false
     }

@@ -26,7 +26,7 @@ export interface Citation extends SourceReference {
 }
 
 export interface Usage {
-  /** the model's full name */
+  /** full name of the model that answered */
   model: string
   input_tokens?: number
   output_tokens?: number
@@ -62,7 +62,14 @@ export type TurnEventBody =
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }
-  | { type: 'error'; status: number; message: string; retryable: boolean }
+  | {
+      type: 'error'
+      status: number
+      message: string
+      retryable: boolean
+      /** true where a model's provider failed through no fault of the request */
+      upstream?: boolean
+    }
   | {
       type: 'done'
       finish_reason: string

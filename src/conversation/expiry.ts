@@ -24,6 +24,7 @@ import {
 } from '../db/message-expiry'
 import { deleteMessages } from '../db/messages'
 import { deleteExpiredTurns } from '../db/turns'
+import { reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { conversationObject } from './conversation-object'
 
@@ -119,7 +120,7 @@ async function eraseOne(
     await deleteConversationRows(db, id)
     return true
   } catch (error) {
-    console.error('a conversation is left for the next sweep', error)
+    console.error('a conversation is left for the next sweep', reasonOf(error))
     return false
   }
 }
@@ -177,7 +178,7 @@ async function sweepModel(
       expired += ids.length
     } catch (error) {
       // One collection out of reach must not keep the others' messages alive.
-      console.error(`expiry: history ${historyId} is left for the next sweep`, error)
+      console.error(`expiry: history ${historyId} is left for the next sweep`, reasonOf(error))
       done = false
     }
   }

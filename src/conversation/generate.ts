@@ -7,6 +7,16 @@ export interface Generated {
   text: string
   finish: FinishReason
   usage: TokenUsage
+  /** full name of the model that said it */
+  model: string
+}
+
+/** What becomes of a call while it goes on. */
+export interface Progress {
+  /** each piece as it arrives */
+  onText?: (text: string) => void
+  /** an attempt that failed before its first piece, and is followed by another one */
+  onFailed?: (attempt: { model: string; error: string }) => void
 }
 
 export interface TokenUsage {
@@ -21,20 +31,18 @@ const LONGEST_ANSWER = 500_000
 // About right for English under the common tokenizers; flagged as an estimate wherever it is shown.
 const BYTES_A_TOKEN = 4
 
-/**
- * @param onText called with each piece as it arrives
- * @throws ApiError for what the provider did wrong, an answer without any text included
- */
+/** @throws ApiError for what the provider did wrong, an answer without any text included */
 export async function generate(
   model: LanguageModel,
   request: GenerationRequest,
   signal: AbortSignal,
-  onText: (text: string) => void = () => {},
+  { onText, onFailed }: Progress = {},
 ): Promise<Generated> {
   const pieces: string[] = []
   let length = 0
   let finish: FinishReason | undefined
   let usage: TokenUsage | undefined
+  let { name } = model
   for await (const delta of model.generate(request, signal)) {
     switch (delta.type) {
       case 'text':
@@ -43,7 +51,7 @@ export async function generate(
           throw new ApiError(400, `The answer exceeds the maximum of ${LONGEST_ANSWER} characters.`)
         }
         pieces.push(delta.text)
-        onText(delta.text)
+        onText?.(delta.text)
         break
       case 'usage':
         usage = { inputTokens: delta.inputTokens, outputTokens: delta.outputTokens, estimated: false }
@@ -51,11 +59,17 @@ export async function generate(
       case 'finish':
         finish = delta.reason
         break
+      case 'model':
+        name = delta.name
+        break
+      case 'failed':
+        onFailed?.(delta)
+        break
     }
   }
   const text = pieces.join('')
-  if (!finish || text.trim() === '') throw new ApiError(400, `Got malformed response from ${model.name}.`)
-  return { text, finish, usage: usage ?? usageOfPart(request, text) }
+  if (!finish || text.trim() === '') throw new ApiError(400, `Got malformed response from ${name}.`)
+  return { text, finish, usage: usage ?? usageOfPart(request, text), model: name }
 }
 
 /** What a call has used when it got this far, by the length of its texts. */

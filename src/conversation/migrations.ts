@@ -4,7 +4,9 @@
  *     meta(key, value)                      whose the conversation is, and what else it knows of itself
  *     turns(turn, status, ...)              one row a turn; numbers are never used twice
  *     log(turn, segment, lines)             its events, lines of JSON, cut into segments
- *     outbox(turn, history_id, documents)   finished turns that are not yet in their history
+ *     outbox(turn, history_id, documents, replaced)
+ *                                           finished turns that are not yet in their history, and those that they
+ *                                           take the place of
  *     records(turn, record)                 finished turns that are not yet in D1
  *
  * Of a turn: `status` is running, done, failed, or interrupted, which means that the same request may well
@@ -46,6 +48,7 @@ const MIGRATIONS = [
    ALTER TABLE turns ADD COLUMN abandoned INTEGER NOT NULL DEFAULT 0;
    ALTER TABLE turns ADD COLUMN said_at INTEGER;
    CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
+  `ALTER TABLE outbox ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';`,
 ]
 
 /** Whether this object has ever held anything. One that was merely asked about stays empty. */

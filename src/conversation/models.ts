@@ -15,9 +15,11 @@ import {
 } from '../db/conversation-models'
 import { ApiError, unwrap } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
+import { checkParameters, withoutNulls } from '../models/parameters'
 import { providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { collectionObject, findCollection } from '../search/catalog'
+import { checkCompanions } from './companions'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 
@@ -124,10 +126,12 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
       throw new ApiError(400, `Property \`${property}\` is not a positive integer.`)
     }
   }
-  const checked = config as ConversationModelConfig
+  const checked = withoutNulls(config) as ConversationModelConfig
   const provider = providerOf(checked)
   provider.validate(checked, env)
   requireSecrets(checked)
+  checkParameters(checked)
+  await checkCompanions(env, checked, async (id) => (await readModel(database(env), id)) !== undefined)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked

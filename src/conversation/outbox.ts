@@ -5,8 +5,9 @@
  * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
  */
 import type { Failure, Outcome } from '../errors'
+import { reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
-import type { StoredMessage } from '../search/rpc'
+import { MESSAGES_A_TURN, type StoredMessage } from '../search/rpc'
 
 export interface HistoryDocument {
   conversation_id: string
@@ -17,7 +18,7 @@ export interface HistoryDocument {
   model_id: string
 }
 
-type Row = { turn: number; history_id: string; documents: string }
+type Row = { turn: number; history_id: string; documents: string; replaced: string }
 
 const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 300_000
@@ -40,13 +41,20 @@ export class Outbox {
     this.#origin = origin
   }
 
-  put(turn: number, historyId: string, documents: HistoryDocument[]): void {
+  /** @param replaced turns whose questions and answers go when this one comes */
+  put(turn: number, historyId: string, documents: HistoryDocument[], replaced: number[]): void {
     this.#sql.exec(
-      'INSERT INTO outbox (turn, history_id, documents) VALUES (?, ?, ?)',
+      'INSERT INTO outbox (turn, history_id, documents, replaced) VALUES (?, ?, ?, ?)',
       turn,
       historyId,
       JSON.stringify(documents),
+      JSON.stringify(this.originsOf(replaced)),
     )
+  }
+
+  /** By what the history knows turns. */
+  originsOf(turns: number[]): string[] {
+    return turns.map((turn) => `${this.#origin}/${turn}`)
   }
 
   get empty(): boolean {
@@ -87,18 +95,19 @@ export class Outbox {
 
   async #deliver(): Promise<void> {
     if (this.closed) return
-    for (const { turn, history_id, documents } of this.#rows()) {
+    for (const { turn, history_id, documents, replaced } of this.#rows()) {
       try {
         const outcome = await collectionObject(this.#env, history_id).appendTurn(
-          `${this.#origin}/${turn}`,
+          this.originsOf([turn])[0]!,
           JSON.parse(documents),
+          JSON.parse(replaced),
         )
         this.#failures = 0
         if (!outcome.ok) this.#refusals.set(turn, outcome.error)
       } catch (error) {
         // Out of reach, which passes: the turn stays, and with it all later ones, so that order is kept.
         this.#failures += 1
-        console.error('history is out of reach; the turn will be delivered later', error)
+        console.error('history is out of reach; the turn will be delivered later', reasonOf(error))
         return
       }
       if (this.closed) return
@@ -106,22 +115,26 @@ export class Outbox {
     }
   }
 
-  /** What is still waiting, as its history would tell it. */
-  pending(historyId: string): StoredMessage[] {
+  /** What is still waiting, as its history would tell it. @param without turns whose question and answer do not count */
+  pending(historyId: string, without: number[]): StoredMessage[] {
     return this.#rows()
       .filter((row) => row.history_id === historyId)
-      .flatMap((row) =>
-        (JSON.parse(row.documents) as HistoryDocument[]).map((document) => ({
-          documentId: '',
-          role: document.role,
-          message: document.message,
-          timestamp: document.timestamp,
-          modelId: document.model_id,
-        })),
+      .flatMap(({ turn, documents }) =>
+        (JSON.parse(documents) as HistoryDocument[])
+          .slice(0, without.includes(turn) ? -MESSAGES_A_TURN : undefined)
+          .map((document) => ({
+            documentId: '',
+            role: document.role,
+            message: document.message,
+            timestamp: document.timestamp,
+            modelId: document.model_id,
+          })),
       )
   }
 
   #rows(): Row[] {
-    return this.#sql.exec<Row>('SELECT turn, history_id, documents FROM outbox ORDER BY turn').toArray()
+    return this.#sql
+      .exec<Row>('SELECT turn, history_id, documents, replaced FROM outbox ORDER BY turn')
+      .toArray()
   }
 }

@@ -24,9 +24,16 @@ export const conversationNotFound = (): ApiError => new ApiError(404, 'Conversat
 
 /**
  * What a turn ends with whose conversation nobody knows, or that is somebody else's: in the words of the routes
- * that it was asked on (contract 1.6, 1.7).
+ * that it was asked on (contract typesense 1.6, 1.7; chat-protocols 1.7).
  */
 export function unknownConversation({ shape, protocol }: Pick<AskRequest, 'shape' | 'protocol'>): ApiError {
-  if (protocol === 'parley') return conversationNotFound()
+  if (protocol === 'ai-chat') {
+    // 400, since its clients take a 404 for a wrong address.
+    return new ApiError(
+      400,
+      'The session is unknown or has expired. Begin a new one: leave the session state out.',
+    )
+  }
+  if (protocol !== 'typesense') return conversationNotFound()
   return new ApiError(400, shape === 'single' ? 'Conversation not found' : '`conversation_id` is invalid.')
 }

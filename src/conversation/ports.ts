@@ -22,6 +22,8 @@ export interface FinishedTurn {
 
 export interface TurnPorts {
   model: LanguageModel
+  /** who writes standalone questions and suggestions; undefined: `model` does */
+  rewriter(): Promise<LanguageModel | undefined>
   search(objectId: string, params: SearchParameters): Promise<Outcome<SearchResult>>
   schema(objectId: string): Promise<Outcome<CollectionSchema>>
   /**

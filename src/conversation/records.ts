@@ -6,6 +6,7 @@
  */
 import { database } from '../db/client'
 import { recordSpent, recordTurn, type Spent, type TurnRecord } from '../db/turns'
+import { reasonOf } from '../errors'
 import { byteLength } from './serialise'
 
 /** What a turn that came to no answer spent all the same. */
@@ -111,10 +112,25 @@ export class Records {
         this.#failures = 0
       } catch (error) {
         this.#failures += 1
-        console.error('a turn could not be recorded in D1; it will be later', error)
+        console.error('a turn could not be recorded in D1; it will be later', reasonOf(error))
         return
       }
+      this.drop(turn)
       if (this.closed) return
+    }
+  }
+
+  /**
+   * Sends what the waiting turns cost and nothing else of them: their conversation is being deleted, and its deletion
+   * must not be a way to ask for nothing.
+   * @throws Error when D1 does not answer
+   */
+  async deliverSpent(): Promise<void> {
+    const rows = this.#sql
+      .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
+      .toArray()
+    for (const { turn, record } of rows) {
+      await recordSpent(database(this.#env), (JSON.parse(record) as SpentRecord).usage)
       this.drop(turn)
     }
   }

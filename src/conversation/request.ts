@@ -11,8 +11,16 @@ export interface PlannedSearch {
   /** id of the Collection object; absent when the name is unknown, which is that search's error */
   objectId?: string
   params: SearchParameters
+  /** documents that score less (retrieval.ts) stay out of the prompt */
+  minimumScore?: number
   /** an error known before the search runs: it becomes the search's reply */
   error?: { status: number; message: string }
+}
+
+export interface Attachment {
+  /** of the file */
+  name: string
+  text: string
 }
 
 /** Who asks. A conversation is open to the key and user that began it, and to the admin key. */
@@ -23,10 +31,23 @@ export interface Asker {
   userId: string
 }
 
+/**
+ * Which turns give way to a new one: they are history until it is, and go in the same moment. Where they are not
+ * given by a number, it is the last turn of the same question, and whatever came after it.
+ */
+export interface Replacement {
+  /** the last turn that stays; 0: none */
+  after?: number
+}
+
 export interface AskRequest {
   conversationId: string
   /** true when the caller gave the id: an id without history is then an error */
   continues: boolean
+  /** true when the id stands for a name that the caller chose: without history the conversation begins */
+  named?: boolean
+  /** present: earlier turns give way to this one */
+  replaces?: Replacement
   question: string
   /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
   model: ConversationModelConfig
@@ -35,6 +56,8 @@ export interface AskRequest {
   searches: PlannedSearch[]
   /** what was said before, oldest first, when the conversation is new; passed over when it is not */
   transcript?: TranscriptMessage[]
+  /** texts that came with the question: documents of the prompt for this turn, before those that are found */
+  attachments?: Attachment[]
   /** present: the answer is to cite its documents as `[label]` */
   labels?: Labelling
   /**

@@ -2,7 +2,7 @@
 import { ApiError } from '../errors'
 import type { Source } from '../models/language-model'
 import { isVector } from '../search/layout'
-import type { CollectionSchema, Document, SearchResult } from '../search/types'
+import type { CollectionSchema, Hit, SearchResult } from '../search/types'
 import type { SearchReply, SourceReference } from './events'
 import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
@@ -33,10 +33,10 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
   if (!outcome.ok) return failed(outcome.error)
   const vectors = schema.ok ? vectorPaths(schema.value) : []
   const collection = outcome.value.request_params?.collection_name ?? search.collection
-  const documents = documentsOf(outcome.value).map((document) => ({
-    collection,
-    document: withoutVectors(document, vectors),
-  }))
+  const { minimumScore = 0 } = search
+  const documents = hitsOf(outcome.value)
+    .filter((hit) => minimumScore === 0 || scoreOf(hit) >= minimumScore)
+    .map(({ document }) => ({ collection, document: withoutVectors(document, vectors) }))
   return { reply: { result: outcome.value }, documents }
 }
 
@@ -57,10 +57,28 @@ function withLabel(source: Source, labels: Labelling): Source {
 }
 
 /** Groups count as their hits, in order. */
-const documentsOf = (result: SearchResult): Document[] =>
-  [...(result.hits ?? []), ...(result.grouped_hits ?? []).flatMap((group) => group.hits)].map(
-    (hit) => hit.document,
-  )
+export const hitsOf = (result: SearchResult): Hit[] => [
+  ...(result.hits ?? []),
+  ...(result.grouped_hits ?? []).flatMap((group) => group.hits),
+]
+
+/** Of a hit's `text_match`, which is BM25 as a whole number. */
+const BM25_UNIT = 1e12
+
+/**
+ * How good a hit is, as one number: the score of rank fusion where words and meaning were searched (about 1 at
+ * most), the cosine of meaning alone, and BM25 of words alone, from 0 to below 1.
+ */
+export function scoreOf({
+  hybrid_search_info: fusion,
+  vector_distance: distance,
+  text_match: match,
+}: Hit): number {
+  if (fusion) return fusion.rank_fusion_score
+  if (distance !== undefined) return 1 - distance
+  const bm25 = (match ?? 0) / BM25_UNIT
+  return bm25 / (1 + bm25)
+}
 
 /**
  * The error that ends the turn: any one for a single search; for several only a time-out, since the others

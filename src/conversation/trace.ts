@@ -40,7 +40,10 @@ export interface HitTrace {
 /** A call to the language model. */
 export interface CallTrace {
   purpose: GenerationRequest['purpose']
+  /** the one that answered, or that was to */
   model: string
+  /** attempts that came to nothing before it, retries and other models in their order */
+  failed?: { model: string; error: string }[]
   /** the messages exactly as they were sent */
   prompt: ChatMessage[]
   /** what it said; for an `answer` that was finished it stands in the turn */
@@ -56,7 +59,10 @@ export interface CallTrace {
 }
 
 /** What a turn works with: its ports, with every search and every call written down. */
-export interface TracedPorts extends Omit<TurnPorts, 'model'> {
+export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
+  /** undefined: the model itself writes what is written beside the answer */
+  hasRewriter(): Promise<boolean>
+
   /** @throws ApiError as generate.ts does */
   generate(
     request: GenerationRequest,
@@ -72,6 +78,7 @@ export class Tracer {
   committed = false
   readonly #ports: TurnPorts
   readonly #started: number
+  #writing: ReturnType<TurnPorts['rewriter']> | undefined
 
   constructor(ports: TurnPorts, question: string) {
     this.trace = { question, searches: [], calls: [] }
@@ -80,6 +87,7 @@ export class Tracer {
     this.ports = {
       search: (objectId, params) => this.#search(objectId, params),
       generate: (request, signal, onText) => this.#generate(request, signal, onText),
+      hasRewriter: async () => (await this.#rewriter()) !== undefined,
       schema: (objectId) => ports.schema(objectId),
       messages: (bytes) => ports.messages(bytes),
       ttls: (ids) => ports.ttls(ids),
@@ -97,6 +105,11 @@ export class Tracer {
       sum.outputTokens += call.output_tokens
     }
     return sum
+  }
+
+  #rewriter(): ReturnType<TurnPorts['rewriter']> {
+    this.#writing ??= this.#ports.rewriter()
+    return this.#writing
   }
 
   #elapsed(): number {
@@ -129,7 +142,8 @@ export class Tracer {
     onText: (text: string) => void = () => {},
   ): Promise<Generated> {
     const started = this.#elapsed()
-    const { model } = this.#ports
+    const beside = request.purpose === 'standalone' || request.purpose === 'followups'
+    const model = (beside && (await this.#rewriter())) || this.#ports.model
     const entry: CallTrace = {
       purpose: request.purpose,
       model: model.name,
@@ -142,11 +156,17 @@ export class Tracer {
     this.trace.calls.push(entry)
     const pieces: string[] = []
     try {
-      const generated = await generate(model, request, signal, (text) => {
-        entry.first_token ??= this.#elapsed()
-        pieces.push(text)
-        onText(text)
+      const generated = await generate(model, request, signal, {
+        onText: (text) => {
+          entry.first_token ??= this.#elapsed()
+          pieces.push(text)
+          onText(text)
+        },
+        onFailed: ({ model, error }) => {
+          entry.failed = [...(entry.failed ?? []), { model, error }]
+        },
       })
+      entry.model = generated.model
       entry.finish_reason = generated.finish
       if (request.purpose !== 'answer') entry.text = generated.text
       count(entry, generated.usage)

@@ -1,5 +1,6 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
 import type { TurnEvent, TurnEventBody } from './events'
+import type { Replacement } from './request'
 
 /** turns whose log is kept; of older ones only what history holds */
 const LOGGED_TURNS = 20
@@ -133,6 +134,20 @@ export class TurnLog {
         from,
       )
       .toArray()
+  }
+
+  /** The turns of history that give way to one that asks this question again. */
+  givingWay({ after }: Replacement, question: string): number[] {
+    const said = this.ended(0).flatMap(({ turn, saidAt }) => (saidAt === null ? [] : [turn]))
+    const last =
+      after === undefined ? said.findLast((turn) => this.#questionOf(turn) === question) : after + 1
+    return last === undefined ? [] : said.filter((turn) => turn >= last)
+  }
+
+  #questionOf(turn: number): string | undefined {
+    const [first] = this.lines(turn) ?? []
+    const event: TurnEvent | undefined = first === undefined ? undefined : JSON.parse(first)
+    return event?.type === 'question' ? event.question : undefined
   }
 
   /** Whether anything was ever answered here. */

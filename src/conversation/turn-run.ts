@@ -1,11 +1,11 @@
 /** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
-import { deleteTurn, type Spent, type TurnRecord } from '../db/turns'
-import { ApiError, type Outcome } from '../errors'
-import { createLanguageModel } from '../models/providers'
+import { deleteTurn, recordSpent, type Spent, type TurnRecord } from '../db/turns'
+import { ApiError, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
+import { languageModelOf, rewriterOf } from './companions'
 import type { HistoryMessage, TurnEventBody } from './events'
 import { isTerminal } from './events'
 import type { Memory } from './memory'
@@ -40,6 +40,8 @@ export class TurnRun {
   readonly #id: string
   /** whether D1 may have counted what this turn cost */
   #counted = false
+  /** earlier turns that give way to this one */
+  #replaced: number[] = []
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -53,7 +55,7 @@ export class TurnRun {
     try {
       await this.#run()
     } catch (error) {
-      console.error('turn could not run', error)
+      console.error('turn could not run', reasonOf(error))
       this.#queued.refuse({
         type: 'error',
         status: 500,
@@ -65,6 +67,8 @@ export class TurnRun {
 
   async #run(): Promise<void> {
     const { request, abort } = this.#queued
+    const { replaces } = request
+    if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
     if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
@@ -96,10 +100,20 @@ export class TurnRun {
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
     const spent = await work
-    if (memory.closed || (status as TurnStatus) === 'done' || this.#counted) return
+    if ((status as TurnStatus) === 'done' || this.#counted) return
     if (spent.inputTokens + spent.outputTokens === 0) return
-    memory.records.putSpent(stream.turn, this.#spent(Date.now(), spent))
+    const usage = this.#spent(Date.now(), spent)
+    // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
+    if (memory.closed) return await this.#owe(usage)
+    memory.records.putSpent(stream.turn, usage)
     await memory.records.settle()
+  }
+
+  /** Counts a cost that is kept nowhere here. */
+  async #owe(usage: Spent): Promise<void> {
+    await recordSpent(database(this.#env), usage).catch((error) =>
+      console.error('what a deleted turn cost could not be counted', reasonOf(error)),
+    )
   }
 
   /** Writes down that the turn runs. */
@@ -127,9 +141,12 @@ export class TurnRun {
   async #lookUp(): Promise<RecentMessages | 'unknown' | undefined> {
     const { request } = this.#queued
     if (!request.continues) return undefined
+    // Nobody but this object ever wrote to a conversation of this name.
+    if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
       const recent = await this.#messages(request.model.max_bytes)
-      return recent.messages.length === 0 ? 'unknown' : recent
+      const known = recent.messages.length > 0 || request.named || this.#replaced.length > 0
+      return known ? recent : 'unknown'
     } catch {
       // The turn asks again, and then ends in the error that it meets.
       return undefined
@@ -141,11 +158,12 @@ export class TurnRun {
     const memory = this.#around.memory()
     if (memory && !memory.outbox.empty) await memory.outbox.deliver()
     const history = collectionObject(this.#env, historyId)
+    const without = memory?.outbox.originsOf(this.#replaced) ?? []
     const stored: RecentMessages =
       bytes === undefined
-        ? { messages: await history.messages(this.#id), complete: true }
-        : await history.recentMessages(this.#id, bytes)
-    const pending = memory && !memory.closed ? memory.outbox.pending(historyId) : []
+        ? { messages: await history.messages(this.#id, without), complete: true }
+        : await history.recentMessages(this.#id, bytes, without)
+    const pending = memory && !memory.closed ? memory.outbox.pending(historyId, this.#replaced) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
 
@@ -160,8 +178,9 @@ export class TurnRun {
       emit,
       // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
       get model() {
-        return createLanguageModel(request.model, env)
+        return languageModelOf(request.model, env)
       },
+      rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params) => collectionObject(env, objectId).search(params),
       schema: (objectId) => collectionObject(env, objectId).schema(),
       messages: async (bytes) =>
@@ -169,7 +188,7 @@ export class TurnRun {
       ttls: (ids) =>
         ttlsOf(database(env), ids).catch((error) => {
           // The sweep, too, leaves a message whose ttl it cannot know.
-          console.error('the ttls of other models could not be read', error)
+          console.error('the ttls of other models could not be read', reasonOf(error))
           return new Map<string, number>()
         }),
       store: (said, finished) => this.#store(begun(), said, finished),
@@ -200,18 +219,32 @@ export class TurnRun {
         timestamp,
         model_id: model.id,
       })),
+      this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
     memory.log.markSaid(turn, said.at(-1)!.timestamp)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
-    if (outcome.ok || memory.closed) return outcome
+    // Whoever deletes the conversation sees to what this record says of its cost.
+    this.#counted = memory.closed
+    if (outcome.ok || memory.closed) {
+      if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
+      return outcome
+    }
     memory.log.markSaid(turn, null)
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
     else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
-      console.error('the record of a refused turn stays until it expires', error),
+      console.error('the record of a refused turn stays until it expires', reasonOf(error)),
     )
     return outcome
+  }
+
+  /** What is left of them is what they cost. */
+  #forgetReplaced(memory: Memory): void {
+    for (const turn of this.#replaced) {
+      memory.log.forget(turn)
+      memory.records.reduce(turn)
+    }
   }
 
   #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
@@ -245,6 +278,7 @@ export class TurnRun {
         inputTokens: usage.input_tokens ?? 0,
         outputTokens: usage.output_tokens ?? 0,
       }),
+      ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }
   }
 

@@ -6,7 +6,8 @@
  */
 import { ApiError, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
-import { fitDocuments } from './budget'
+import { ProviderError } from '../models/provider-error'
+import { attachedBytes, fitDocuments } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { addUsage, type Generated } from './generate'
@@ -58,7 +59,14 @@ function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
     const retryable = error.status >= 500 || error.status === 408 || error.status === 429
-    return { type: 'error', status: error.status, message: error.message, retryable }
+    const upstream = error instanceof ProviderError && error.fault !== 'refused'
+    return {
+      type: 'error',
+      status: error.status,
+      message: error.message,
+      retryable,
+      ...(upstream && { upstream }),
+    }
   }
   console.error('turn failed', error)
   return {
@@ -77,10 +85,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
-  const history: History = request.continues
-    ? await readHistory(ports, request.model, request.model.max_bytes)
-    : historyOf(request.transcript ?? [], started)
-  if (request.continues && history.messages.length === 0) throw unknownConversation(request)
+  const history = await lookBack(request, ports, started)
 
   const judging = judge(request, ports, signal)
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
@@ -103,12 +108,14 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     return
   }
   const family = familyOf(request.model.model_name)
-  const sources = fitDocuments(
+  const attached = attachmentsOf(request)
+  const found = fitDocuments(
     sourcesOf(retrieved, request.labels),
     question,
-    request.model.max_bytes,
+    request.model.max_bytes - attachedBytes(attached),
     family,
   )
+  const sources = [...attached, ...found]
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources) })
 
   signal.throwIfAborted()
@@ -138,6 +145,29 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     timings: { ...timings, finished: elapsed() },
   })
 }
+
+/** What was said before a turn. */
+interface Past extends History {
+  /** whether the conversation begins with the turn: what was said before is then only its caller's word */
+  begins: boolean
+}
+
+/**
+ * @throws ApiError for a conversation that nobody knows, unless it goes by its caller's own name
+ */
+async function lookBack(request: AskRequest, ports: TracedPorts, now: number): Promise<Past> {
+  const { continues, named, replaces, model, transcript = [] } = request
+  if (continues) {
+    const history = await readHistory(ports, model, model.max_bytes)
+    if (history.messages.length > 0) return { ...history, begins: false }
+    if (!named && !replaces) throw unknownConversation(request)
+  }
+  return { ...historyOf(transcript, now), begins: true }
+}
+
+/** Texts that came with the question. They have no id: nothing that is cited leads back to them. */
+const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
+  attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
 
 /** Searches the question, made to stand alone first where it follows up on something. */
 async function find(
@@ -181,7 +211,7 @@ function judge(request: AskRequest, ports: TracedPorts, signal: AbortSignal): Pr
 /** Citations, cost, history, and only then the end. */
 async function finish(
   request: AskRequest,
-  history: History,
+  history: Past,
   answer: Generated,
   sources: Source[],
   tracer: Tracer,
@@ -196,7 +226,7 @@ async function finish(
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { inputTokens, outputTokens, estimated } = addUsage(calls.map((call) => call.usage))
   const usage: Usage = {
-    model: model.model_name,
+    model: answer.model,
     input_tokens: inputTokens,
     output_tokens: outputTokens,
     ...(estimated && { estimated: true }),
@@ -225,7 +255,7 @@ async function finish(
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and not without it.
-  unwrap(await ports.store(request.continues ? said : [...before, ...said], finished))
+  unwrap(await ports.store(history.begins ? [...before, ...said] : said, finished))
   ports.emit({
     type: 'done',
     finish_reason: answer.finish,

@@ -1,5 +1,10 @@
-/** API keys in D1. Values are stored hashed; see schema.ts for when a sealed value is kept beside the hash. */
-import { and, asc, eq, lt, sql } from 'drizzle-orm'
+/**
+ * API keys in D1. Values are stored hashed; see schema.ts for when a sealed value is kept beside the hash.
+ *
+ * Conversations and usage name a key by its id, so an id is never given twice: of a deleted key with the highest
+ * one an empty row stays, which nobody sees and no value opens.
+ */
+import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { apiKeys } from './schema'
 
@@ -24,6 +29,8 @@ export interface ApiKeyRecord {
 export interface KeyLimits {
   /** the only conversation model that it may ask */
   conversation_model_id?: string
+  /** the only assistant that it may ask; it may then do nothing but ask, and read what it asked */
+  assistant?: string
   /** the user on whose behalf it asks, whatever the request says */
   user_id?: string
   /** tokens in and out that its conversations may use in a day */
@@ -32,6 +39,10 @@ export interface KeyLimits {
 }
 
 type Row = typeof apiKeys.$inferSelect
+
+/** The actions of a deleted key: a living one has at least one. */
+const NONE = '[]'
+const alive = ne(apiKeys.actions, NONE)
 
 const fromRow = (row: Row): ApiKeyRecord => ({
   ...row,
@@ -60,18 +71,42 @@ export async function insertApiKey(
 }
 
 export async function listApiKeys(db: Database): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).orderBy(asc(apiKeys.id))).map(fromRow)
+  return (await db.select().from(apiKeys).where(alive).orderBy(asc(apiKeys.id))).map(fromRow)
 }
 
 export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord | undefined> {
-  const row = await db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()
+  const row = await db
+    .select()
+    .from(apiKeys)
+    .where(and(eq(apiKeys.id, id), alive))
+    .get()
   return row && fromRow(row)
 }
 
 /** @returns whether there was such a key */
-export async function deleteApiKey(db: Database, id: number): Promise<boolean> {
-  const rows = await db.delete(apiKeys).where(eq(apiKeys.id, id)).returning({ id: apiKeys.id })
-  return rows.length > 0
+export const deleteApiKey = async (db: Database, id: number): Promise<boolean> =>
+  (await deleteWhere(db, eq(apiKeys.id, id))) > 0
+
+/** @returns how many keys there were */
+async function deleteWhere(db: Database, which: SQL | undefined): Promise<number> {
+  const [emptied] = await db.batch([
+    db
+      .update(apiKeys)
+      .set({
+        hash: sql`'deleted ' || ${apiKeys.id}`,
+        prefix: '',
+        sealedValue: null,
+        description: '',
+        actions: NONE,
+        collections: NONE,
+        limits: null,
+      })
+      .where(and(which, alive)),
+    db
+      .delete(apiKeys)
+      .where(and(eq(apiKeys.actions, NONE), lt(apiKeys.id, sql`(SELECT max(id) FROM api_keys)`))),
+  ])
+  return emptied.meta.changes
 }
 
 export async function findApiKeyByHash(db: Database, hash: string): Promise<ApiKeyRecord | undefined> {
@@ -85,5 +120,5 @@ export async function findApiKeysByPrefix(db: Database, prefix: string): Promise
 
 /** Deletes the keys made with `autodelete` that expired before `now` (unix seconds). */
 export async function deleteExpiredApiKeys(db: Database, now: number): Promise<void> {
-  await db.delete(apiKeys).where(and(eq(apiKeys.autodelete, true), lt(apiKeys.expiresAt, now)))
+  await deleteWhere(db, and(eq(apiKeys.autodelete, true), lt(apiKeys.expiresAt, now)))
 }

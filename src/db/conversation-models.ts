@@ -6,6 +6,7 @@
  * not answer an old copy goes on being true: nobody can have changed it.
  */
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
+import { reasonOf } from '../errors'
 import { type Database, database } from './client'
 import { conversationModels } from './schema'
 
@@ -29,7 +30,7 @@ export async function findModel(
     row = await readModel(database(env), id)
   } catch (error) {
     if (!cached) throw error
-    console.error('a conversation model could not be read anew', error)
+    console.error('a conversation model could not be read anew', reasonOf(error))
     return cached.row
   }
   cache.delete(id)

@@ -5,16 +5,24 @@ import { conversations, messages, turns } from './schema'
 
 export type MessageRow = typeof messages.$inferSelect
 
+/** What has become of messages of one history. */
+export interface MessageChanges {
+  /** at most about 1 MB of text: they travel as one JSON parameter (D1 binds 100 at most) */
+  rows: Omit<MessageRow, 'historyId'>[]
+  /** ids of documents that were deleted */
+  removed: string[]
+  /** ids of documents that gave way to others: of their turns' records their conversation takes care */
+  replaced?: string[]
+}
+
 /**
  * Writes and removes messages of one history, as one transaction.
  * SQLite wants a WHERE between a SELECT and ON CONFLICT, or it would read the ON as a join's.
- * @param rows at most about 1 MB of text: they travel as one JSON parameter (D1 binds 100 at most)
  */
 export async function syncMessages(
   db: Database,
   historyId: string,
-  rows: Omit<MessageRow, 'historyId'>[],
-  removedIds: string[],
+  { rows, removed, replaced = [] }: MessageChanges,
 ): Promise<void> {
   const incoming = sql`
     SELECT ${historyId}, value->>'documentId', value->>'conversationId', value->>'modelId', value->>'role',
@@ -35,11 +43,13 @@ export async function syncMessages(
       },
     })
   // Most writes remove nothing, and a turn waits for this one.
-  if (removedIds.length === 0) await write
-  else {
-    const going = named(historyId, removedIds)
-    await db.batch([write, withoutTraces(db, going), ...removal(db, going)])
-  }
+  if (removed.length + replaced.length === 0) return void (await write)
+  const going = named(historyId, removed)
+  await db.batch([
+    write,
+    ...(replaced.length > 0 ? [db.delete(messages).where(named(historyId, replaced))] : []),
+    ...(removed.length > 0 ? [withoutTraces(db, going), ...removal(db, going)] : []),
+  ])
 }
 
 /** The messages of a history that are to go, by their documents' ids. */

@@ -49,7 +49,7 @@ export const apiKeys = sqliteTable(
     collections: text('collections').notNull(),
     expiresAt: integer('expires_at').notNull(),
     autodelete: integer('autodelete', { mode: 'boolean' }).notNull().default(false),
-    /** JSON: what the key fixes (conversation_model_id, user_id) and its daily budget; null for an ordinary key */
+    /** JSON: what the key fixes (conversation_model_id, assistant, user_id) and its daily budget; null for an ordinary key */
     limits: text('limits'),
   },
   (table) => [index('api_keys_prefix').on(table.prefix)],

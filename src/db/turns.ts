@@ -16,6 +16,8 @@ export interface TurnRecord {
   conversation: Omit<typeof conversations.$inferSelect, 'turns'>
   turn: TurnRow
   usage: Spent
+  /** numbers of turns whose place it takes */
+  replaced?: number[]
 }
 
 /**
@@ -26,7 +28,7 @@ export interface TurnRecord {
  */
 export async function recordTurn(
   db: Database,
-  { conversation, turn, usage: spent }: TurnRecord,
+  { conversation, turn, usage: spent, replaced = [] }: TurnRecord,
 ): Promise<void> {
   const { id, expiresAt } = conversation
   const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
@@ -47,6 +49,7 @@ export async function recordTurn(
           WHERE changes() = 1`,
       )
       .onConflictDoUpdate({ target: [usage.day, usage.owner, usage.modelId], set: ONE_MORE }),
+    ...(replaced.length > 0 ? [db.delete(turns).where(numbered(id, replaced))] : []),
     db
       .insert(conversations)
       .values({ ...conversation, turns: many })
@@ -65,6 +68,10 @@ export async function recordTurn(
   ])
   forgetSpent(spent)
 }
+
+const numbered = (conversationId: string, numbers: number[]) =>
+  sql`${turns.conversationId} = ${conversationId}
+    AND ${turns.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`
 
 const ONE_MORE = {
   turns: sql`${usage.turns} + 1`,

@@ -3,5 +3,9 @@
  * older SDK (`new Ai(env.AI)` of @cloudflare/ai), which only passes `run` on.
  */
 export interface AiRunner {
-  run(model: string, inputs: Record<string, unknown>, options?: { signal?: AbortSignal }): Promise<unknown>
+  run(
+    model: string,
+    inputs: Record<string, unknown>,
+    options?: { signal?: AbortSignal; gateway?: { id: string } },
+  ): Promise<unknown>
 }

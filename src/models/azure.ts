@@ -1,10 +1,11 @@
 /** `azure/`: Azure OpenAI. The deployment, and with it the model, is part of the URL. */
 import { ApiError } from '../errors'
-import { silenceOf, type Wording, wording } from './call'
+import { callOptions, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, samplingOf } from './openai-compatible'
-import { secretsOf } from './secrets'
+import { type ChatEndpoint, chatModel } from './openai-compatible'
+import { modelId } from './properties'
+import { chatSampling } from './sampling'
 
 const WORDING: Wording = {
   ...wording('Azure'),
@@ -14,11 +15,11 @@ const WORDING: Wording = {
 const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
   url: config.url ?? '',
   headers: { 'api-key': config.api_key ?? '' },
-  body: samplingOf(config),
-  wording: WORDING,
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
+  body: {
+    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...chatSampling(config, modelId(config.model_name)),
+  },
+  options: callOptions(config, WORDING, env),
 })
 
 export const azure: LanguageModelProvider = {

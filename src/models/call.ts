@@ -1,12 +1,13 @@
 /**
- * One call to a provider: its timeout, its errors in the contract's words, and its key kept out of them.
- *
- * Nothing is retried. A retry can double the bill, and the caller is better placed to decide.
+ * One call to a provider: its timeout, its errors in the contract's words, and its credentials kept out of them.
+ * Its errors say what kind of fault it was, for whoever decides what to do about it.
  */
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
-import { type Egress, requireAllowed } from './egress'
-import { ProviderError, retryAfterOf, type Upstream } from './provider-error'
+import type { Egress } from './egress'
+import { type Gateway, throughGateway } from './gateway'
+import { faultOfCode, faultOfStatus, ProviderError, retryAfterOf, type Upstream } from './provider-error'
+import { secretsOf } from './secrets'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
 
@@ -35,30 +36,56 @@ export interface CallOptions {
   timeoutStatus: number
   /** credentials that no error may carry (models/secrets.ts) */
   secrets?: string[]
-  /** says which hosts may be called */
-  env: Egress
+  /** the model's own headers, sent with every request; the provider's go before them */
+  headers?: Record<string, string> | undefined
+  /** says which hosts may be called, and whether through a gateway */
+  env: Egress & Gateway
 }
 
+/** What any model's properties say about the calls to it. */
+export const callOptions = (
+  config: Record<string, unknown>,
+  wording: Wording,
+  env: Egress & Gateway,
+): Omit<CallOptions, 'timeoutStatus'> => ({
+  wording,
+  silence: silenceOf(config),
+  secrets: [...secretsOf(config), ...(env.AI_GATEWAY_TOKEN ? [env.AI_GATEWAY_TOKEN] : [])],
+  headers: config.headers as Record<string, string> | undefined,
+  env,
+})
+
 export const DEFAULT_SILENCE = 60
+export const LONGEST_SILENCE = 3_600
 
 /** The `timeout` property of a model, in seconds of silence. */
 export const silenceOf = (config: { [property: string]: unknown }): number =>
-  typeof config.timeout === 'number' && config.timeout > 0 ? Math.min(config.timeout, 3600) : DEFAULT_SILENCE
+  typeof config.timeout === 'number' && config.timeout > 0
+    ? Math.min(config.timeout, LONGEST_SILENCE)
+    : DEFAULT_SILENCE
 
 const LONGEST_DETAIL = 4000
 
 /**
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
- * (Cloudflare), or the raw body.
+ * (Cloudflare), `Message` (some of AWS), or the raw body.
  */
-function errorDetail(body: string): { detail: string; readable: boolean } {
+function errorDetail(body: string): { detail: string; readable: boolean; code?: unknown; type?: string } {
   const parsed = parseObject(body)
+  const first = Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined
+  const error = (parsed?.error ?? first ?? parsed ?? {}) as Record<string, unknown>
   const found =
     textOf(parsed?.error, 'message') ??
     text(parsed?.error) ??
-    textOf(Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined, 'message') ??
-    text(parsed?.message)
-  return { detail: (found ?? body).slice(0, LONGEST_DETAIL), readable: found !== undefined }
+    textOf(first, 'message') ??
+    text(parsed?.message) ??
+    text(parsed?.Message)
+  return {
+    detail: (found ?? body).slice(0, LONGEST_DETAIL),
+    readable: found !== undefined,
+    code: error.code ?? error.status,
+    ...(typeof error.type === 'string' && { type: error.type }),
+  }
 }
 
 const text = (value: unknown): string | undefined =>
@@ -99,9 +126,12 @@ export class ProviderCall {
    */
   async fetch(url: string, init: RequestInit): Promise<Response> {
     try {
-      requireAllowed(url, this.#options.env)
+      const routed = throughGateway(url, this.#options.env)
+      const headers = new Headers({ ...this.#options.headers })
+      for (const [name, value] of new Headers(init.headers)) headers.set(name, value)
+      for (const [name, value] of Object.entries(routed.headers)) headers.set(name, value)
       // A redirect could carry the key to another host, so it counts as a failure.
-      const response = await fetch(url, { ...init, redirect: 'manual', signal: this.signal })
+      const response = await fetch(routed.url, { ...init, headers, redirect: 'manual', signal: this.signal })
       this.#watch.touch()
       if (response.status === 200) return response
       throw this.reported((await response.text()) || `HTTP status ${response.status}`, {
@@ -119,18 +149,26 @@ export class ProviderCall {
     try {
       return await response.text()
     } catch (error) {
-      throw this.explain(error, CUT)
+      throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
       this.#watch.stop()
     }
   }
 
   /** The data of each server-sent event. */
-  async *events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+  events(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void> {
+    return this.read(body, readEvents)
+  }
+
+  /** What `reader` makes of a body; it is given what to call for each read. */
+  async *read<T>(
+    body: ReadableStream<Uint8Array> | null,
+    reader: (body: ReadableStream<Uint8Array>, onRead: () => void) => AsyncGenerator<T, void>,
+  ): AsyncGenerator<T, void> {
     try {
-      if (body) yield* readEvents(body, this.#watch.touch)
+      if (body) yield* reader(body, this.#watch.touch)
     } catch (error) {
-      throw this.explain(error, CUT)
+      throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
       this.#watch.stop()
     }
@@ -141,23 +179,38 @@ export class ProviderCall {
     this.#watch.stop()
   }
 
-  /** The error for what the provider reported: an error body, or an error object in a stream. */
-  reported(body: string, upstream?: Upstream): ProviderError {
+  /**
+   * The error for what the provider reported.
+   * @param body an error body, or an error object in a stream
+   * @param upstream what is known of the reply, where its status is not 200
+   */
+  reported(body: string, upstream: Upstream = {}): ProviderError {
     const { wording, secrets = [] } = this.#options
-    const { detail, readable } = errorDetail(body)
+    const { detail, readable, code, type } = errorDetail(body)
     // Servers like to quote the key that they refuse.
     const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
-    return new ProviderError(400, readable ? wording.failure(said) : wording.unreadable(said), upstream)
+    const { upstream: status } = upstream
+    const fault =
+      status === undefined
+        ? faultOfCode(code, type)
+        : faultOfStatus(status, code === undefined ? type : String(code))
+    const sentence = readable ? wording.failure(said) : wording.unreadable(said)
+    return new ProviderError(400, sentence, { fault, ...upstream })
   }
 
   /** The error for a provider that answers too late. */
   timedOut(): ProviderError {
-    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout)
+    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, { fault: 'silent' })
+  }
+
+  /** The error for a reply that came in order and is no answer. @param why for the caller to read */
+  failed(why: string): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200 })
   }
 
   /** The error for a stream that broke off. */
   cut(): ProviderError {
-    return new ProviderError(400, this.#options.wording.failure(CUT), { upstream: 200 })
+    return new ProviderError(400, this.#options.wording.failure(CUT), { upstream: 200, fault: 'cut' })
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
@@ -165,12 +218,15 @@ export class ProviderCall {
     return new ProviderError(400, this.#options.wording.malformed, { upstream: 200 })
   }
 
-  /** What to throw for an exception of the network; an abort by the caller stays what it was. */
-  explain(error: unknown, otherwise: string): unknown {
+  /**
+   * What to throw for an exception; an abort by the caller stays what it was.
+   * @param upstream what is known of the reply, when it was neither an abort nor a time-out
+   */
+  explain(error: unknown, otherwise: string, upstream?: Upstream): unknown {
     if (error instanceof ApiError) return error
     if (this.#watch.expired) return this.timedOut()
     if (this.#signal?.aborted) return this.#signal.reason
-    return new ProviderError(400, this.#options.wording.unreadable(otherwise))
+    return new ProviderError(400, this.#options.wording.unreadable(otherwise), upstream)
   }
 }
 

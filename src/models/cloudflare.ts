@@ -5,40 +5,35 @@
  * It is always asked to stream: its whole answers come in more shapes than its streams.
  */
 import type { AiRunner } from './ai-runner'
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { aiBinding } from './gateway'
 import type {
   ConversationModelConfig,
   Delta,
   GenerationRequest,
   LanguageModelProvider,
 } from './language-model'
-import { readStream, samplingOf } from './openai-compatible'
+import { readStream, readWhole } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { chatSampling } from './sampling'
+import { workersAiError } from './workers-ai-errors'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Cloudflare'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
-})
+const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
+  callOptions(config, wording('Cloudflare'), env)
 
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
   config.api_key === undefined && env.AI_BACKEND === 'workers-ai'
 
-/** Opens the provider's stream, by either way. */
+/** Opens the provider's stream, by either way. An object is the answer of a model that does not stream. */
 async function open(
   call: ProviderCall,
   config: ConversationModelConfig,
   env: Cloudflare.Env,
   inputs: Record<string, unknown>,
-): Promise<ReadableStream<Uint8Array> | string | null> {
-  if (usesBinding(config, env)) return runBinding(call, env.AI as unknown as AiRunner, config, inputs)
+): Promise<Opened> {
+  if (usesBinding(config, env)) return runBinding(call, aiBinding(env), config, inputs)
   const base =
     typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
   const response = await call.fetch(
@@ -49,27 +44,37 @@ async function open(
       body: JSON.stringify(inputs),
     },
   )
-  const json = (response.headers.get('content-type') ?? '').includes('application/json')
-  return json ? call.text(response) : response.body
+  if (!(response.headers.get('content-type') ?? '').includes('application/json')) return response.body
+  const text = await call.text(response)
+  const reply = parseObject(text)
+  if (reply?.success === false) throw call.reported(text, { upstream: 200 })
+  return asObject(reply?.result) ?? {}
 }
+
+type Opened = ReadableStream<Uint8Array> | Record<string, unknown> | null
+
+const asObject = (value: unknown): Record<string, unknown> | undefined =>
+  value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : undefined
 
 async function runBinding(
   call: ProviderCall,
   ai: AiRunner,
   config: ConversationModelConfig,
   inputs: Record<string, unknown>,
-): Promise<ReadableStream<Uint8Array>> {
+): Promise<Opened> {
   try {
     const reply = await ai.run(modelId(config.model_name), inputs, { signal: call.signal })
     if (reply instanceof ReadableStream) return reply
+    call.close()
+    return asObject(reply) ?? {}
   } catch (error) {
     call.close()
-    const message = error instanceof Error ? error.message : String(error)
-    // 3007 and 3008 are Workers AI's codes for a time-out.
-    throw /\b300[78]\b/.test(message) ? call.timedOut() : call.explain(error, message)
+    const { message, upstream } = workersAiError(error)
+    if (upstream.upstream === 408) throw call.timedOut()
+    throw upstream.upstream === undefined
+      ? call.explain(error, message)
+      : call.reported(JSON.stringify({ message }), upstream)
   }
-  call.close()
-  throw call.malformed()
 }
 
 async function* generate(
@@ -79,21 +84,12 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
-  const { stream_options: _, ...sampling } = samplingOf(config)
+  const sampling = chatSampling(config, modelId(config.model_name))
   const inputs = { ...sampling, messages: request.messages, stream: true }
   const reply = await open(call, config, env, inputs)
-  if (typeof reply !== 'string') {
-    yield* readStream(call, call.events(reply))
-    return
-  }
-  const parsed = parseObject(reply)
-  if (parsed?.success === false) throw call.reported(reply)
-  // A model that does not stream answers {result: {response}}: the same as one chunk and an end.
-  yield* readStream(call, both(JSON.stringify(parsed?.result ?? {}), '[DONE]'))
-}
-
-async function* both(...events: string[]): AsyncGenerator<string> {
-  yield* events
+  yield* reply === null || reply instanceof ReadableStream
+    ? readStream(call, call.events(reply))
+    : readWhole(call, JSON.stringify(reply))
 }
 
 export const cloudflare: LanguageModelProvider = {
@@ -108,13 +104,9 @@ export const cloudflare: LanguageModelProvider = {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const inputs = { messages: [{ role: 'user', content: 'hello' }], stream: true }
     const reply = await open(call, config, env, inputs)
-    if (typeof reply === 'string') {
-      if (parseObject(reply)?.success === false) throw call.reported(reply)
-    } else {
-      // It answers: that is all the check asks, and reading on would be paid for.
-      await reply?.cancel()
-      call.close()
-    }
+    // It answers: that is all the check asks, and reading on would be paid for.
+    if (reply instanceof ReadableStream) await reply.cancel()
+    call.close()
   },
   create: (config, env) => ({
     name: config.model_name,

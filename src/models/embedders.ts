@@ -1,7 +1,7 @@
 /** The registry of embedding models: from the `model_config` of a field to the model that makes its vectors. */
 import { ApiError } from '../errors'
-import type { AiRunner } from './ai-runner'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import { aiBinding } from './gateway'
 import { hashEmbedder } from './hash-embedder'
 import { modelId } from './properties'
 import { namespaceOf } from './providers'
@@ -47,10 +47,10 @@ export function createEmbeddingModel(
     case '':
     case 'ts':
       return env.AI_BACKEND === 'workers-ai'
-        ? workersAiEmbedder(name, runner(env))
+        ? workersAiEmbedder(name, aiBinding(env))
         : hashEmbedder(name, dimensions ?? TYPESENSE_DIMENSIONS[modelId(name)] ?? DEFAULT_DIMENSIONS)
     case 'cloudflare':
-      if (env.AI_BACKEND === 'workers-ai') return workersAiEmbedder(name, runner(env), modelId(name))
+      if (env.AI_BACKEND === 'workers-ai') return workersAiEmbedder(name, aiBinding(env), modelId(name))
       throw new ApiError(400, `\`${name}\` needs a deployment that runs on Workers AI.`)
     case 'openai':
       requireKey(config)
@@ -83,8 +83,6 @@ export async function probeDimensions(config: EmbeddingModelConfig, env: Cloudfl
 const isDefault = (config: EmbeddingModelConfig, env: Cloudflare.Env): boolean =>
   env.AI_BACKEND === 'workers-ai' &&
   (['ts', ''].includes(namespaceOf(config.model_name)) || modelId(config.model_name) === WORKERS_AI_EMBEDDER)
-
-const runner = (env: Cloudflare.Env): AiRunner => env.AI as unknown as AiRunner
 
 function requireKey(config: EmbeddingModelConfig): void {
   if (typeof config.api_key !== 'string') {

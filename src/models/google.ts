@@ -1,5 +1,6 @@
 /** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { conclude } from './ending'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -9,19 +10,12 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { geminiSampling } from './sampling'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
-const options = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
-  wording: wording('Gemini'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
-})
+const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
+  callOptions(config, wording('Gemini'), env)
 
 const url = (config: ConversationModelConfig, method: string): string => {
   const base = typeof config.google_url === 'string' ? withoutTrailingSlash(config.google_url) : GOOGLE_URL
@@ -46,13 +40,8 @@ export function contents(messages: ChatMessage[]): Record<string, unknown> {
 }
 
 function generationConfig(config: ConversationModelConfig): Record<string, unknown> {
-  const set = Object.entries({
-    temperature: config.temperature,
-    topP: config.top_p,
-    maxOutputTokens: config.max_tokens,
-    stopSequences: typeof config.stop === 'string' ? [config.stop] : config.stop,
-  }).filter(([, value]) => value !== undefined)
-  return set.length > 0 ? { generationConfig: Object.fromEntries(set) } : {}
+  const sampling = geminiSampling(config, modelId(config.model_name))
+  return Object.keys(sampling).length > 0 ? { generationConfig: sampling } : {}
 }
 
 async function* generate(
@@ -75,7 +64,7 @@ interface Reply {
     content?: { parts?: { text?: unknown; thought?: unknown }[] | null } | null
     finishReason?: unknown
   } | null)[]
-  usageMetadata?: { promptTokenCount?: unknown; candidatesTokenCount?: unknown }
+  usageMetadata?: { promptTokenCount?: unknown; candidatesTokenCount?: unknown; thoughtsTokenCount?: unknown }
   promptFeedback?: { blockReason?: unknown }
   error?: unknown
 }
@@ -95,7 +84,7 @@ async function* readReplies(
     if (!reply) throw call.malformed()
     if (reply.error) throw call.reported(json)
     const blocked = reply.promptFeedback?.blockReason
-    if (blocked) throw call.reported(`the prompt was blocked (${String(blocked)})`)
+    if (blocked) throw call.failed(`the prompt was blocked (${String(blocked)})`)
     usage = usageOf(reply.usageMetadata) ?? usage
     const candidate = reply.candidates?.[0]
     for (const part of candidate?.content?.parts ?? []) {
@@ -105,17 +94,16 @@ async function* readReplies(
     }
     if (candidate?.finishReason) finish = finishReason(candidate.finishReason)
   }
-  if (!any || (finish && !answered)) throw call.malformed()
-  if (!finish) throw answered ? call.cut() : call.malformed()
-  if (usage) yield usage
-  yield { type: 'finish', reason: finish }
+  yield* conclude(call, { any, answered, finish, usage })
 }
 
 function usageOf(usage: Reply['usageMetadata']): Delta | undefined {
-  if (typeof usage?.promptTokenCount !== 'number' || typeof usage.candidatesTokenCount !== 'number') {
-    return undefined
-  }
-  return { type: 'usage', inputTokens: usage.promptTokenCount, outputTokens: usage.candidatesTokenCount }
+  if (typeof usage?.promptTokenCount !== 'number') return undefined
+  // Thoughts are paid for as output, and counted apart.
+  const counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount].filter((count) => count !== undefined)
+  if (counts.length === 0) return undefined
+  const outputTokens = counts.reduce<number>((sum, count) => sum + (Number(count) || 0), 0)
+  return { type: 'usage', inputTokens: usage.promptTokenCount, outputTokens }
 }
 
 const FINISH_REASONS: Record<string, FinishReason> = {
@@ -125,6 +113,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   RECITATION: 'content_filter',
   BLOCKLIST: 'content_filter',
   PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
 }
 
 const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'

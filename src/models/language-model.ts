@@ -2,7 +2,7 @@
  * The port to language models: one small interface, one file a provider.
  *
  * An adapter turns a request into the provider's call and the provider's stream into deltas. It keeps
- * nothing, retries nothing after the first delta, and throws an ApiError with the contract's own text
+ * nothing, retries nothing (resilient.ts does), and throws an ApiError with the contract's own text
  * ("OpenAI API error: ...") for whatever the provider did wrong.
  */
 
@@ -23,7 +23,7 @@ export interface Source {
 
 export interface GenerationRequest {
   /** why the model is called */
-  purpose: 'answer' | 'standalone' | 'guardrail'
+  purpose: 'answer' | 'standalone' | 'guardrail' | 'followups'
   /** the prompt, complete; all that a remote provider is sent */
   messages: ChatMessage[]
   /** the question that the prompt asks: the standalone one when answering a follow-up */
@@ -44,6 +44,10 @@ export type Delta =
   | { type: 'reasoning'; text: string }
   | { type: 'usage'; inputTokens: number; outputTokens: number }
   | { type: 'finish'; reason: FinishReason }
+  /** an attempt that came to nothing, before another one (models/resilient.ts) */
+  | { type: 'failed'; model: string; error: string }
+  /** who answers, where it is another model than the one that was asked; before its first piece */
+  | { type: 'model'; name: string }
 
 export interface LanguageModel {
   /** as the caller named it, with its namespace: `openai/gpt-4o-mini` */
@@ -70,6 +74,10 @@ export interface ConversationModelConfig {
   openai_url?: string
   openai_path?: string
   vllm_url?: string
+  /** ids of conversation models that answer while this one cannot, in their order */
+  fallbacks?: unknown
+  /** id of a conversation model, or name of one of the same provider, for what is written beside the answer */
+  rewrite_model?: unknown
   [extra: string]: unknown
 }
 

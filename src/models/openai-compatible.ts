@@ -6,35 +6,17 @@
  * stream without either was cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject } from './call'
-import type {
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModel,
-} from './language-model'
+import { conclude } from './ending'
+import type { Delta, FinishReason, GenerationRequest, LanguageModel } from './language-model'
 
-export interface ChatEndpoint extends Omit<CallOptions, 'timeoutStatus'> {
+export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
   url: string
   headers: Record<string, string>
   /** what is sent besides messages and stream: the model, sampling */
   body: Record<string, unknown>
+  options: Omit<CallOptions, 'timeoutStatus'>
 }
-
-const SAMPLING = [
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'reasoning_effort',
-  'stop',
-  'stream_options',
-]
-
-/** The sampling properties that a model sets. What it does not set is not sent. */
-export const samplingOf = (config: ConversationModelConfig): Record<string, unknown> =>
-  Object.fromEntries(SAMPLING.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]))
 
 /** A language model behind a chat-completions endpoint. */
 export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel => ({
@@ -47,7 +29,7 @@ export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel =
  * @throws ApiError 400 or 408 with the provider's message
  */
 export async function probeChat(endpoint: ChatEndpoint): Promise<void> {
-  const call = new ProviderCall({ ...endpoint, timeoutStatus: 408 })
+  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 408 })
   const { stream_options: _, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
@@ -67,7 +49,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...endpoint, timeoutStatus: 400 }, signal)
+  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 400 }, signal)
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
@@ -82,18 +64,23 @@ async function* generate(
   yield* whole ? readWhole(call, await call.text(response)) : readStream(call, call.events(response.body))
 }
 
-function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
+/** The deltas of an answer in one piece. @throws ApiError as readStream does */
+export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const reply = parseObject(body) as Completion | undefined
   if (reply?.error !== undefined && reply.error !== null) throw call.reported(body)
   const choice = reply?.choices?.[0]
-  const content = contentText(choice?.message?.content)
-  if (!content) throw call.malformed()
-  const reasoning = choice?.message?.reasoning_content ?? choice?.message?.reasoning
-  if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
-  yield { type: 'text', text: content }
-  const usage = usageOf(reply?.usage)
-  if (usage) yield usage
-  yield { type: 'finish', reason: finishReason(choice?.finish_reason) }
+  if (!choice?.message && reply?.response === undefined) throw call.malformed()
+  const reasoning = reasoningIn(choice?.message)
+  if (reasoning) yield { type: 'reasoning', text: reasoning }
+  const text = contentText(choice?.message?.content) || contentText(reply?.response)
+  if (text) yield { type: 'text', text }
+  yield* conclude(call, {
+    any: true,
+    answered: text !== '',
+    finish: finishReason(choice?.finish_reason),
+    usage: usageOf(reply?.usage),
+    refusal: contentText(choice?.message?.refusal),
+  })
 }
 
 /**
@@ -103,6 +90,7 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
 export async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
   let finish: FinishReason | undefined
   let usage: Delta | undefined
+  let refusal = ''
   let answered = false
   let any = false
   for await (const data of events) {
@@ -123,20 +111,19 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
       answered = true
       yield { type: 'text', text: piece }
     }
-    const reasoning = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning
-    if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
+    const reasoning = reasoningIn(choice?.delta)
+    if (reasoning) yield { type: 'reasoning', text: reasoning }
+    refusal += contentText(choice?.delta?.refusal)
     if (choice?.finish_reason) finish = finishReason(choice.finish_reason)
   }
-  if (!finish) throw any ? call.cut() : call.malformed()
-  if (!answered) throw call.malformed()
-  if (usage) yield usage
-  yield { type: 'finish', reason: finish }
+  yield* conclude(call, { any, answered, finish, usage, refusal })
 }
 
 interface Message {
   content?: unknown
   reasoning_content?: unknown
   reasoning?: unknown
+  refusal?: unknown
 }
 
 /** What is read of a completion or a chunk of one; every part may be missing or null. */
@@ -155,6 +142,9 @@ function contentText(content: unknown): string {
   if (!Array.isArray(content)) return ''
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('')
 }
+
+const reasoningIn = (message: Message | null | undefined): string =>
+  contentText(message?.reasoning_content ?? message?.reasoning)
 
 function usageOf(usage: unknown): Delta | undefined {
   if (usage === null || typeof usage !== 'object') return undefined

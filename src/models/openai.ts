@@ -1,9 +1,9 @@
 /** `openai/`: OpenAI, and through `openai_url` any server that speaks its chat completions. */
-import { silenceOf, wording } from './call'
+import { callOptions, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
+import { type ChatEndpoint, chatModel, probeChat } from './openai-compatible'
 import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { chatSampling } from './sampling'
 
 export const OPENAI_URL = 'https://api.openai.com'
 
@@ -17,12 +17,10 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
     // Token counts in a stream are an option that OpenAI itself is known to take; a server of somebody
     // else's is sent nothing that the model does not ask for.
     ...(config.openai_url === undefined && { stream_options: { include_usage: true } }),
-    ...samplingOf(config),
+    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...chatSampling(config, modelId(config.model_name), config.openai_url === undefined),
   },
-  wording: wording('OpenAI'),
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
+  options: callOptions(config, wording('OpenAI'), env),
 })
 
 export const openai: LanguageModelProvider = {

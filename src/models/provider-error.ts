@@ -1,11 +1,26 @@
-/** A failure of a provider, for whoever decides whether and when to ask again. */
+/** A failure of a provider, for whoever decides whether and when to ask again, and whether to ask somebody else. */
 import { ApiError } from '../errors'
+
+/**
+ * What went wrong, told apart by what can be done about it.
+ *
+ * - `unreached`: no response: no connection, or one from the pool that the provider had closed
+ * - `busy`: it could not just now: 408, 429, 5xx, an overload told in a stream
+ * - `exhausted`: an allowance is used up, and asking again cannot help
+ * - `silent`: it said nothing for too long
+ * - `cut`: the response broke off
+ * - `denied`: a key, a payment or a model's name that it does not take: 401, 402, 403, 404, a redirect
+ * - `refused`: the request itself, or a reply that is no answer: another provider has no business with it
+ */
+export type Fault = 'unreached' | 'busy' | 'exhausted' | 'silent' | 'cut' | 'denied' | 'refused'
 
 export interface Upstream {
   /** HTTP status of the provider's reply; undefined when there was none: no connection, or no answer in time */
   upstream?: number | undefined
   /** milliseconds after which the provider asked to be called again */
   retryAfterMs?: number | undefined
+  /** where the status does not say it */
+  fault?: Fault | undefined
 }
 
 /**
@@ -15,12 +30,36 @@ export interface Upstream {
 export class ProviderError extends ApiError {
   readonly upstream: number | undefined
   readonly retryAfterMs: number | undefined
+  readonly fault: Fault
 
-  constructor(status: number, message: string, { upstream, retryAfterMs }: Upstream = {}) {
+  constructor(status: number, message: string, { upstream, retryAfterMs, fault }: Upstream = {}) {
     super(status, message)
     this.upstream = upstream
     this.retryAfterMs = retryAfterMs
+    this.fault = fault ?? (upstream === undefined ? 'unreached' : faultOfStatus(upstream))
   }
+}
+
+/** What OpenAI and Workers AI (by its internal code) call an allowance that is used up. */
+const USED_UP = ['insufficient_quota', '3036']
+
+/** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
+export function faultOfStatus(status: number, type?: string): Fault {
+  if (status === 429 && USED_UP.includes(type ?? '')) return 'exhausted'
+  if (status === 408 || status === 429 || status >= 500) return 'busy'
+  if ((status >= 300 && status < 400) || [401, 402, 403, 404].includes(status)) return 'denied'
+  return 'refused'
+}
+
+const BUSY = /overload|rate.?limit|throttl|unavailable|server.?error|api_error|timeout/i
+
+/**
+ * The fault of an error that came inside a reply of status 200.
+ * @param code what the error gives for a code or a status: a number, or a name
+ */
+export function faultOfCode(code: unknown, type = ''): Fault {
+  if (typeof code === 'number' && code >= 300 && code < 600) return faultOfStatus(code, type)
+  return BUSY.test(`${type} ${typeof code === 'string' ? code : ''}`) ? 'busy' : 'refused'
 }
 
 /**

@@ -1,6 +1,8 @@
 /** The registry of language models: which namespace of a `model_name` goes to which provider. */
 import { ApiError } from '../errors'
+import { anthropic } from './anthropic'
 import { azure } from './azure'
+import { bedrock } from './bedrock'
 import { cloudflare } from './cloudflare'
 import { google } from './google'
 import type { ConversationModelConfig, LanguageModel, LanguageModelProvider } from './language-model'
@@ -9,7 +11,10 @@ import { openai } from './openai'
 import { vllm } from './vllm'
 
 const PROVIDERS = new Map(
-  [openai, cloudflare, vllm, google, azure, local].map((provider) => [provider.namespace, provider]),
+  [openai, cloudflare, vllm, google, azure, anthropic, bedrock, local].map((provider) => [
+    provider.namespace,
+    provider,
+  ]),
 )
 
 /** The text before the first slash of a model's name; empty without a slash. */

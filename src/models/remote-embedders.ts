@@ -1,7 +1,8 @@
 /** Embedding models behind HTTP: OpenAI and what speaks like it, Azure, Google. */
-import { type CallOptions, ProviderCall, parseObject, silenceOf, wording } from './call'
+import { type CallOptions, callOptions, ProviderCall, parseObject, wording } from './call'
 import type { Egress } from './egress'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import type { Gateway } from './gateway'
 import { OPENAI_URL } from './openai'
 import { modelId, withLeadingSlash, withoutTrailingSlash } from './properties'
 
@@ -29,12 +30,10 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
   return vectors.map((vector) => Float32Array.from(vector))
 }
 
-const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress): CallOptions => ({
-  wording: wording(label),
-  silence: silenceOf(config),
+const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress & Gateway): CallOptions => ({
+  // Headers of its own are a conversation model's: a field's schema keeps no secrets but its key.
+  ...callOptions({ ...config, headers: undefined }, wording(label), env),
   timeoutStatus: 408,
-  ...(config.api_key !== undefined && { secrets: [config.api_key] }),
-  env,
 })
 
 /** OpenAI's list says of each vector which text it belongs to. */
@@ -50,7 +49,7 @@ function readList(reply: Record<string, unknown>): number[][] | undefined {
 /** @param dimensions asked of the model where the schema gives `num_dim` */
 export function openaiEmbedder(
   config: EmbeddingModelConfig,
-  env: Egress,
+  env: Egress & Gateway,
   dimensions?: number,
 ): EmbeddingModel {
   const base = withoutTrailingSlash(config.url ?? OPENAI_URL)
@@ -79,7 +78,7 @@ export function openaiEmbedder(
 /** `url` is the deployment's full embeddings URL, api-version and all. */
 export function azureEmbedder(
   config: EmbeddingModelConfig,
-  env: Egress,
+  env: Egress & Gateway,
   dimensions?: number,
 ): EmbeddingModel {
   return {
@@ -104,7 +103,7 @@ const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
 export function googleEmbedder(
   config: EmbeddingModelConfig,
-  env: Egress,
+  env: Egress & Gateway,
   dimensions?: number,
 ): EmbeddingModel {
   const model = `models/${modelId(config.model_name)}`

@@ -1,10 +1,10 @@
 /** `vllm/`: a vLLM server. A model is accepted only when the server lists it. */
 import { ApiError } from '../errors'
-import { ProviderCall, parseObject, silenceOf, wording } from './call'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, probeChat, samplingOf } from './openai-compatible'
+import { type ChatEndpoint, chatModel, probeChat } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { secretsOf } from './secrets'
+import { chatSampling } from './sampling'
 
 // Typesense words a malformed reply of vLLM as OpenAI's, and clients may compare it.
 const WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
@@ -14,18 +14,19 @@ const base = (config: ConversationModelConfig): string => withoutTrailingSlash(c
 const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
   url: `${base(config)}/v1/chat/completions`,
   headers: authorization(config),
-  body: { model: modelId(config.model_name), ...samplingOf(config) },
-  wording: WORDING,
-  silence: silenceOf(config),
-  secrets: secretsOf(config),
-  env,
+  body: {
+    model: modelId(config.model_name),
+    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...chatSampling(config, modelId(config.model_name)),
+  },
+  options: callOptions(config, WORDING, env),
 })
 
 const authorization = (config: ConversationModelConfig): Record<string, string> =>
   config.api_key ? { authorization: `Bearer ${config.api_key}` } : {}
 
 async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): Promise<boolean> {
-  const call = new ProviderCall({ ...endpoint(config, env), timeoutStatus: 408 })
+  const call = new ProviderCall({ ...endpoint(config, env).options, timeoutStatus: 408 })
   const response = await call.fetch(`${base(config)}/v1/models`, { headers: authorization(config) })
   const models = parseObject(await call.text(response))?.data
   if (!Array.isArray(models)) throw call.malformed()

@@ -4,6 +4,7 @@
  * Works know nothing of each other. One that throws is asked again later, one that does not come back holds up
  * nobody: the alarm waits for it no longer than for the others and rings again.
  */
+import { reasonOf } from '../errors'
 import type { Wakeup } from './wakeup'
 
 export interface Background {
@@ -101,7 +102,7 @@ export class BackgroundWorks {
       this.#failures.delete(work)
       return next
     } catch (error) {
-      console.error(`background work failed: ${work.name}`, error)
+      console.error(`background work failed: ${work.name}`, reasonOf(error))
       const failures = this.#failures.get(work) ?? 0
       this.#failures.set(work, failures + 1)
       return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** failures)

@@ -15,7 +15,7 @@ import {
   isCollectionName,
   listCollectionRows,
 } from '../db/collections'
-import { ApiError, unwrap } from '../errors'
+import { ApiError, reasonOf, unwrap } from '../errors'
 import { isObject } from './field'
 import type { CollectionRpc, CollectionSummary } from './rpc'
 import { parseSchema } from './schema'
@@ -47,7 +47,7 @@ async function lookUp(env: Cloudflare.Env, name: string): Promise<CollectionHand
     row = await findCollectionRow(database(env), name)
   } catch (error) {
     if (cached === undefined) throw error
-    console.error('a collection could not be looked up anew', error)
+    console.error('a collection could not be looked up anew', reasonOf(error))
     return cached.handle
   }
   if (row === undefined) {

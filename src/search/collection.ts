@@ -308,15 +308,19 @@ export class Collection extends DurableObject implements CollectionRpc {
     await mirror.settle()
   }
 
-  async messages(conversationId: string): Promise<StoredMessage[]> {
+  async messages(conversationId: string, without: string[] = []): Promise<StoredMessage[]> {
     const open = this.#load()
-    return open === undefined ? [] : turns.conversationMessages(open.store, conversationId)
+    return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
   }
 
-  async recentMessages(conversationId: string, bytes: number): Promise<RecentMessages> {
+  async recentMessages(
+    conversationId: string,
+    bytes: number,
+    without: string[] = [],
+  ): Promise<RecentMessages> {
     const open = this.#load()
     if (open === undefined) return { messages: [], complete: true }
-    return turns.recentMessages(open.store, conversationId, bytes)
+    return turns.recentMessages(open.store, conversationId, bytes, without)
   }
 
   async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
@@ -332,12 +336,21 @@ export class Collection extends DurableObject implements CollectionRpc {
     return step
   }
 
-  appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>> {
+  appendTurn(
+    origin: string,
+    documents: Record<string, unknown>[],
+    replaced: string[] = [],
+  ): Promise<Outcome<void>> {
     return attempt(async () => {
-      const { writer, mirror } = this.#existing()
+      const { writer, store, mirror } = this.#existing()
       await writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
-        () => turns.claimOrigin(this.#sql, origin),
+        () => {
+          if (!turns.claimOrigin(this.#sql, origin)) return false
+          turns.removeReplaced(store, replaced, (id) => mirror?.record(id, true))
+          return true
+        },
+        (ids) => turns.noteDocuments(this.#sql, origin, ids),
       )
       await mirror?.settle()
     })

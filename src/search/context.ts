@@ -1,5 +1,6 @@
 /** What a search needs of the collection it runs in. The Collection object makes one; tests can too. */
 import type { EmbeddingModel } from '../models/embedding-model'
+import type { Reranker } from '../models/reranker'
 import type { StoredSchema } from './layout'
 import type { Document, Field } from './types'
 import type { VectorIndex } from './vector-index'
@@ -13,6 +14,8 @@ export interface SearchContext {
   vectors(field: Field): VectorIndex
   /** the embedder of an auto-embedding field */
   embedder(field: Field): EmbeddingModel
+  /** A reranking model by its name; undefined where this deployment cannot serve it. @throws ApiError 400 */
+  reranker(name: string): Reranker | undefined
   /** Documents by sequence number, vectors put back in unless `withoutVectors`. Missing ones are left out. */
   read(seqs: number[], withoutVectors?: boolean): Map<number, Document>
 }

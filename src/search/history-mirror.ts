@@ -8,6 +8,7 @@
  */
 import { type Database, database } from '../db/client'
 import { deleteHistory, type MessageRow, syncMessages } from '../db/messages'
+import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 import type { Store } from './store'
 import type { Document } from './types'
@@ -48,12 +49,16 @@ export class HistoryMirror {
     this.#version = version
   }
 
-  /** Notes a change, inside its transaction. */
-  record(documentId: string): void {
+  /**
+   * Notes a change, inside its transaction.
+   * @param replaced whether the document is gone because another took its place: its turn's record then goes another way
+   */
+  record(documentId: string, replaced = false): void {
     this.#sql.exec(
-      'INSERT OR REPLACE INTO outbox (document_id, version) VALUES (?, ?)',
+      'INSERT OR REPLACE INTO outbox (document_id, version, replaced) VALUES (?, ?, ?)',
       documentId,
       ++this.#version,
+      Number(replaced),
     )
   }
 
@@ -115,7 +120,7 @@ export class HistoryMirror {
       this.#failures = 0
       return true
     } catch (error) {
-      console.error('history could not be written to D1', error)
+      console.error('history could not be written to D1', reasonOf(error))
       this.#wakeup.within(Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures++))
       return false
     }
@@ -140,20 +145,21 @@ export class HistoryMirror {
 
   async #flushSome(): Promise<void> {
     const entries = this.#sql
-      .exec<{ document_id: string; version: number }>(
-        `SELECT document_id, version FROM outbox ORDER BY version LIMIT ${FLUSH_DOCUMENTS}`,
+      .exec<{ document_id: string; version: number; replaced: number }>(
+        `SELECT document_id, version, replaced FROM outbox ORDER BY version LIMIT ${FLUSH_DOCUMENTS}`,
       )
       .toArray()
     const seqs = this.#store.find(entries.map(({ document_id }) => document_id))
     const rows: Omit<MessageRow, 'historyId'>[] = []
     const removed: string[] = []
+    const replacedIds: string[] = []
     const sent: [string, number][] = []
     let characters = 0
-    for (const { document_id, version } of entries) {
+    for (const { document_id, version, replaced } of entries) {
       const seq = seqs.get(document_id)
       const document = seq === undefined ? undefined : this.#store.read([seq], true, true).get(seq)
       if (document === undefined) {
-        removed.push(document_id)
+        ;(replaced ? replacedIds : removed).push(document_id)
       } else {
         const row = messageOf(document)
         characters += row.message.length
@@ -162,7 +168,7 @@ export class HistoryMirror {
       }
       sent.push([document_id, version])
     }
-    await syncMessages(this.#db, this.#historyId, rows, removed)
+    await syncMessages(this.#db, this.#historyId, { rows, removed, replaced: replacedIds })
     if (this.#store.closed) return
     this.#sql.exec(
       `DELETE FROM outbox WHERE (document_id, version) IN
@@ -176,7 +182,7 @@ export class HistoryMirror {
     const removal = deleteHistory(this.#db, this.#historyId).then(
       () => true,
       (error) => {
-        console.error('history could not be removed from D1', error)
+        console.error('history could not be removed from D1', reasonOf(error))
         return false
       },
     )

@@ -13,6 +13,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
   ],
   [
+    // The ids of its documents, a list in JSON, so that a turn can be replaced by another.
+    "ALTER TABLE origins ADD COLUMN documents TEXT NOT NULL DEFAULT '[]'",
+    // Whether the document was replaced rather than deleted.
+    'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
+  ],
+  [
     // Vectors that Vectorize does not show in their present state (vectorize/outbox.ts).
     'CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL)',
     `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,

@@ -1,4 +1,5 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
+import { createReranker } from '../models/reranker'
 import { BackgroundWorks } from './background'
 import type { SearchContext } from './context'
 import { Embedders } from './embedding'
@@ -53,6 +54,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     count: () => store.count,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
+    reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
   const works = [

@@ -20,7 +20,10 @@ export interface Found {
   top?: { rows: HitRow[]; found: number } | undefined
 }
 
-type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'>
+type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'> & {
+  /** the numbers of the documents of `hits`, in their order */
+  seqs: number[]
+}
 
 /** The hits or groups of the page that a request asks for. */
 export function makePage(context: SearchContext, request: SearchRequest, search: Found): Page {
@@ -31,13 +34,13 @@ export function makePage(context: SearchContext, request: SearchRequest, search:
   const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
   if (request.groupBy.length > 0) {
     const found = candidates.found ?? countOf(sql, candidates.relation)
-    return { ...groupedPage(context, request, candidates, order, hitContext), found_docs: found }
+    return { ...groupedPage(context, request, candidates, order, hitContext), found_docs: found, seqs: [] }
   }
   const page = { offset: request.offset, limit: request.perPage, order, byScore: false }
   const { rows, found } =
     search.top ??
     (pinned.length > 0 ? arrange(context.sql, candidates, pinned, page) : take(context.sql, candidates, page))
-  return { found, hits: buildHits(context, request, rows, hitContext) }
+  return { found, hits: buildHits(context, request, rows, hitContext), seqs: rows.map(({ seq }) => seq) }
 }
 
 /** The rows of a window, counted on the way where their number is not known yet. */

@@ -1,6 +1,7 @@
 /** Objects that no name leads to: made by a Worker that did not live to register them, or that lost a race. */
 import { database } from '../db/client'
 import { findCollectionByObject } from '../db/collections'
+import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 
 /** An object that is not registered this long after it was made never will be. */
@@ -20,7 +21,7 @@ export async function checkRegistration(
     writeMeta(sql, 'registered', true)
     return 'registered'
   } catch (error) {
-    console.error('a collection could not be looked up', error)
+    console.error('a collection could not be looked up', reasonOf(error))
     return REGISTRATION_MS
   }
 }

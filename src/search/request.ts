@@ -64,6 +64,8 @@ export interface SearchRequest {
   typos: TypoRules
   rerankHybridMatches: boolean
   pinnedHits: { id: string; position: number }[]
+  /** whether filter_by holds for pinned documents too */
+  filterPinned: boolean
   hiddenHits: string[]
 }
 
@@ -143,6 +145,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     typos,
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
+    filterPinned: params.filter_curated_hits === 'true',
     hiddenHits: list(params.hidden_hits),
   }
 }

@@ -48,6 +48,9 @@ export interface StoredMessage {
   modelId: string
 }
 
+/** A question and its answer. What a turn brings before them is a transcript, which was said elsewhere. */
+export const MESSAGES_A_TURN = 2
+
 /** The end of a conversation. */
 export interface RecentMessages {
   /** oldest first */
@@ -113,10 +116,10 @@ export interface CollectionRpc {
 
   /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
   keepHistory(): Promise<void>
-  /** A conversation's messages, oldest first. */
-  messages(conversationId: string): Promise<StoredMessage[]>
+  /** A conversation's messages, oldest first. @param without origins of turns that do not count */
+  messages(conversationId: string, without?: string[]): Promise<StoredMessage[]>
   /** A conversation's last messages: those whose texts have this many bytes, and the one that goes past them. */
-  recentMessages(conversationId: string, bytes: number): Promise<RecentMessages>
+  recentMessages(conversationId: string, bytes: number, without?: string[]): Promise<RecentMessages>
   /** Which of a conversation's turns are whole: the timestamps at which at least two messages are left. */
   wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
   /** One step of deleting all that there is of a conversation. */
@@ -125,8 +128,13 @@ export interface CollectionRpc {
    * Adds a turn's documents, once: a second call with the same `origin` changes nothing. All are there or
    * none is.
    * @param origin names the turn for ever: `<conversation id>/` and what tells its turns apart
+   * @param replaced origins of turns whose question and answer are removed in the same moment
    */
-  appendTurn(origin: string, documents: Record<string, unknown>[]): Promise<Outcome<void>>
+  appendTurn(
+    origin: string,
+    documents: Record<string, unknown>[],
+    replaced?: string[],
+  ): Promise<Outcome<void>>
   /** Removes expired messages that the sweep has found in D1; it deletes its rows itself, afterwards. */
   expireMessages(documentIds: string[]): Promise<void>
 }

@@ -12,6 +12,7 @@ import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import {
   nearestNeighbours,
   resolveVectorSearch,
@@ -44,6 +45,7 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   const request = parseRequest(params, schema)
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
+  const reranking = parseReranking(params, request, context.reranker)
   // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy)
@@ -51,10 +53,12 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   const vector = await resolveVectorSearch(context, request, hasWords)
   // Fields that were dropped during the wait have no columns any more.
   if (context.schema !== schema) parseRequest(params, context.schema)
-  const candidates = vector && (await seek(context, request, query, vector, hasWords))
+  const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
+  const wide = reranked ? widened(request, reranked) : request
+  const candidates = vector && (await seek(context, wide, query, vector, hasWords))
   if (context.schema !== schema) parseRequest(params, context.schema)
-  const search = find(context, request, query, vector, candidates)
-  const page = makePage(context, request, search)
+  const search = find(context, wide, query, vector, candidates)
+  const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
     ...page,
@@ -69,7 +73,23 @@ export async function executeSearch(context: SearchContext, params: SearchParame
     search_cutoff: false,
     search_time_ms: Math.round(performance.now() - started),
   }
+  if (reranked) await rerank(context, request, result, seqs, reranked)
+  else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
   return withoutExcludedParts(result, request)
+}
+
+/** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
+async function rerank(
+  context: SearchContext,
+  request: SearchRequest,
+  result: SearchResult,
+  seqs: number[],
+  reranking: Reranking,
+): Promise<void> {
+  const texts = textsToRead(context, request, seqs.slice(0, reranking.top))
+  const { hits, info } = await rerankHits(reranking, request.q, result.hits ?? [], texts)
+  result.hits = hits.slice(request.offset, request.offset + request.perPage)
+  result.rerank = info
 }
 
 /** The page as a window of the best text matches, where it is sorted by them first of all. */
@@ -104,7 +124,7 @@ async function seek(
   vector: VectorSearch,
   hasWords: boolean,
 ): Promise<Candidates | 'unavailable' | undefined> {
-  const filter = effectiveFilter(context, request, query, pinnedDocuments(context.sql, request))
+  const filter = effectiveFilter(context, request, query, pinnedDocuments(context, request))
   try {
     return await seekNeighbours(context, vector, filter, wantedNeighbours(request, vector, hasWords))
   } catch (error) {
@@ -120,7 +140,7 @@ function find(
   vector: VectorSearch | undefined,
   seeking: Candidates | 'unavailable' | undefined,
 ): Found {
-  const pinned = pinnedDocuments(context.sql, request)
+  const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
   const keyword = planKeywordSearch(context, request, query, filter, top)
@@ -168,12 +188,13 @@ function effectiveFilter(
   return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
 }
 
-function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned'] {
+function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
   // Groups have places, their hits have not.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
+    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
   )
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
@@ -181,12 +202,18 @@ function pinnedDocuments(sql: SqlStorage, request: SearchRequest): Found['pinned
     .sort((a, b) => a.position - b.position)
 }
 
-const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>
+const sequenceNumbers = (
+  sql: SqlStorage,
+  ids: string[],
+  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
+): Map<string, number> =>
   new Map(
     sql
       .exec<{ id: string; seq: number }>(
-        'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+        `SELECT d.id, d.seq FROM documents d
+          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
         JSON.stringify(ids),
+        ...filter.bindings,
       )
       .toArray()
       .map(({ id, seq }) => [id, seq]),

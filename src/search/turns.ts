@@ -1,6 +1,6 @@
 /** A history collection's documents as what they are: the messages of conversations. */
 import { removeAll } from './bulk'
-import type { RecentMessages, Step, StoredMessage } from './rpc'
+import { MESSAGES_A_TURN, type RecentMessages, type Step, type StoredMessage } from './rpc'
 import type { Store } from './store'
 
 /**
@@ -19,20 +19,36 @@ const MESSAGES = `SELECT id, body->>'$.role' AS role, body->>'$.message' AS mess
     body->>'$.timestamp' AS timestamp
   FROM documents WHERE body->>'$.conversation_id' = ?`
 
-/** A conversation's messages, oldest first; of the same second, in the order in which they came. */
-export function conversationMessages(store: Store, conversationId: string): StoredMessage[] {
+/**
+ * A conversation's messages, oldest first; of the same second, in the order in which they came.
+ * @param without origins of turns whose question and answer do not count
+ */
+export function conversationMessages(
+  store: Store,
+  conversationId: string,
+  without: string[],
+): StoredMessage[] {
+  const left = documentsOf(store.sql, without)
   return store.sql
     .exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp', seq`, conversationId)
     .toArray()
     .map(messageOf)
+    .filter(({ documentId }) => !left.has(documentId))
 }
 
 /** The last of them. Reads no more rows than it needs, since the index gives them newest first. */
-export function recentMessages(store: Store, conversationId: string, bytes: number): RecentMessages {
+export function recentMessages(
+  store: Store,
+  conversationId: string,
+  bytes: number,
+  without: string[] = [],
+): RecentMessages {
+  const left = documentsOf(store.sql, without)
   const messages: StoredMessage[] = []
   let total = 0
   const rows = store.sql.exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp' DESC, seq DESC`, conversationId)
   for (const row of rows) {
+    if (left.has(String(row.id))) continue
     if (total > bytes) return { messages: messages.reverse(), complete: false }
     const message = messageOf(row)
     total += encoder.encode(message.message).byteLength
@@ -67,6 +83,36 @@ export const wholeTurns = (store: Store, conversationId: string, timestamps: num
 /** Notes that a turn has been added. @returns false when it had been before */
 export function claimOrigin(sql: SqlStorage, origin: string): boolean {
   return sql.exec('INSERT OR IGNORE INTO origins (origin) VALUES (?)', origin).rowsWritten > 0
+}
+
+/** Notes which documents a turn has brought. */
+export function noteDocuments(sql: SqlStorage, origin: string, ids: string[]): void {
+  sql.exec('UPDATE origins SET documents = ? WHERE origin = ?', JSON.stringify(ids), origin)
+}
+
+/** The ids of the questions and answers of turns. */
+function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
+  if (origins.length === 0) return new Set()
+  const rows = sql.exec<{ documents: string }>(
+    'SELECT documents FROM origins WHERE origin IN (SELECT value FROM json_each(?))',
+    JSON.stringify(origins),
+  )
+  const lists = rows.toArray().map(({ documents }): string[] => JSON.parse(documents))
+  return new Set(lists.flatMap((ids) => ids.slice(-MESSAGES_A_TURN)))
+}
+
+/**
+ * Removes the questions and answers of turns, within a transaction of the caller's.
+ * @param onRemoved in the place of what happens when a document is deleted
+ */
+export function removeReplaced(store: Store, origins: string[], onRemoved: (id: string) => void): void {
+  const { onChange } = store
+  store.onChange = onRemoved
+  try {
+    for (const [id, seq] of store.find([...documentsOf(store.sql, origins)])) store.remove(seq, id)
+  } finally {
+    store.onChange = onChange
+  }
 }
 
 /** Documents of a conversation that one step removes. */

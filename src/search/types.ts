@@ -96,6 +96,20 @@ export interface Hit {
   vector_distance?: number
   hybrid_search_info?: { rank_fusion_score: number }
   geo_distance_meters?: Record<string, number>
+  /** it was put where it is by pinned_hits */
+  curated?: boolean
+  /** what the reranking model thinks of it */
+  rerank_score?: number
+}
+
+/** What came of rerank_model. */
+export interface RerankInfo {
+  model: string
+  /** how many of the best hits were put in the model's order */
+  reranked: number
+  time_ms: number
+  /** why there were none */
+  error?: string
 }
 
 export interface FacetCounts {
@@ -113,6 +127,8 @@ export interface SearchResult {
   hits?: Hit[]
   grouped_hits?: { group_key: unknown[]; hits: Hit[]; found: number }[]
   out_of?: number
+  /** only where it was asked for */
+  rerank?: RerankInfo
   page?: number
   offset?: number
   request_params: { collection_name: string; first_q: string; per_page: number; q: string }

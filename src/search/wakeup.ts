@@ -1,4 +1,6 @@
 /** An object's one alarm, shared by everything in it that has something left to do. */
+import { reasonOf } from '../errors'
+
 export class Wakeup {
   #storage: DurableObjectStorage
   #at: number | undefined
@@ -15,7 +17,7 @@ export class Wakeup {
     const at = Date.now() + milliseconds
     if (this.#at !== undefined && this.#at <= at) return
     this.#at = at
-    this.#storage.setAlarm(at).catch((error) => console.error('the alarm could not be set', error))
+    this.#storage.setAlarm(at).catch((error) => console.error('the alarm could not be set', reasonOf(error)))
   }
 
   /** The alarm has rung: there is none now. */

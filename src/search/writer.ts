@@ -99,16 +99,25 @@ export class Writer {
 
   /**
    * Writes all of a batch or nothing of it.
-   * @param within runs first, in the same transaction; false means that there is nothing to do
+   * @param before runs first, in the same transaction; false means that there is nothing to do
+   * @param after runs last in it, with the ids of the documents
    * @throws ApiError for the first document that is refused
    */
-  async writeTogether(items: Incoming[], within: () => boolean): Promise<void> {
+  async writeTogether(
+    items: Incoming[],
+    before: () => boolean,
+    after: (ids: string[]) => void,
+  ): Promise<void> {
     const parsed = items.map(parse)
     const embedded = await this.#embedAll(parsed)
     try {
       this.#storage.transactionSync(() => {
-        if (!within()) return
-        for (const result of this.#commit(parsed, embedded)) if (result instanceof ApiError) throw result
+        if (!before()) return
+        const ids = this.#commit(parsed, embedded).map((result) => {
+          if (result instanceof ApiError) throw result
+          return result.id
+        })
+        after(ids)
       })
     } catch (error) {
       this.#store.reset()

@@ -89,9 +89,9 @@ describe('creating', () => {
 
   test('9, 10: namespaces', async () => {
     expect(await refusal({ model_name: 'gpt-4' })).toEqual([400, 'Model namespace `` is not supported.'])
-    expect(await refusal({ model_name: 'anthropic/x' })).toEqual([
+    expect(await refusal({ model_name: 'mistral/x' })).toEqual([
       400,
-      'Model namespace `anthropic` is not supported.',
+      'Model namespace `mistral` is not supported.',
     ])
   })
 

@@ -26,6 +26,7 @@ import {
   setStage,
   stub,
   take,
+  usedSoFar,
   withoutTables,
 } from './stage'
 
@@ -145,6 +146,35 @@ describe('a deleted conversation', () => {
     expect(await runDurableObjectAlarm(stub(id))).toBe(true)
     expect(await runDurableObjectAlarm(await history())).toBe(true)
     await expectNothingLeft(id)
+  })
+
+  it('is paid for, though it was deleted while it was being answered', async () => {
+    const request = await asking(QUESTION)
+    await take(request)
+    const before = await usedSoFar()
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const running = read(await begin({ ...request, continues: true, model: openai }))
+    await provider.say('Ridley')
+    await deleteConversation(env, ADMIN, request.conversationId)
+    await running
+    await expect.poll(async () => (await usedSoFar()).turns).toBe(before.turns + 1)
+    expect((await usedSoFar()).tokens).toBeGreaterThan(before.tokens)
+    await expectNothingLeft(request.conversationId)
+  })
+
+  it('is paid for, though D1 had not heard of its last turn', async () => {
+    vi.spyOn(console, 'error').mockReturnValue()
+    const request = await asking(QUESTION)
+    await take(request)
+    const before = await usedSoFar()
+    await withoutTables(['usage'], async () => {
+      await take({ ...request, continues: true, question: 'What does the crew meet?' })
+    })
+    expect((await usedSoFar()).turns).toBe(before.turns)
+    await deleteConversation(env, ADMIN, request.conversationId)
+    expect((await usedSoFar()).turns).toBe(before.turns + 1)
+    await expectNothingLeft(request.conversationId)
   })
 
   it('can be followed by another of its id', async () => {

@@ -96,7 +96,7 @@ describe('a new model', () => {
       ['max_bytes', '10', 400, 'Property `max_bytes` is not provided or not a positive integer.'],
       ['history_collection', 'nowhere', 400, 'Collection not found'],
       ['ttl', -1, 400, 'Property `ttl` is not a positive integer.'],
-      ['model_name', 'anthropic/x', 400, 'Model namespace `anthropic` is not supported.'],
+      ['model_name', 'mistral/x', 400, 'Model namespace `mistral` is not supported.'],
       ['api_key', 123, 400, 'API key is not a string'],
     ]
     for (let first = 0; first < faults.length; first++) {

@@ -1,4 +1,5 @@
 /** What is recorded of a turn in D1, and what becomes of it while D1 does not answer. */
+
 import {
   abortAllDurableObjects,
   evictDurableObject,
@@ -6,6 +7,7 @@ import {
   runInDurableObject,
 } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { inspect } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
@@ -70,6 +72,25 @@ describe('D1 out of reach', () => {
         return rowsOf('SELECT role FROM messages WHERE conversation_id = ?', id)
       })
       .toHaveLength(4)
+  })
+
+  it('puts nothing of what was said into the log', async () => {
+    const log = vi.spyOn(console, 'error').mockReturnValue()
+    const request = await asking(QUESTION)
+    await withoutTables(TABLES, async () => {
+      const events = await take(request)
+      expect(events.at(-1)).toMatchObject({ answer: expect.stringContaining('Ridley Scott') })
+      // The history's own copy is sent while the answer waits, and fails a moment later.
+      await expect.poll(() => log.mock.calls.length).toBeGreaterThan(1)
+    })
+    const logged = log.mock.calls
+      .flat()
+      .map((part) => inspect(part, { depth: 9 }))
+      .join('\n')
+    expect(logged).toContain('no such table')
+    expect(logged).not.toContain(QUESTION)
+    expect(logged).not.toContain('Ridley')
+    expect(logged).not.toContain(request.conversationId)
   })
 
   it('counts a turn once whose acknowledgement was lost', async () => {

@@ -4,7 +4,7 @@ import type { FinishedTurn, TurnPorts } from '../../src/conversation/ports'
 import type { AskRequest } from '../../src/conversation/request'
 import { runTurn } from '../../src/conversation/turn'
 import { ApiError, attempt, type Outcome } from '../../src/errors'
-import type { Delta, GenerationRequest } from '../../src/models/language-model'
+import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
 import type { StoredMessage } from '../../src/search/rpc'
 import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
 import { config } from '../models/ask'
@@ -18,6 +18,8 @@ export interface World {
   ttls: Map<string, number>
   now: number
   speak: Speak
+  /** who rewrites in the model's place */
+  rewriter: LanguageModel | undefined
   /** answers a search with an error */
   refuse: (objectId: string, params: SearchParameters) => ApiError | undefined
   stores: () => Promise<Outcome<void>>
@@ -41,6 +43,7 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   now: NOW,
   speak: ({ purpose, question }) =>
     says(purpose === 'standalone' ? `alone: ${question}` : `Answer to ${question}`),
+  rewriter: undefined,
   refuse: () => undefined,
   stores: async () => ({ ok: true, value: undefined }),
   searched: [],
@@ -97,6 +100,7 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
       yield* world.speak(request, signal)
     },
   },
+  rewriter: async () => world.rewriter,
   search: (objectId, params) =>
     attempt(() => {
       world.searched.push(params.q!)

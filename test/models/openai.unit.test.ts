@@ -199,6 +199,27 @@ describe('a stream', () => {
     expect(await failure(ask(model()))).toEqual(malformed)
   })
 
+  const refusal = (text: string) => ({ choices: [{ delta: { refusal: text }, finish_reason: null }] })
+  it.each([
+    [
+      [refusal("I'm sorry, "), refusal('no.'), chunk(null, 'stop')],
+      "the model refused to answer: I'm sorry, no.",
+    ],
+    [[chunk('', 'content_filter')], 'a content filter or the model itself withheld the answer'],
+    [
+      [chunk('', 'length')],
+      'the model reached its limit of tokens before its answer began: raise `max_tokens`',
+    ],
+  ])('says why it holds no answer: %j', async (events, why) => {
+    raw.respond = (response) => sendSplit(response, sse(...events, '[DONE]'), 1000)
+    expect(await failure(ask(model()))).toEqual({ status: 400, message: `OpenAI API error: ${why}` })
+  })
+
+  it('that a filter ended after some words is an answer, and says so', async () => {
+    raw.respond = (response) => sendSplit(response, sse(chunk('So'), chunk('', 'content_filter')), 1000)
+    expect((await ask(model())).at(-1)).toEqual({ type: 'finish', reason: 'content_filter' })
+  })
+
   it('may be a whole answer from a server that cannot stream', async () => {
     raw.respond = (response) => sendJson(response, 200, { choices: [{ message: { content: 'whole' } }] })
     expect(textOf(await ask(model()))).toBe('whole')
@@ -237,6 +258,18 @@ describe('failures', () => {
       })
     },
   )
+
+  it('of an answer in one piece say whether the model refused or a filter did', async () => {
+    const whole = (message: object, finish_reason: string) => ({ choices: [{ message, finish_reason }] })
+    raw.respond = (response) => sendJson(response, 200, whole({ content: null, refusal: 'No.' }, 'stop'))
+    expect((await failure(ask(model(), { stream: false }))).message).toBe(
+      'OpenAI API error: the model refused to answer: No.',
+    )
+    raw.respond = (response) => sendJson(response, 200, whole({ content: '' }, 'content_filter'))
+    expect((await failure(ask(model(), { stream: false }))).message).toBe(
+      'OpenAI API error: a content filter or the model itself withheld the answer',
+    )
+  })
 
   it('of a server that is not there name no address', async () => {
     expect(await failure(ask(model({ openai_url: 'http://127.0.0.1:1' })))).toEqual({

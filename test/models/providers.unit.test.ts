@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { providerOf } from '../../src/models/providers'
 import { ask, config, localEnv, textOf } from './ask'
 import { type RawServer, sendJson, sendSplit, sse, startRawServer } from './raw-server'
+import { WorkersAi } from './workers-ai/workers-ai'
 
 let raw: RawServer
 
@@ -25,7 +26,7 @@ const check = (properties: Record<string, unknown>, env = localEnv) => {
 describe('namespaces', () => {
   it.each([
     ['gpt-4', ''],
-    ['anthropic/x', 'anthropic'],
+    ['mistral/x', 'mistral'],
     ['/x', ''],
   ])('of %s are refused by name', (model_name, namespace) => {
     expect(() => providerOf(config({ model_name }))).toThrow(
@@ -154,6 +155,18 @@ describe('google', () => {
     })
   })
 
+  it('keeps thoughts apart, and counts them as what they cost', async () => {
+    const thought = { candidates: [{ content: { parts: [{ text: 'Hm.', thought: true }] } }] }
+    const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 40 }
+    raw.respond = (response) =>
+      sendSplit(response, sse(thought, { ...reply('Hi.', 'STOP'), usageMetadata }), 1000)
+    expect((await ask(model())).slice(0, 3)).toEqual([
+      { type: 'reasoning', text: 'Hm.' },
+      { type: 'text', text: 'Hi.' },
+      { type: 'usage', inputTokens: 5, outputTokens: 43 },
+    ])
+  })
+
   it('answers whole', async () => {
     raw.respond = (response) => sendJson(response, 200, reply('Whole', 'MAX_TOKENS'))
     const deltas = await ask(model(), { stream: false })
@@ -164,6 +177,18 @@ describe('google', () => {
   it.each([
     [sse(reply('half')), 'Gemini API error: the stream ended before the answer was complete'],
     [sse({ promptFeedback: { blockReason: 'SAFETY' } }), 'Gemini API error: the prompt was blocked (SAFETY)'],
+    [
+      sse({ candidates: [{ finishReason: 'SAFETY' }] }),
+      'Gemini API error: a content filter or the model itself withheld the answer',
+    ],
+    [
+      sse(reply('half'), { promptFeedback: { blockReason: 'OTHER' } }),
+      'Gemini API error: the prompt was blocked (OTHER)',
+    ],
+    [
+      sse({ candidates: [{ finishReason: 'MAX_TOKENS' }] }),
+      'Gemini API error: the model reached its limit of tokens before its answer began: raise `max_tokens`',
+    ],
     [sse({ error: { message: 'quota' } }), 'Gemini API error: quota'],
     [sse(reply('', 'STOP')), 'Got malformed response from Gemini API.'],
   ])('refuses %s', async (events, message) => {
@@ -213,9 +238,19 @@ describe('cloudflare', () => {
     expect(textOf(await ask(model(), { stream: false }))).toBe('OpenAI style')
   })
 
-  it('reads an answer that came whole all the same', async () => {
-    raw.respond = (response) => sendJson(response, 200, { success: true, result: { response: 'whole' } })
-    expect(textOf(await ask(model()))).toBe('whole')
+  it.each([
+    { response: 'whole', usage: { prompt_tokens: 4, completion_tokens: 2 } },
+    { choices: [{ message: { content: 'whole' } }], usage: { prompt_tokens: 4, completion_tokens: 2 } },
+  ])('reads an answer that came whole all the same: %j', async (result) => {
+    const expected = [
+      { type: 'text', text: 'whole' },
+      { type: 'usage', inputTokens: 4, outputTokens: 2 },
+      { type: 'finish', reason: 'stop' },
+    ]
+    raw.respond = (response) => sendJson(response, 200, { success: true, result })
+    expect(await ask(model())).toEqual(expected)
+    const env = { AI_BACKEND: 'workers-ai', AI: { run: async () => result } } as unknown as Cloudflare.Env
+    expect(await ask({ model_name: 'cloudflare/@cf/m' }, {}, undefined, env)).toEqual(expected)
   })
 
   it('gives its first error on, and takes a stream without an end for an error', async () => {
@@ -226,36 +261,66 @@ describe('cloudflare', () => {
     await expect(ask(model())).rejects.toThrow('Cloudflare API error: the stream ended')
   })
 
-  it('goes through the binding without a key, where the deployment runs on Workers AI', async () => {
-    const runs: unknown[][] = []
-    const env = {
-      AI_BACKEND: 'workers-ai',
-      AI: {
-        run: async (...args: unknown[]) => {
-          runs.push(args)
-          return new Response(sse({ response: 'bound' }, '[DONE]')).body
-        },
-      },
-    } as unknown as Cloudflare.Env
-    const deltas = await ask({ model_name: 'cloudflare/@cf/m', max_tokens: 9 }, {}, undefined, env)
-    expect(textOf(deltas)).toBe('bound')
-    expect(runs[0]?.slice(0, 2)).toEqual([
-      '@cf/m',
-      { max_tokens: 9, messages: [{ role: 'user', content: 'hi there' }], stream: true },
-    ])
+  describe('through the binding, where the deployment runs on Workers AI', () => {
+    const bound = (ai: WorkersAi) => ({ AI_BACKEND: 'workers-ai', AI: ai }) as unknown as Cloudflare.Env
+    const asking = (ai: WorkersAi, properties: Record<string, unknown> = {}) =>
+      ask(
+        { model_name: 'cloudflare/@cf/meta/llama-3.2-1b-instruct', ...properties },
+        {},
+        undefined,
+        bound(ai),
+      )
+
+    it('needs no key', async () => {
+      const ai = new WorkersAi({ answer: () => 'bound' })
+      expect(textOf(await asking(ai, { max_tokens: 9 }))).toBe('bound')
+      expect(ai.calls[0]).toMatchObject({
+        model: '@cf/meta/llama-3.2-1b-instruct',
+        inputs: { max_tokens: 9, messages: [{ role: 'user', content: 'hi there' }], stream: true },
+      })
+    })
+
+    it.each([
+      [3036, 429, 'exhausted'],
+      [3040, 429, 'busy'],
+      [3006, 413, 'refused'],
+      [3042, 404, 'denied'],
+      [3023, 403, 'denied'],
+      [5007, 400, 'refused'],
+    ])('its error %i stands for the status %i', async (code, upstream, fault) => {
+      const ai = new WorkersAi()
+      ai.failNext(code)
+      await expect(asking(ai)).rejects.toMatchObject({
+        status: 400,
+        message: expect.stringMatching(`^Cloudflare API error: ${code}: `),
+        upstream,
+        fault,
+      })
+    })
+
+    it.each([3007, 3008])('its error %i is a time-out', async (code) => {
+      const ai = new WorkersAi()
+      ai.failNext(code)
+      await expect(asking(ai)).rejects.toMatchObject({ message: 'Cloudflare API timeout.', fault: 'silent' })
+    })
+
+    it('an error without a code is a fault on the way to it', async () => {
+      const env = { AI_BACKEND: 'workers-ai', AI: { run: () => Promise.reject(new Error('Network lost')) } }
+      const asked = ask({ model_name: 'cloudflare/@cf/m' }, {}, undefined, env as unknown as Cloudflare.Env)
+      await expect(asked).rejects.toMatchObject({
+        message: 'Cloudflare API error: Network lost',
+        fault: 'unreached',
+      })
+    })
   })
 
-  it('maps the errors of the binding', async () => {
-    const failing = (message: string) =>
-      ({
-        AI_BACKEND: 'workers-ai',
-        AI: { run: () => Promise.reject(new Error(message)) },
-      }) as unknown as Cloudflare.Env
-    const asking = (message: string) =>
-      ask({ model_name: 'cloudflare/@cf/m' }, {}, undefined, failing(message))
-    await expect(asking('3040: Capacity temporarily exceeded')).rejects.toThrow(
-      'Cloudflare API error: 3040: Capacity temporarily exceeded',
-    )
-    await expect(asking('3007: Request timed out')).rejects.toThrow('Cloudflare API timeout.')
+  it('tells a used up allowance from a crowd over HTTP too', async () => {
+    const failing = (code: number) => {
+      raw.respond = (response) =>
+        sendJson(response, 429, { success: false, errors: [{ code, message: 'no' }] })
+      return ask(model())
+    }
+    await expect(failing(3036)).rejects.toMatchObject({ fault: 'exhausted' })
+    await expect(failing(3040)).rejects.toMatchObject({ fault: 'busy' })
   })
 })

@@ -171,6 +171,15 @@ describe('a search', () => {
     ])
     expect(await find('lazy', { pinned_hits: 'databases:1,nobody:2' })).toEqual(['databases', 'dogs'])
   })
+
+  it('filters pinned hits only when it is told to', async () => {
+    const pinning = { q: '*', filter_by: 'year:1990', pinned_hits: 'dogs:1' }
+    expect(idsOf(await search(pinning))).toEqual(['dogs', 'fox'])
+    expect(idsOf(await search({ ...pinning, filter_curated_hits: 'true' }))).toEqual(['fox'])
+    expect(idsOf(await search({ ...pinning, filter_curated_hits: 'true', pinned_hits: 'fox:1' }))).toEqual([
+      'fox',
+    ])
+  })
 })
 
 describe('sort_by', () => {

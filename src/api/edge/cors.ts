@@ -2,7 +2,7 @@
 
 const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
 /** What a page may read besides the headers that it always may. */
-const EXPOSED = 'Retry-After, X-Request-Id, X-Parley-Conversation-Id'
+const EXPOSED = 'Retry-After, X-Request-Id, X-Parley-Conversation-Id, X-Vercel-AI-UI-Message-Stream'
 const MAX_AGE = '3600'
 
 const listed = (env: Cloudflare.Env): string[] =>

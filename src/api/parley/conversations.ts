@@ -94,7 +94,7 @@ export async function removeOfUser({
  *
  * @throws ApiError 401
  */
-function requireUser({ embedded, limits }: Access): void {
+function requireUser({ embedded, limits, scoped }: Access): void {
   const fixed = limits.user_id ?? embedded.user_id
-  if (Object.keys(embedded).length > 0 && fixed === undefined) throw forbidden()
+  if (scoped && fixed === undefined) throw forbidden()
 }

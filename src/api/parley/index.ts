@@ -1,6 +1,7 @@
-/** Parley's own API: conversations, whatever protocol began them. */
+/** Parley's own API: conversations, whatever protocol began them, and assistants. */
 import { type App, register } from '../typesense/route'
 import { ask } from './ask'
+import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
 import { operations } from './operations'
 import { route } from './route'
@@ -16,4 +17,9 @@ export const mountParley = (app: App): void =>
     route(operations.stopConversation, stop),
     route(operations.traceConversation, trace),
     route(operations.deleteUserConversations, removeOfUser),
+    route(operations.listAssistants, assistants.list),
+    route(operations.putAssistant, assistants.put),
+    route(operations.getAssistant, assistants.get),
+    route(operations.deleteAssistant, assistants.remove),
+    route(operations.frontOfAssistant, assistants.front),
   ])

@@ -3,14 +3,15 @@
  * (route.ts) and scripts/openapi.mjs writes it down for others, so neither can say what the other does not.
  */
 import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot'
-// With its ending: Node reads this file as it is when it generates the document.
+// With their endings: Node reads this file as it is when it generates the document.
+import * as assistants from './assistant-schemas.ts'
 import * as schemas from './schemas.ts'
 
 export type Schema = BaseSchema<unknown, unknown, BaseIssue<unknown>>
 type Parameters = ObjectSchema<ObjectEntries, undefined>
 
 export interface Operation {
-  method: 'GET' | 'POST' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** in OpenAPI's syntax */
   path: string
   summary: string
@@ -31,6 +32,8 @@ const operation = <const O extends Operation>(given: O): O => given
 const OWN =
   'A conversation is open to the key and the user that began it, and to the admin key. To anyone else it is unknown.'
 const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this key and user' }
+
+const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
 export const operations = {
   ask: operation({
@@ -117,7 +120,7 @@ export const operations = {
     path: '/conversations/{id}/stop',
     summary: 'Stop the running turn',
     description: `It ends in an event \`error\`, and nothing of it becomes history. ${OWN}`,
-    actions: ['conversations:create', 'documents:search'],
+    actions: ['conversations:create', 'conversations:stop', 'documents:search'],
     params: schemas.ConversationPath,
     headers: schemas.UserHeader,
     success: { description: 'Whether a turn was running', schema: schemas.Stopped },
@@ -145,5 +148,54 @@ export const operations = {
     params: schemas.UserPath,
     success: { description: 'They are deleted', schema: schemas.DeletedAll },
     failures: { 404: 'The key speaks for another user' },
+  }),
+  listAssistants: operation({
+    method: 'GET',
+    path: '/assistants',
+    summary: 'List assistants',
+    actions: ['assistants:list'],
+    success: { description: 'All of them, by name', schema: assistants.Assistants },
+  }),
+  putAssistant: operation({
+    method: 'PUT',
+    path: '/assistants/{name}',
+    summary: 'Create or replace an assistant',
+    description:
+      'What a chat on a page is made of: collections, a conversation model, a prompt, and what its visitors may ' +
+      'change. The one named `default` answers on `/chat`. A change is seen everywhere within five seconds.',
+    actions: ['assistants:upsert'],
+    params: assistants.AssistantPath,
+    body: assistants.AssistantBody,
+    success: { description: 'The assistant as it is stored', schema: assistants.Assistant },
+    failures: { 413: 'The body is too large' },
+  }),
+  getAssistant: operation({
+    method: 'GET',
+    path: '/assistants/{name}',
+    summary: 'Read an assistant',
+    actions: ['assistants:get'],
+    params: assistants.AssistantPath,
+    success: { description: 'The assistant', schema: assistants.Assistant },
+    failures: UNKNOWN_ASSISTANT,
+  }),
+  deleteAssistant: operation({
+    method: 'DELETE',
+    path: '/assistants/{name}',
+    summary: 'Delete an assistant',
+    description: 'Its conversations stay until they expire.',
+    actions: ['assistants:delete'],
+    params: assistants.AssistantPath,
+    success: { description: 'The assistant that it was', schema: assistants.Assistant },
+    failures: UNKNOWN_ASSISTANT,
+  }),
+  frontOfAssistant: operation({
+    method: 'GET',
+    path: '/a/{assistant}',
+    summary: 'What a page may know of an assistant',
+    description: 'For every key that may ask it. To another key it is unknown.',
+    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
+    params: assistants.AskedAssistantPath,
+    success: { description: 'Its name and the questions that it offers', schema: assistants.AssistantFront },
+    failures: { 404: 'There is no such assistant, or it is not open to this key' },
   }),
 }

@@ -4,10 +4,11 @@ import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
 import { namedUser } from '../edge/admit-turn'
+import { presentedKey } from '../edge/presented-key'
 import type { RequestRecord } from '../edge/request-log'
 import { parseJson, readText } from '../typesense/body'
 import { notFound } from '../typesense/response'
-import { presentedKey, type Route } from '../typesense/route'
+import type { Route } from '../typesense/route'
 import type { Operation, Schema } from './operations'
 
 type Checked<S> = S extends Schema ? InferOutput<S> : undefined
@@ -40,8 +41,7 @@ export const route = <O extends Operation>(
     // Typesense has its conversation models there, and answers for what it does not have itself.
     if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
     record.action = operation.actions[0]
-    const key = presentedKey(request, query)
-    const access = await admit(env, key, operation.actions, undefined, record)
+    const access = await admit(env, presentedKey(request), operation.actions, undefined, record)
     const headers = Object.fromEntries(request.headers)
     const text = operation.body ? await readText(request) : ''
     return handle({

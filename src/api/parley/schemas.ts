@@ -8,20 +8,20 @@ import * as v from 'valibot'
 const LONGEST_ID = 512
 const LONGEST_USER = 256
 const LONGEST_IDEMPOTENCY_KEY = 255
-const MOST_SEARCHES = 50
+export const MOST_SEARCHES = 50
 const LONGEST_QUESTION = 100_000
 export const PAGE = 20
 const LONGEST_PAGE = 100
 
-const Id = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID))
+export const Id = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID))
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
-const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
-const CollectionName = v.pipe(v.string(), v.minLength(1))
+export const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
+export const CollectionName = v.pipe(v.string(), v.minLength(1))
 
 /** A search parameter in JSON: the wire below has strings alone. */
 const Parameter = v.union([v.string(), v.number(), v.boolean()])
 
-const Search = v.objectWithRest({ collection: CollectionName }, Parameter)
+export const Search = v.objectWithRest({ collection: CollectionName }, Parameter)
 
 export const Ask = v.pipe(
   v.objectWithRest(
@@ -154,7 +154,7 @@ export const Citation = v.pipe(
 )
 
 export const Usage = v.object({
-  model: v.pipe(v.string(), v.description('Full name of the model')),
+  model: v.pipe(v.string(), v.description('Full name of the model that answered')),
   input_tokens: v.optional(Count),
   output_tokens: v.optional(Count),
   estimated: v.optional(
@@ -253,7 +253,13 @@ const SearchTrace = v.object({
 
 const CallTrace = v.object({
   purpose: v.string(),
-  model: v.string(),
+  model: v.pipe(v.string(), v.description('The one that answered, or that was to')),
+  failed: v.optional(
+    v.pipe(
+      v.array(v.object({ model: v.string(), error: v.string() })),
+      v.description('Attempts that came to nothing before it, in their order'),
+    ),
+  ),
   prompt: v.pipe(
     v.array(v.object({ role: v.string(), content: v.string() })),
     v.description('The prompt exactly as it was sent'),
@@ -312,7 +318,14 @@ export const eventData = {
   citation: Citation,
   followups: v.object({ questions: v.array(v.string()) }),
   usage: v.object({ usage: Usage, timings: Timings }),
-  error: v.object({ status: v.number(), message: v.string(), retryable: v.boolean() }),
+  error: v.object({
+    status: v.number(),
+    message: v.string(),
+    retryable: v.boolean(),
+    upstream: v.optional(
+      v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
+    ),
+  }),
   done: v.object({
     finish_reason: v.string(),
     answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),

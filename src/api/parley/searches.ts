@@ -15,7 +15,7 @@ import type { Ask } from './schemas'
 type AskBody = InferOutput<typeof Ask>
 
 /** Which parameters of a scoped key are the conversation's and not its searches'. */
-const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
+export const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
 
 /**
  * The searches to run, each allowed and its collection found.
@@ -46,7 +46,7 @@ export async function planSearches(
   )
 }
 
-const asParameters = (given: Record<string, unknown>): SearchParameters =>
+export const asParameters = (given: Record<string, unknown>): SearchParameters =>
   Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
 
 /** Searches all that can be searched, and leaves vectors out of what comes back. */

@@ -53,12 +53,17 @@ export const fill = (parameters: SearchParameters, lower: SearchParameters): Sea
   ...bothFilters(parameters, lower),
 })
 
-/** `parameters` with those of `upper` in their place; filters of both hold. @throws ApiError 400 as `fill` does */
+/**
+ * `parameters` with those of `upper` in their place; filters of both hold, and for pinned documents too: whoever
+ * may not lift a filter may not pin around it either.
+ * @throws ApiError 400 as `fill` does
+ */
 export const override = (
   parameters: SearchParameters,
   upper: Readonly<SearchParameters>,
 ): SearchParameters => ({
   ...parameters,
+  ...(upper.filter_by && { filter_curated_hits: 'true' }),
   ...upper,
   ...bothFilters(parameters, upper),
 })

@@ -1,5 +1,5 @@
 /** Answers in Typesense's shapes. */
-import { ApiError, type Failure, failed } from '../../errors'
+import { ApiError, type Failure, failed, placesOf } from '../../errors'
 
 export { forbidden } from '../../auth/access'
 
@@ -18,10 +18,9 @@ export const notFound = (): Response =>
  */
 export function failureOf(error: unknown, id: string = crypto.randomUUID()): Failure {
   if (error instanceof ApiError) return failed(error)
-  const place = error instanceof Error ? (error.stack?.match(/^ {4}at .*$/gm) ?? []).slice(0, 8) : []
   console.error(
     `Request ${id} failed: ${error instanceof Error ? error.name : typeof error}`,
-    place.join('\n'),
+    placesOf(error).join('\n'),
   )
   return { status: 500, message: `Internal error. Request id: ${id}` }
 }

@@ -1,5 +1,8 @@
 /** What keys fix and limit, on Parley's own routes. */
+import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { deleteExpiredApiKeys } from '../../../src/db/api-keys'
+import { database } from '../../../src/db/client'
 import { call, FORBIDDEN, send } from '../typesense/api'
 import { HISTORY, scopedKey } from '../typesense/conversing'
 
@@ -86,13 +89,57 @@ describe('a scoped key', () => {
   })
 
   it('that fixes no user lists nothing', async () => {
-    const key = await scopedKey(await makeKey(), { filter_by: 'customer:=1' })
-    const [status, { conversation_id: id }] = await ask(key)
-    expect(status).toBe(200)
-    expect((await call('GET', `/conversations/${id}`, { key }))[0]).toBe(200)
-    for (const path of ['/conversations', '/conversations?user_id=ann']) {
-      expect(await call('GET', path, { key })).toEqual([401, FORBIDDEN])
+    const parent = await makeKey()
+    for (const parameters of [{ filter_by: 'customer:=1' }, { expires_at: 4_000_000_000 }, {}]) {
+      const key = await scopedKey(parent, parameters)
+      const [status, { conversation_id: id }] = await ask(key)
+      expect(status).toBe(200)
+      expect((await call('GET', `/conversations/${id}`, { key }))[0]).toBe(200)
+      for (const path of ['/conversations', '/conversations?user_id=ann']) {
+        expect(await call('GET', path, { key })).toEqual([401, FORBIDDEN])
+      }
     }
+  })
+})
+
+describe('a key that is made after another was deleted', () => {
+  const newest = async () => {
+    const body = { description: '', actions: ['documents:search'], collections: ['*'] }
+    return (await call('POST', '/keys', { body }))[1] as { id: number; value: string }
+  }
+
+  it('takes over neither its id nor its conversations', async () => {
+    const gone = await newest()
+    const [, { conversation_id: id }] = await ask(gone.value)
+    expect((await call('GET', `/conversations/${id}`, { key: gone.value }))[0]).toBe(200)
+    for (let previous = gone.id, turns = 0; turns < 2; turns++) {
+      expect((await call('DELETE', `/keys/${previous}`))[0]).toBe(200)
+      const next = await newest()
+      expect(next.id).toBeGreaterThan(previous)
+      expect(await call('GET', `/conversations/${id}`, { key: next.value })).toEqual(NOT_FOUND)
+      expect((await call('GET', '/conversations', { key: next.value }))[1].conversations).toEqual([])
+      previous = next.id
+    }
+  })
+
+  it('does not see the deleted one', async () => {
+    const { id } = await newest()
+    const listed = async () => (await call('GET', '/keys'))[1].keys.map((key: { id: number }) => key.id)
+    expect(await listed()).toContain(id)
+    expect(await call('DELETE', `/keys/${id}`)).toEqual([200, { id }])
+    expect(await listed()).not.toContain(id)
+    const unknown = [404, { message: 'Not found.' }]
+    expect(await call('GET', `/keys/${id}`)).toEqual(unknown)
+    expect(await call('DELETE', `/keys/${id}`)).toEqual(unknown)
+  })
+
+  it('has another id than one that expired, too', async () => {
+    const body = { description: '', actions: ['*'], collections: ['*'], expires_at: 1, autodelete: true }
+    const [, { id }] = await call('POST', '/keys', { body })
+    await deleteExpiredApiKeys(database(env), 2)
+    await deleteExpiredApiKeys(database(env), 2)
+    expect((await call('GET', `/keys/${id}`))[0]).toBe(404)
+    expect((await newest()).id).toBeGreaterThan(id)
   })
 })
 

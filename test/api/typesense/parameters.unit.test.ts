@@ -60,15 +60,16 @@ describe('joining parameters', () => {
     })
   })
 
-  it('overrides, and keeps both filters', () => {
+  it('overrides, and keeps both filters, for pinned documents too', () => {
     expect(override({ q: 'a', filter_by: 'x:1' }, { q: 'b', filter_by: 'y:2' })).toEqual({
       q: 'b',
       filter_by: '(x:1) && (y:2)',
+      filter_curated_hits: 'true',
     })
   })
 
   it('takes the one filter there is', () => {
-    expect(override({ filter_by: '' }, { filter_by: 'y:2' })).toEqual({ filter_by: 'y:2' })
+    expect(override({ filter_by: '' }, { filter_by: 'y:2' }).filter_by).toBe('y:2')
     expect(override({ filter_by: 'x:1' }, {})).toEqual({ filter_by: 'x:1' })
   })
 

@@ -250,6 +250,19 @@ describe('scoped keys', () => {
     expect(results[0].code).toBe(400)
   })
 
+  it('let no document be pinned into a search that their filter keeps out', async () => {
+    const key = await scoped({ filter_by: 'tenant:2' })
+    const pinning = { ...APPLES, pinned_hits: '0:1,4:1', filter_curated_hits: false }
+    expect(ids((await search(pinning, key))[1])).toEqual(['4', '3'])
+    const searches = [{ collection: 'a', ...pinning }]
+    expect(ids((await multi({}, { searches }, key))[1].results[0])).toEqual(['4', '3'])
+    const [, united] = await multi({}, { searches, union: true }, key)
+    expect(ids(united)).not.toContain('0')
+    // Its owner may want it otherwise.
+    const open = await scoped({ filter_by: 'tenant:2', filter_curated_hits: false })
+    expect(ids((await search(pinning, open))[1])).toContain('0')
+  })
+
   it('override what the request asks for', async () => {
     const key = await scoped({ per_page: 1, exclude_fields: 'points' })
     const [, result] = await search({ ...APPLES, per_page: 5, exclude_fields: 'title' }, key)

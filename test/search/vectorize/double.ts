@@ -197,7 +197,7 @@ export class VectorizeDouble {
       for (const found of this.#stored.values()) {
         if (namespace !== undefined && found.namespace !== namespace) continue
         if (!passes(found, filter)) continue
-        if (!returnValues && this.overlooks > 0 && hash(found.id, turn) % this.overlooks === 0) continue
+        if (!returnValues && this.overlooks > 0 && hash(found.coarse, turn) % this.overlooks === 0) continue
         scored.push({ found, score: cosine(asked, returnValues ? found.values : found.coarse) })
       }
       const matches = scored
@@ -311,10 +311,10 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
   }
 }
 
-/** FNV-1a over an id and a number. */
-function hash(id: string, salt: number): number {
+/** FNV-1a over a vector and a number. */
+function hash(bytes: Int8Array, salt: number): number {
   let value = (2166136261 ^ salt) >>> 0
-  for (let at = 0; at < id.length; at++) value = Math.imul(value ^ id.charCodeAt(at), 16777619) >>> 0
+  for (const byte of bytes) value = Math.imul(value ^ (byte & 255), 16777619) >>> 0
   return value
 }
 

@@ -1,0 +1,125 @@
+/**
+ * `npm run deploy`: Parley on Cloudflare, from whatever is there to a deployment that was tried out. It may be run
+ * again at any time: what exists is left alone, and after a failure the next run goes on from there (deploy/plan.mjs).
+ */
+import { advice } from './deploy/advice.mjs'
+import { find, findAccount } from './deploy/find.mjs'
+import { readDeployOptions, usage } from './deploy/options.mjs'
+import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
+import { report } from './deploy/report.mjs'
+import { keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
+import { upload } from './deploy/upload.mjs'
+import { askSample, tryOut, unhealthy } from './deploy/verify.mjs'
+import { wanted } from './deploy/wanted.mjs'
+import { loadSample } from './sample.mjs'
+import { runWrangler } from './wrangler.mjs'
+
+const HEALTHY_MS = 120_000
+
+/** @param {unknown} error */
+const message = (error) => (error instanceof Error ? error.message : String(error))
+
+/**
+ * Ends the program with what happened and, where it is known, what to do about it.
+ * @param {unknown} error
+ * @param {string[]} more
+ * @returns {never}
+ */
+function fail(error, ...more) {
+  const what = message(error).trim()
+  console.error([what, advice(what), ...more].filter(Boolean).join('\n\n'))
+  process.exit(1)
+}
+
+/** The options, or the end of the program. */
+function options() {
+  try {
+    const read = readDeployOptions(process.argv.slice(2))
+    if (!read.help) return read
+  } catch (error) {
+    return fail(error, usage)
+  }
+  console.log(usage)
+  process.exit(0)
+}
+
+/**
+ * Tries a deployment out. A failure here is told and no more: the deployment stands.
+ * @param {string | undefined} url
+ * @param {string | undefined} key
+ */
+async function verify(url, key) {
+  if (url === undefined) {
+    return console.log('It has no address of its own: name one to have it tried out, with --url https://...')
+  }
+  const problem = await unhealthy(url, HEALTHY_MS)
+  if (problem !== undefined) {
+    return console.log(`It is deployed, and does not answer at ${url} yet: ${problem}
+A new workers.dev address can take some minutes. See what it logs: npx wrangler tail`)
+  }
+  if (key === undefined) {
+    return console.log('It is healthy. To have it asked a question as well, set ADMIN_API_KEY to its key.')
+  }
+  try {
+    if (wish.sample) console.log(await loadSample(url, key, wish.model))
+    const { question, answer } = wish.sample ? await askSample(url, key) : await tryOut(url, key, wish.model)
+    console.log(`  asked     ${question}\n  answered  ${answer.replaceAll('\n', ' ')}`)
+  } catch (error) {
+    console.log(`It is deployed and healthy, but the trial question failed: ${message(error)}
+Look at what it logs (npx wrangler tail), whether the key in ADMIN_API_KEY is the deployment's own, and whether
+Workers AI still has the model: npm run deploy -- --model cloudflare/@cf/...`)
+  }
+}
+
+/** What is wanted and what that takes, or the end of the program. */
+async function prepare() {
+  try {
+    const goal = wanted()
+    if (wish.dryRun) return { account: '', goal, steps: plan(goal, NOTHING) }
+    console.log('Looking at what is there ...')
+    const account = await findAccount(goal.accountId)
+    process.env.CLOUDFLARE_ACCOUNT_ID = account
+    return { account, goal, steps: plan(goal, await find(goal)) }
+  } catch (error) {
+    return fail(error)
+  }
+}
+
+const wish = options()
+const { account, goal, steps } = await prepare()
+const titles = steps.map((step, index) => `${index + 1}/${steps.length}  ${describe(step)}`)
+
+if (wish.dryRun) {
+  console.log('A first deployment does this; a later one leaves out what is there.\n')
+  for (const [index, step] of steps.entries()) {
+    const args = command(step)
+    console.log(titles[index] + (args.length > 0 ? `\n     wrangler ${args.join(' ')}` : ''))
+  }
+  process.exit(0)
+}
+
+const file = secretsFile(account, goal.worker, process.env)
+/** @type {string[]} */
+let made = []
+let key = process.env.ADMIN_API_KEY || undefined
+let url = wish.url
+for (const [index, step] of steps.entries()) {
+  console.log(titles[index])
+  try {
+    if (step.do === 'deploy') {
+      const secrets = makeSecrets(step.secrets, process.env, file)
+      made = secrets.made
+      key ??= secrets.values.ADMIN_API_KEY ?? keptSecrets(file).ADMIN_API_KEY
+      const own = await upload(command(step), secrets.values)
+      url ??= own
+    } else if (step.do === 'verify') {
+      await verify(url, key)
+    } else {
+      await runWrangler(command(step))
+    }
+  } catch (error) {
+    fail(error, `This step failed: ${describe(step)}.`, 'Run `npm run deploy` again: it goes on from here.')
+  }
+}
+
+console.log(`\n${report({ url, key, made, file, logged: Boolean(process.env.CI) })}`)

@@ -1,0 +1,86 @@
+/** What an account has of a deployment, asked for through wrangler. */
+import { runWrangler } from '../wrangler.mjs'
+
+/** @param {string[]} args @returns {Promise<any>} what a command prints as JSON */
+const ask = async (...args) => JSON.parse(await runWrangler(args))
+
+/**
+ * The account to deploy to.
+ * @param {string | undefined} named in the environment or in wrangler.toml
+ * @returns {Promise<string>} its id
+ * @throws Error saying how to log in, or how to choose
+ */
+export async function findAccount(named) {
+  const { accounts } = await ask('whoami', '--json').catch(() => {
+    throw new Error(
+      'You are not logged in to Cloudflare: run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.',
+    )
+  })
+  if (named !== undefined) return named
+  if (accounts.length === 1) return accounts[0].id
+  const list = accounts.map((/** @type {{ id: string, name: string }} */ { id, name }) => `  ${id}  ${name}`)
+  throw new Error(['Set CLOUDFLARE_ACCOUNT_ID to the account to deploy to:', ...list].join('\n'))
+}
+
+/**
+ * @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted
+ * @returns {Promise<import('./plan.mjs').Found>}
+ * @throws Error with wrangler's output when the account cannot be asked
+ */
+export async function find(wanted) {
+  const database = wanted.databaseId !== undefined || (await hasDatabase(wanted.database.name))
+  return {
+    database,
+    migrations: database ? await appliedMigrations(wanted) : [],
+    indexes: wanted.indexes.length === 0 ? [] : await findIndexes(wanted.indexes),
+    secrets: await findSecrets(wanted.worker),
+  }
+}
+
+/** @param {string} name */
+async function hasDatabase(name) {
+  const databases = await ask('d1', 'list', '--json')
+  return databases.some((/** @type {{ name: string }} */ database) => database.name === name)
+}
+
+/** @param {import('./plan.mjs').Wanted} wanted */
+async function appliedMigrations({ database, migrations }) {
+  // wrangler has no other form of this list: the names of those that wait, in a table for people.
+  const waiting = await runWrangler(['d1', 'migrations', 'list', database.binding, '--remote'])
+  return migrations.filter((name) => !waiting.includes(name))
+}
+
+/** @param {import('./plan.mjs').VectorIndex[]} wanted @returns {Promise<import('./plan.mjs').Found['indexes']>} */
+async function findIndexes(wanted) {
+  /** @type {{ name: string, config: { dimensions: number } }[]} */
+  let all
+  try {
+    all = await ask('vectorize', 'list', '--json')
+  } catch (error) {
+    // The token that Workers Builds makes may not see Vectorize. The deploy button has made the indexes by then.
+    if (process.env.WORKERS_CI) return undefined
+    throw error
+  }
+  const present = all.filter(({ name }) => wanted.some((index) => index.name === name))
+  return Promise.all(
+    present.map(async ({ name, config }) => {
+      const asked = wanted.some((index) => index.name === name && index.metadata.length > 0)
+      const properties = asked ? await ask('vectorize', 'list-metadata-index', name, '--json') : []
+      const metadata = properties.map(
+        (/** @type {{ propertyName: string }} */ property) => property.propertyName,
+      )
+      return { name, dimensions: config.dimensions, metadata }
+    }),
+  )
+}
+
+/** @param {string} worker @returns {Promise<string[]>} none when there is no such Worker yet */
+async function findSecrets(worker) {
+  try {
+    const secrets = await ask('secret', 'list', '--name', worker)
+    return secrets.map((/** @type {{ name: string }} */ { name }) => name)
+  } catch (error) {
+    if (/not found|does not exist/.test(String(error))) return []
+    throw error
+  }
+}

@@ -1,0 +1,45 @@
+/** The options of `npm run deploy`. */
+import { parseArgs } from 'node:util'
+
+/** Of Workers AI, good enough for the sample: the trial question costs less than a hundredth of a cent. */
+export const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast'
+
+export const usage = `Usage: npm run deploy -- [options]
+
+  --dry-run     print what a first deployment does; needs no account and no network
+  --sample      load Parley's documentation as a sample to ask about, and leave it there
+  --model NAME  the conversation model of the trial question and of the sample
+                (default ${DEFAULT_MODEL})
+  --url URL     where the deployment answers, when that is not its workers.dev address
+  --help        this text
+
+  CLOUDFLARE_API_TOKEN, CLOUDFLARE_ACCOUNT_ID  instead of \`npx wrangler login\`
+  ADMIN_API_KEY, ENCRYPTION_KEY                secrets of your own; without them new ones are made`
+
+/**
+ * @param {string[]} args
+ * @returns {{ help: boolean, dryRun: boolean, sample: boolean, model: string, url: string | undefined }}
+ * @throws Error saying what is wrong with them
+ */
+export function readDeployOptions(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      'dry-run': { type: 'boolean', default: false },
+      sample: { type: 'boolean', default: false },
+      model: { type: 'string', default: DEFAULT_MODEL },
+      url: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.url !== undefined && !/^https?:\/\//.test(values.url)) {
+    throw new Error(`--url takes an address such as https://chat.example.com, not "${values.url}".`)
+  }
+  return {
+    help: values.help,
+    dryRun: values['dry-run'],
+    sample: values.sample,
+    model: values.model,
+    url: values.url?.replace(/\/+$/, ''),
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * What a deployment has to do: from what is wanted and what the account has, the steps between. Nothing here talks
+ * to anybody.
+ *
+ * The order is the point. Tables and indexes come first and the secrets are uploaded with the Worker itself, so no
+ * version ever serves without them. Every step is done or not done, and what is done is not planned again: after a
+ * failure the next run goes on from there.
+ */
+
+/**
+ * @typedef {{ name: string, type: 'string' | 'number' | 'boolean' }} MetadataIndex
+ * @typedef {{ name: string, dimensions: number, metric: 'cosine', metadata: MetadataIndex[] }} VectorIndex
+ *
+ * @typedef {object} Wanted what wrangler.toml and migrations/ ask for
+ * @property {string} worker
+ * @property {{ binding: string, name: string }} database
+ * @property {string[]} migrations names of files
+ * @property {VectorIndex[]} indexes
+ * @property {string[]} secrets
+ *
+ * @typedef {object} Found what the account has of it
+ * @property {boolean} database
+ * @property {string[]} migrations those that were applied
+ * @property {{ name: string, dimensions: number, metadata: string[] }[] | undefined} indexes
+ *   undefined when the token may not see them
+ * @property {string[]} secrets those that the Worker has
+ *
+ * @typedef {{ do: 'create-database', name: string }
+ *   | { do: 'create-index', name: string, dimensions: number, metric: string }
+ *   | { do: 'create-metadata-index', index: string, name: string, type: string }
+ *   | { do: 'migrate', binding: string, migrations: string[] }
+ *   | { do: 'deploy', worker: string, secrets: string[] }
+ *   | { do: 'verify', worker: string }} Step
+ */
+
+/** An account without any of it. @type {Found} */
+export const NOTHING = { database: false, migrations: [], indexes: [], secrets: [] }
+
+/**
+ * The steps of a deployment, in their order.
+ * @param {Wanted} wanted
+ * @param {Found} found
+ * @returns {Step[]}
+ * @throws Error when something is there that does not fit and that no step may replace
+ */
+export function plan(wanted, found) {
+  /** @type {Step[]} */
+  const steps = []
+  if (!found.database) steps.push({ do: 'create-database', name: wanted.database.name })
+  steps.push(...planIndexes(wanted.indexes, found.indexes))
+  const migrations = wanted.migrations.filter((name) => !found.migrations.includes(name))
+  if (migrations.length > 0) steps.push({ do: 'migrate', binding: wanted.database.binding, migrations })
+  const secrets = wanted.secrets.filter((name) => !found.secrets.includes(name))
+  steps.push({ do: 'deploy', worker: wanted.worker, secrets }, { do: 'verify', worker: wanted.worker })
+  return steps
+}
+
+/**
+ * @param {Wanted['indexes']} wanted
+ * @param {Found['indexes']} found
+ * @returns {Step[]}
+ */
+function planIndexes(wanted, found) {
+  if (found === undefined) return []
+  return wanted.flatMap(({ name, dimensions, metric, metadata }) => {
+    const present = found.find((index) => index.name === name)
+    if (present !== undefined && present.dimensions !== dimensions) {
+      throw new Error(
+        `The Vectorize index ${name} has ${present.dimensions} dimensions, and Parley needs ${dimensions}. Name another index_name in wrangler.toml, or delete this one: npx wrangler vectorize delete ${name}`,
+      )
+    }
+    /** @type {Step[]} */
+    const steps = present === undefined ? [{ do: 'create-index', name, dimensions, metric }] : []
+    // A metadata index sees only the vectors that are written after it.
+    const missing = metadata.filter((property) => !present?.metadata.includes(property.name))
+    for (const property of missing) steps.push({ do: 'create-metadata-index', index: name, ...property })
+    return steps
+  })
+}
+
+/**
+ * The arguments of the wrangler command that does a step; `verify` has none.
+ * @param {Step} step
+ * @returns {string[]}
+ */
+export function command(step) {
+  switch (step.do) {
+    case 'create-database':
+      return ['d1', 'create', step.name]
+    case 'create-index':
+      return ['vectorize', 'create', step.name, `--dimensions=${step.dimensions}`, `--metric=${step.metric}`]
+    case 'create-metadata-index':
+      return [
+        'vectorize',
+        'create-metadata-index',
+        step.index,
+        `--propertyName=${step.name}`,
+        `--type=${step.type}`,
+      ]
+    case 'migrate':
+      return ['d1', 'migrations', 'apply', step.binding, '--remote']
+    case 'deploy':
+      return ['deploy', '--minify']
+    case 'verify':
+      return []
+  }
+}
+
+/**
+ * A step in words.
+ * @param {Step} step
+ * @returns {string}
+ */
+export function describe(step) {
+  switch (step.do) {
+    case 'create-database':
+      return `Create the D1 database ${step.name}`
+    case 'create-index':
+      return `Create the Vectorize index ${step.name} (${step.dimensions} dimensions, ${step.metric})`
+    case 'create-metadata-index':
+      return `Create the metadata index ${step.name} (${step.type}) of ${step.index}`
+    case 'migrate':
+      return `Apply ${step.migrations.length} migrations to the database: ${step.migrations.join(', ')}`
+    case 'deploy':
+      return step.secrets.length === 0
+        ? `Deploy the Worker ${step.worker}; its secrets stay as they are`
+        : `Deploy the Worker ${step.worker}, with new secrets: ${step.secrets.join(', ')}`
+    case 'verify':
+      return 'Ask for its health, and put one question to it'
+  }
+}

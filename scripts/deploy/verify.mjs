@@ -1,0 +1,130 @@
+/** Whether a deployment works: its health, and one real question from the import to the answer. */
+
+const NAME = 'parley_deploy_check'
+const HISTORY = `${NAME}_history`
+
+const DOCUMENTS = [
+  {
+    id: '1',
+    text: 'The lighthouse of Skarv is guarded by a grey goose named Ada, who wakes the keeper in fog.',
+  },
+  { id: '2', text: 'The harbour of Skarv opens at six; boats over twenty metres need a pilot.' },
+]
+
+/**
+ * Waits until a deployment answers. A first one can take a minute to be known to the name servers.
+ * @param {string} url
+ * @param {number} ms how long at most
+ * @returns {Promise<string | undefined>} what went wrong last, or undefined once it is healthy
+ */
+export async function unhealthy(url, ms) {
+  const deadline = Date.now() + ms
+  for (;;) {
+    const problem = await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) }).then(
+      async (response) =>
+        response.ok ? undefined : `${response.status} ${(await response.text()).slice(0, 200)}`,
+      (error) => String(error.cause ?? error),
+    )
+    if (problem === undefined || Date.now() > deadline) return problem
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+  }
+}
+
+/**
+ * Calls the API as an administrator.
+ * @param {string} url
+ * @param {string} key
+ */
+const client =
+  (url, key) =>
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {unknown} [body] what is no string is sent as JSON
+   * @returns {Promise<any>} the answer's JSON
+   * @throws Error with what the server answered
+   */
+  async (method, path, body) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { 'x-typesense-api-key': key },
+      signal: AbortSignal.timeout(120_000),
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path.split('?')[0]} answered ${response.status}: ${text}`)
+    return JSON.parse(text)
+  }
+
+/**
+ * Imports two documents, asks about them, and removes all of it.
+ * @param {string} url
+ * @param {string} key
+ * @param {string} model such as `cloudflare/@cf/...`
+ * @returns {Promise<{ question: string, answer: string }>}
+ * @throws Error with what the server answered
+ */
+export async function tryOut(url, key, model) {
+  const call = client(url, key)
+  const clear = async () => {
+    const left = [`/conversations/models/${NAME}`, `/collections/${NAME}`, `/collections/${HISTORY}`]
+    for (const path of left) await call('DELETE', path).catch(() => undefined)
+  }
+  await clear() // what a run that was cut off left behind
+  try {
+    const embed = { from: ['text'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } }
+    await call('POST', '/collections', {
+      name: NAME,
+      fields: [
+        { name: 'text', type: 'string' },
+        { name: 'embedding', type: 'float[]', embed },
+      ],
+    })
+    for (const document of DOCUMENTS) await call('POST', `/collections/${NAME}/documents`, document)
+    await call('POST', '/collections', {
+      name: HISTORY,
+      fields: ['conversation_id', 'model_id', 'role', 'message']
+        .map((name) => ({ name, type: 'string' }))
+        .concat({ name: 'timestamp', type: 'int32' }),
+    })
+    await call('POST', '/conversations/models', {
+      id: NAME,
+      model_name: model,
+      history_collection: HISTORY,
+      max_bytes: 4096,
+      ttl: 600,
+    })
+    return await ask(call, NAME, NAME, 'text', 'Who guards the lighthouse of Skarv?')
+  } finally {
+    await clear()
+  }
+}
+
+/**
+ * Asks about the sample.
+ * @param {string} url
+ * @param {string} key
+ */
+export const askSample = (url, key) =>
+  ask(client(url, key), 'docs', 'docs', 'title,heading,text', 'How do I create a conversation model?')
+
+/**
+ * @param {ReturnType<typeof client>} call
+ * @param {string} collection
+ * @param {string} model
+ * @param {string} fields
+ * @param {string} question
+ */
+async function ask(call, collection, model, fields, question) {
+  const parameters = new URLSearchParams({
+    q: question,
+    query_by: `embedding,${fields}`,
+    exclude_fields: 'embedding',
+    conversation: 'true',
+    conversation_model_id: model,
+  })
+  const { conversation } = await call('GET', `/collections/${collection}/documents/search?${parameters}`)
+  if (!conversation?.answer)
+    throw new Error(`The search was answered without an answer: ${JSON.stringify(conversation)}`)
+  return { question, answer: String(conversation.answer) }
+}

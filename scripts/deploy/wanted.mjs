@@ -1,0 +1,55 @@
+/** What a deployment consists of, as wrangler.toml and migrations/ say. */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { unstable_readConfig } from 'wrangler'
+import { root } from '../wrangler.mjs'
+
+/** Without them nobody may ask (ADMIN_API_KEY), and no provider's credential can be stored (ENCRYPTION_KEY). */
+const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
+
+/**
+ * The properties that vectors are filtered by inside Vectorize: none, since filters are applied in SQL.
+ * @type {import('./plan.mjs').MetadataIndex[]}
+ */
+const METADATA = []
+
+/** The size that the name of a binding says. @param {string} binding @throws Error for a name without one */
+function dimensions(binding) {
+  const size = /^VECTORIZE_(\d+)$/.exec(binding)?.[1]
+  if (size === undefined) {
+    throw new Error(
+      `The Vectorize binding ${binding} in wrangler.toml should be named VECTORIZE_ and its dimensions.`,
+    )
+  }
+  return Number(size)
+}
+
+/**
+ * @returns {import('./plan.mjs').Wanted & { accountId: string | undefined, databaseId: string | undefined }}
+ *   `databaseId` where wrangler.toml names a database that exists
+ * @throws Error when wrangler.toml cannot be read, or lacks what Parley needs
+ */
+export function wanted() {
+  const config = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+  const database = config.d1_databases[0]
+  /** @type {{ binding: string, index_name: string }[]} */
+  const indexes = config.vectorize
+  if (database?.database_name === undefined) throw new Error('wrangler.toml names no [[d1_databases]].')
+  return {
+    // Workers Builds deploys a fork under the name that its owner chose there.
+    worker: process.env.WRANGLER_CI_OVERRIDE_NAME || config.name || 'parley',
+    accountId: process.env.CLOUDFLARE_ACCOUNT_ID || config.account_id,
+    database: { binding: database.binding, name: database.database_name },
+    databaseId: database.database_id,
+    migrations: readdirSync(join(root, database.migrations_dir ?? 'migrations'))
+      .filter((name) => name.endsWith('.sql'))
+      .sort(),
+    indexes: indexes.map(({ binding, index_name }) => ({
+      name: index_name,
+      dimensions: dimensions(binding),
+      metric: 'cosine',
+      metadata: METADATA,
+    })),
+    secrets: SECRETS,
+  }
+}

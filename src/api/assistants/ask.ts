@@ -1,0 +1,115 @@
+/** A question to an assistant, as every protocol that has assistants asks it. */
+import { type Access, forbidden } from '../../auth/access'
+import { type Answering, ask } from '../../conversation/ask'
+import type { Assistant } from '../../conversation/assistants'
+import type { Replacement } from '../../conversation/request'
+import type { TranscriptMessage } from '../../conversation/transcript'
+import { ApiError } from '../../errors'
+import type { ConversationModelConfig } from '../../models/language-model'
+import { admitTurn } from '../edge/admit-turn'
+import type { RequestRecord } from '../edge/request-log'
+import { findHistory, findOpenModel } from '../typesense/conversations'
+import { type AssistantRetrieval, planRetrieval, type SearchChanges } from './plan'
+
+/** What a request changes of its assistant. Its protocol has seen to it that the assistant allows it. */
+export interface Changes extends SearchChanges {
+  /** properties of the conversation model in the place of its own, such as `temperature` */
+  model?: Record<string, unknown>
+}
+
+export interface AssistantQuestion {
+  env: Cloudflare.Env
+  request: Request
+  access: Access
+  /** what the log will say of the request */
+  record: RequestRecord
+  /** one that is open to the key (open.ts) */
+  assistant: Assistant
+  question: string
+  /** absent: a new conversation */
+  conversationId?: string | undefined
+  /** whether the id stands for the client's own name (chat.ts): without history it begins */
+  named?: boolean
+  /** earlier turns that give way to the answer */
+  replaces?: Replacement | undefined
+  /** what was said before, oldest first; counts for a new conversation alone */
+  transcript?: TranscriptMessage[]
+  changes?: Changes
+  /** whether to suggest what could be asked next; absent: as the assistant does */
+  followups?: boolean | undefined
+  /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
+  labels?: boolean
+  stream: boolean
+  /** the wire it came in on */
+  protocol: string
+  /** the user that the request names */
+  user: string | undefined
+  /** the body as it was sent */
+  bodyText: string
+}
+
+export interface AssistantAnswering extends Answering {
+  /** how each search finds */
+  retrievals: AssistantRetrieval[]
+}
+
+/** What a scoped key of a bound key may fix. Anything else could show more of documents than the assistant does. */
+const NARROWING = [
+  'filter_by',
+  'collection',
+  'q',
+  'user_id',
+  'x-typesense-user-id',
+  'conversation_id',
+  'conversation_model_id',
+  'limit_multi_searches',
+]
+
+/**
+ * Asks, or joins the turn that the same request began before (conversation/ask.ts).
+ * @throws ApiError 400, 401, 404, 422, 429
+ */
+export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
+  const { env, request, access, record, assistant, changes = {}, stream, protocol, user, bodyText } = asked
+  const { embedded, limits } = access
+  if (limits.assistant !== undefined && Object.keys(embedded).some((name) => !NARROWING.includes(name))) {
+    throw forbidden()
+  }
+  const question = embedded.q ?? asked.question
+  record.question = question
+  const retrievals = await planRetrieval(env, access, assistant, changes)
+  const model = await modelOf(env, access, assistant, changes)
+  const conversationId = embedded.conversation_id ?? asked.conversationId
+  const named = asked.named && embedded.conversation_id === undefined
+  const { citation_field: field } = assistant
+  const answering = await ask(env, {
+    ...(conversationId !== undefined && { conversationId }),
+    ...(named && { named }),
+    ...(asked.replaces && { replaces: asked.replaces }),
+    question,
+    model,
+    historyId: await findHistory(env, model),
+    searches: retrievals.map(({ search }) => search),
+    // A single search that fails is an error to tell; of several the others are answered from.
+    shape: retrievals.length === 1 ? 'single' : 'multi',
+    stream,
+    withHistory: false,
+    followups: asked.followups ?? assistant.followups,
+    ...(asked.transcript && { transcript: asked.transcript }),
+    ...(asked.labels && { labels: field === undefined ? {} : { field } }),
+    protocol,
+    ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
+  })
+  return { ...answering, retrievals }
+}
+
+async function modelOf(
+  env: Cloudflare.Env,
+  access: Access,
+  { model: id, system_prompt: prompt }: Assistant,
+  changes: Changes,
+): Promise<ConversationModelConfig> {
+  const model = await findOpenModel(env, [access], id)
+  if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
+  return { ...model, ...(prompt !== undefined && { system_prompt: prompt }), ...changes.model }
+}

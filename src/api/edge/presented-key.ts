@@ -1,0 +1,17 @@
+/** Where a request has its key. */
+
+const HEADERS = ['x-typesense-api-key', 'x-api-key', 'api-key']
+
+/**
+ * The key of a request to Parley's own routes and to assistants, wherever the clients of their protocols put it: a
+ * header of its own, a Bearer token, or else the query parameter that Typesense has for it.
+ */
+export function presentedKey(request: Request): string | undefined {
+  const { headers } = request
+  for (const name of HEADERS) {
+    const value = headers.get(name)
+    if (value) return value
+  }
+  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(headers.get('authorization') ?? '')?.[1]
+  return bearer ?? new URL(request.url).searchParams.get('x-typesense-api-key') ?? undefined
+}

@@ -1,0 +1,65 @@
+/**
+ * Citations as Markdown links: `[plan.pdf]` in an answer becomes `[[1]](https://…)` on its way to the reader.
+ *
+ * A chat widget that shows Markdown but knows nothing of sources still shows where an answer comes from. Brackets
+ * that name no source of the answer stay as they are, and so do links that the model wrote itself.
+ */
+import type { AnswerSource } from './answer-sources'
+
+/** Longest text in brackets that may be names of sources. What is longer goes out as it is. */
+const LONGEST_MARK = 300
+
+export class CitationLinks {
+  /** by what the model calls them: their numbers count from 1, in the order of the sources */
+  readonly #links = new Map<string, string>()
+  /** the end of the text so far, where it may be the beginning of a mark */
+  #held = ''
+
+  constructor(sources: readonly AnswerSource[]) {
+    for (const [index, { label, documentId, url }] of sources.entries()) {
+      if (url === undefined) continue
+      // A bracket in the address would end the link.
+      const target = url.replace(/[()]/g, (bracket) => (bracket === '(' ? '%28' : '%29'))
+      const link = `[[${index + 1}]](${target})`
+      for (const name of [label, documentId]) if (!this.#links.has(name)) this.#links.set(name, link)
+    }
+  }
+
+  /** Adds a piece of the answer. @returns what of the text may be shown already */
+  add(text: string): string {
+    if (this.#links.size === 0) return text
+    const whole = this.#held + text
+    const open = openMark(whole)
+    this.#held = whole.slice(open)
+    return this.#link(whole.slice(0, open))
+  }
+
+  /** What was held back: nothing comes after it. */
+  end(): string {
+    const rest = this.#link(this.#held)
+    this.#held = ''
+    return rest
+  }
+
+  #link(text: string): string {
+    return text.replace(/\[([^[\]]+)\](?!\()/g, (mark, inside: string) => {
+      const whole = this.#links.get(nameIn(inside))
+      if (whole !== undefined) return whole
+      const links = inside.split(/[,;]/).map((name) => this.#links.get(nameIn(name)))
+      return links.every((link) => link !== undefined) ? links.join('') : mark
+    })
+  }
+}
+
+const nameIn = (text: string): string => text.trim().replace(/^id:\s*/i, '')
+
+/**
+ * Where the end of a text begins that cannot be shown yet: at a bracket that is still open, or at a mark of which
+ * the next character will tell whether it is a link.
+ */
+function openMark(text: string): number {
+  const at = text.lastIndexOf('[')
+  if (at < 0 || text.length - at > LONGEST_MARK) return text.length
+  const close = text.indexOf(']', at)
+  return close < 0 || close === text.length - 1 ? at : text.length
+}

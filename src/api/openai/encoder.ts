@@ -1,0 +1,143 @@
+/**
+ * A turn's events as OpenAI's chat completions (contract 3.3): pure functions from events to JSON and to the bytes of
+ * the stream.
+ *
+ * Sources come where others put them: `annotations` with places in the answer, for those that have an address, and a
+ * `context` with the texts, as Azure's answers over one's own data have it. In a stream both are in the last delta.
+ */
+import type { TurnEvent, Usage } from '../../conversation/events'
+import type { Failure } from '../../errors'
+import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../answer-sources'
+import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
+import type { TurnEncoder } from '../streamed-turn'
+import { errorBody } from './errors'
+
+export interface CompletionShape {
+  /** as the request named it */
+  model: string
+  /** unix seconds */
+  created: number
+  fields: SourceFields
+}
+
+const DONE = 'data: [DONE]\n\n'
+
+const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
+
+export class CompletionEncoder implements TurnEncoder {
+  readonly #shape: CompletionShape
+  readonly #includeUsage: boolean
+  readonly #turn: FoldedTurn = emptyTurn()
+  /** what a chunk is before and after its delta */
+  #before = ''
+  #after = ''
+
+  constructor(shape: CompletionShape, includeUsage: boolean) {
+    this.#shape = shape
+    this.#includeUsage = includeUsage
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'question':
+        this.#begin()
+        return this.#chunk('{"role":"assistant","content":""}')
+      case 'delta':
+        return this.#chunk(`{"content":${JSON.stringify(event.text)}}`)
+      case 'done':
+        return (
+          this.#chunk(JSON.stringify(extrasOf(this.#turn, this.#shape)), finishReason(event.finish_reason)) +
+          (this.#includeUsage ? this.#usage() : '') +
+          DONE
+        )
+      default:
+        return ''
+    }
+  }
+
+  /** Without an end marker: what came before is no answer. */
+  fail(failure: Failure): string {
+    return frame(errorBody(failure))
+  }
+
+  /** What all chunks have in common is written once. */
+  #begin(): void {
+    const head = { ...headOf(this.#turn, this.#shape, 'chat.completion.chunk'), choices: [] }
+    this.#before = `data: ${JSON.stringify(head).slice(0, -2)}{"index":0,"delta":`
+    this.#after = this.#includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
+  }
+
+  #chunk(delta: string, finish: string | null = null): string {
+    return `${this.#before}${delta},"finish_reason":${JSON.stringify(finish)}${this.#after}`
+  }
+
+  #usage(): string {
+    const head = headOf(this.#turn, this.#shape, 'chat.completion.chunk')
+    return frame({ ...head, choices: [], usage: usageOf(this.#turn.usage) })
+  }
+}
+
+/** The answer in one piece. @param turn one that is done */
+export const completion = (turn: FoldedTurn, shape: CompletionShape) => ({
+  ...headOf(turn, shape, 'chat.completion'),
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: turn.answer, refusal: null, ...extrasOf(turn, shape) },
+      logprobs: null,
+      finish_reason: finishReason(turn.finishReason),
+    },
+  ],
+  usage: usageOf(turn.usage),
+})
+
+const headOf = (
+  { conversationId, turn }: FoldedTurn,
+  { model, created }: CompletionShape,
+  object: string,
+) => ({
+  id: `chatcmpl-${conversationId}.${turn}`,
+  object,
+  created,
+  model,
+})
+
+function extrasOf(turn: FoldedTurn, { fields }: CompletionShape) {
+  const sources = sourcesOf(turn.replies, turn.sources, fields)
+  const { followups, conversationId } = turn
+  return {
+    annotations: annotationsOf(turn, sources),
+    context: {
+      conversation_id: conversationId,
+      citations: sources.map(({ id, title, url, text, documentId }) => ({
+        content: text,
+        title,
+        url: url ?? null,
+        filepath: documentId,
+        chunk_id: id,
+      })),
+      ...(followups && { followup_questions: followups }),
+    },
+  }
+}
+
+function annotationsOf({ citations }: FoldedTurn, sources: AnswerSource[]) {
+  const named = new Map(sources.map((source) => [source.id, source]))
+  return citations.flatMap(({ collection, document_id, start, end }) => {
+    const { title, url } = named.get(sourceId(collection, document_id)) ?? {}
+    if (url === undefined) return []
+    return [{ type: 'url_citation', url_citation: { start_index: start, end_index: end, title, url } }]
+  })
+}
+
+const FINISH_REASONS = ['stop', 'length', 'content_filter']
+
+/** Clients know these reasons and no other. */
+const finishReason = (reason = 'stop'): string => (FINISH_REASONS.includes(reason) ? reason : 'stop')
+
+const usageOf = ({ input_tokens: input = 0, output_tokens: output = 0 }: Partial<Usage> = {}) => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
+})

@@ -1,0 +1,39 @@
+/** OpenAI's chat completions, for the SDKs and programs that speak them (contract 3.3). */
+import { ApiError } from '../../errors'
+import { type App, type OpenCall, type Route, register } from '../typesense/route'
+import { complete } from './complete'
+import { openAiError } from './errors'
+import { getModel, listModels } from './models'
+
+/** A route whose errors have the protocol's shape, whatever their status. */
+const route = (
+  method: Route['method'],
+  path: string,
+  handle: (call: OpenCall) => Promise<Response> | Response,
+): Route => ({
+  method,
+  path,
+  open: true,
+  handle: async (call) => {
+    try {
+      return await handle(call)
+    } catch (error) {
+      return openAiError(error, call.record.requestId)
+    }
+  },
+})
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+const nowhere = ({ request }: OpenCall): never => {
+  const { pathname } = new URL(request.url)
+  throw new ApiError(404, `There is no ${request.method} ${pathname} here: see docs/chat-protocols.md.`)
+}
+
+export const mountOpenAi = (app: App): void =>
+  register(app, [
+    route('POST', '/v1/chat/completions', complete),
+    route('GET', '/v1/models', listModels),
+    route('GET', '/v1/models/:model', getModel),
+    ...METHODS.map((method) => route(method, '/v1/*', nowhere)),
+  ])

@@ -1,0 +1,108 @@
+/** What comes in and goes out where assistants are looked after. As schemas.ts, this imports nothing of the Worker. */
+import * as v from 'valibot'
+import { OVERRIDES, SAFE_OVERRIDES } from '../../conversation/overrides.ts'
+import { CollectionName, Id, Milliseconds, MOST_SEARCHES, Search } from './schemas.ts'
+
+const LONGEST_PROMPT = 100_000
+const MOST_QUESTIONS = 20
+const LONGEST_QUESTION = 500
+
+const FieldName = v.pipe(v.string(), v.minLength(1), v.maxLength(256))
+
+export const AssistantName = v.pipe(
+  v.string(),
+  v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
+)
+
+export const AssistantPath = v.object({ name: AssistantName })
+
+/** For whoever asks: a name that none can have is unknown, and no mistake of the request. */
+export const AskedAssistantPath = v.object({ assistant: v.string() })
+
+const described = <S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
+  schema: S,
+  description: string,
+) => v.pipe(schema, v.description(description))
+
+const config = {
+  model: described(Id, 'Id of the conversation model'),
+  collections: v.optional(
+    described(
+      v.pipe(v.array(CollectionName), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+      'Collections to search with what they have: all indexed text, and vectors where there are any',
+    ),
+  ),
+  searches: v.optional(
+    described(
+      v.pipe(v.array(Search), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+      'Searches with parameters of their own, in place of `collections`',
+    ),
+  ),
+  system_prompt: v.optional(
+    described(v.pipe(v.string(), v.maxLength(LONGEST_PROMPT)), "In the place of the model's own"),
+  ),
+  questions: v.optional(
+    described(
+      v.pipe(
+        v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION))),
+        v.maxLength(MOST_QUESTIONS),
+      ),
+      'Questions that a page can offer before anything was asked',
+    ),
+    [],
+  ),
+  overrides: v.optional(described(v.array(v.picklist(OVERRIDES)), 'What a request may change'), [
+    ...SAFE_OVERRIDES,
+  ]),
+  citation_field: v.optional(
+    described(
+      FieldName,
+      'The field with the name by which answers cite a document. Absent: its id and `.txt`',
+    ),
+  ),
+  title_field: v.optional(described(FieldName, "The field with a source's title")),
+  url_field: v.optional(described(FieldName, "The field with a source's address")),
+  category_field: v.optional(
+    described(FieldName, 'The field that `include_category` and `exclude_category` are about'),
+    'category',
+  ),
+  followups: v.optional(
+    described(v.boolean(), 'Whether next questions are suggested where the request does not say'),
+    false,
+  ),
+  followup_style: v.optional(
+    described(v.picklist(['list', 'inline']), 'Beside the answer, or in its text too, as `<<Question?>>`'),
+    'list',
+  ),
+  strict: v.optional(
+    described(
+      v.boolean(),
+      'Whether what is not understood or not allowed is refused rather than passed over with a note',
+    ),
+    false,
+  ),
+}
+
+export const AssistantBody = v.pipe(
+  v.strictObject(config),
+  v.check(
+    ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
+    'Give either `collections` or `searches`.',
+  ),
+  v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
+)
+
+export const Assistant = v.object({
+  name: AssistantName,
+  ...config,
+  created_at: Milliseconds,
+  updated_at: Milliseconds,
+})
+
+export const Assistants = v.object({ assistants: v.array(Assistant) })
+
+export const AssistantFront = v.object({
+  name: AssistantName,
+  questions: config.questions,
+  followups: config.followups,
+})

@@ -1,0 +1,11 @@
+/** The UI message stream: what chat widgets of the AI SDK's family speak (contract 3.2). */
+import { type App, register } from '../typesense/route'
+import { ask, resume, stop } from './routes'
+
+export const mountUiStream = (app: App): void =>
+  register(app, [
+    { method: 'POST', path: '/ui/:assistant', open: true, handle: ask },
+    { method: 'GET', path: '/ui/:assistant', open: true, handle: resume },
+    { method: 'GET', path: '/ui/:assistant/:chat/stream', open: true, handle: resume },
+    { method: 'POST', path: '/ui/:assistant/:chat/stop', open: true, handle: stop },
+  ])

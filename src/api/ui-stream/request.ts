@@ -1,0 +1,122 @@
+/**
+ * What chat widgets send (contract 3.2), in whichever of their shapes: a pure reading of the body.
+ *
+ *     {id, messages: [{id, role, parts: [{type: 'text', text}]}], trigger, messageId}   AI SDK, InstantSearch
+ *     {id, message: {…}}                                                                AI SDK, trimmed
+ *     {threadId, messages: [{role, content: [{type: 'text', text}]}]}                   assistant-ui
+ *     {conversation_id, messages: [{role, content: '…'}]}                               plain
+ */
+import * as v from 'valibot'
+import type { TranscriptMessage } from '../../conversation/transcript'
+import { ApiError } from '../../errors'
+import { textIn } from '../message-text'
+import { turnOf } from './message-id'
+
+const LONGEST_ID = 512
+const MOST_MESSAGES = 1_000
+
+const Message = v.looseObject({
+  id: v.optional(v.string()),
+  role: v.string(),
+  parts: v.optional(v.array(v.unknown())),
+  content: v.optional(v.unknown()),
+})
+type Message = v.InferOutput<typeof Message>
+
+const Name = v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID)))
+
+const Body = v.looseObject({
+  id: Name,
+  threadId: Name,
+  conversation_id: Name,
+  messages: v.optional(v.pipe(v.array(Message), v.maxLength(MOST_MESSAGES))),
+  message: v.optional(Message),
+  trigger: v.optional(v.string()),
+  messageId: v.nullish(v.string()),
+})
+
+export interface UiRequest {
+  /** the client's own name for the chat */
+  chat?: string
+  question: string
+  /** what the client remembers of the chat, oldest first, without the question */
+  transcript: TranscriptMessage[]
+  /** set when answers that are there give way to the new one: the client's word for where */
+  rewrites?: Rewrite
+}
+
+export interface Rewrite {
+  /** the message to be written again, or the question that was edited */
+  messageId?: string
+  /** ids of the assistant messages before the question, the last one first */
+  answers: string[]
+  /** whether it is known that nothing came before the question */
+  first: boolean
+}
+
+/**
+ * @param body parsed JSON
+ * @throws ApiError 400 that names the place of the first fault
+ */
+export function readUiRequest(body: unknown): UiRequest {
+  const parsed = v.safeParse(Body, body, { abortEarly: true })
+  if (!parsed.success) {
+    const [issue] = parsed.issues
+    const place = v.getDotPath(issue)
+    throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
+  }
+  const { id, threadId, conversation_id, messages, message, trigger, messageId } = parsed.output
+  const said = message ? [message] : [...(messages ?? [])]
+  const again = trigger === 'regenerate-message'
+  // Some clients leave the answer that is to be written again in their transcript.
+  while (again && said.at(-1)?.role === 'assistant') said.pop()
+  const asked = said.pop()
+  if (asked?.role !== 'user') {
+    throw new ApiError(400, 'The last of `messages` must be the message of a `user`: the question.')
+  }
+  const question = textOf(asked)
+  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
+  const edits = messageId != null && messageId === asked.id
+  const chat = chatName(id ?? threadId ?? conversation_id ?? undefined)
+  return {
+    ...(chat !== undefined && { chat }),
+    question,
+    transcript: said.flatMap((each) => {
+      const { role } = each
+      return role === 'user' || role === 'assistant' ? [{ role, message: textOf(each, false) }] : []
+    }),
+    ...((again || edits) && {
+      rewrites: {
+        ...(messageId != null && { messageId }),
+        answers: said.flatMap(({ role, id }) => (role === 'assistant' && id ? [id] : [])).reverse(),
+        first: messages !== undefined && edits && said.every(({ role }) => role === 'system'),
+      },
+    }),
+  }
+}
+
+/** A name that a library gives to every chat that has none names nothing. */
+export const chatName = (id: string | undefined): string | undefined =>
+  id === undefined || id === '' || /^_*default(_?thread)?(_?id)?_*$/i.test(id) ? undefined : id
+
+/** @param strict whether a file is refused: in a question it would be left unread */
+function textOf({ parts, content }: Message, strict = true): string {
+  return textIn(parts ?? content ?? '', strict)
+}
+
+/**
+ * The last turn that is kept when a question is answered again, as far as the client's ids tell: 0 for none.
+ * @returns undefined when they do not tell
+ */
+export function lastKeptTurn(
+  { messageId, answers, first }: Rewrite,
+  conversationId: string,
+): number | undefined {
+  const again = messageId === undefined ? undefined : turnOf(messageId, conversationId)
+  if (again !== undefined) return again - 1
+  for (const id of answers) {
+    const turn = turnOf(id, conversationId)
+    if (turn !== undefined) return turn
+  }
+  return first ? 0 : undefined
+}

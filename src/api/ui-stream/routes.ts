@@ -1,0 +1,102 @@
+/** Asking, resuming and stopping on the UI message stream. */
+import type { Assistant } from '../../conversation/assistants'
+import { conversationObject } from '../../conversation/conversation-object'
+import type { Asker } from '../../conversation/request'
+import { ApiError, type Outcome, unwrap } from '../../errors'
+import { askAssistant } from '../assistants/ask'
+import { type ChatParties, chatIds, findChat } from '../assistants/chat'
+import { admitAsker, openAssistant } from '../assistants/open'
+import { namedUser } from '../edge/admit-turn'
+import { streamTurn } from '../streamed-turn'
+import { eventReader } from '../turn-events'
+import { parseJson, readText } from '../typesense/body'
+import { json } from '../typesense/response'
+import type { OpenCall } from '../typesense/route'
+import { UiStreamEncoder } from './encoder'
+import { chatName, lastKeptTurn, readUiRequest } from './request'
+
+/** assistant-ui chooses its decoder by this header. */
+const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
+
+export async function ask(call: OpenCall): Promise<Response> {
+  const { request, record } = call
+  const parties = await partiesOf(call)
+  const bodyText = await readText(request)
+  const { chat, rewrites, ...asked } = readUiRequest(parseJson(bodyText))
+  const citations = citationsOf(call)
+  const found = chat === undefined ? undefined : await findChat(parties, chat)
+  const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
+  const { conversationId, events } = await askAssistant({
+    ...parties,
+    request,
+    record,
+    question: asked.question,
+    transcript: asked.transcript,
+    ...found,
+    ...(found && rewrites && { replaces: after === undefined ? {} : { after } }),
+    labels: citations === 'markdown',
+    stream: true,
+    protocol: 'ui-stream',
+    bodyText,
+  })
+  return streamTurn(eventReader(events), encoderFor(parties.assistant, citations), {
+    headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
+    opensAt: 'event',
+  })
+}
+
+/** The running answer from its beginning, since clients build its message anew; 204 where none is running. */
+export async function resume(call: OpenCall): Promise<Response> {
+  const parties = await partiesOf(call)
+  const events = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).running(asker))
+  if (!events) return new Response(null, { status: 204 })
+  return streamTurn(eventReader(events), encoderFor(parties.assistant, citationsOf(call)), {
+    headers: VERSION,
+    opensAt: 'once',
+  })
+}
+
+/** Ends the running answer for everybody who reads it. */
+export async function stop(call: OpenCall): Promise<Response> {
+  const parties = await partiesOf(call)
+  const stopped = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).stop(asker))
+  return json({ stopped: stopped ?? false })
+}
+
+async function partiesOf({ env, request, record, path, query }: OpenCall): Promise<ChatParties> {
+  const access = await admitAsker(env, request, record)
+  const assistant = await openAssistant(env, access, path.assistant ?? '')
+  return { env, access, assistant, user: namedUser(request, query) }
+}
+
+/** Asks the conversation of a chat. @returns undefined where there is none, or where it says no */
+async function atChat<T>(
+  { path, query }: OpenCall,
+  parties: ChatParties,
+  call: (conversationId: string, asker: Asker) => Promise<Outcome<T | null>>,
+): Promise<T | undefined> {
+  const name = chatName(path.chat ?? query.chatId)
+  if (name === undefined) return undefined
+  const { asker, ids } = await chatIds(parties, name)
+  for (const id of ids) {
+    const outcome = await call(id, asker)
+    if (!outcome.ok && outcome.error.status === 404) continue
+    const value = unwrap(outcome)
+    if (value) return value
+  }
+  return undefined
+}
+
+const CITATIONS = ['parts', 'markdown'] as const
+type Citations = (typeof CITATIONS)[number]
+
+/** The header is for clients that add to the address when they resume. @throws ApiError 400 */
+function citationsOf({ request, query }: OpenCall): Citations {
+  const asked = request.headers.get('x-parley-citations') ?? query.citations ?? 'parts'
+  const known = CITATIONS.find((each) => each === asked)
+  if (known === undefined) throw new ApiError(400, '`citations` must be `parts` or `markdown`.')
+  return known
+}
+
+const encoderFor = (assistant: Assistant, citations: Citations): UiStreamEncoder =>
+  new UiStreamEncoder({ fields: assistant, citations })

@@ -1,0 +1,134 @@
+/**
+ * Assistants: what a chat on somebody's page is made of. Collections to search, a conversation model, a prompt, and
+ * what visitors may change of it, under one name that a page can be given.
+ */
+import {
+  type AssistantRow,
+  deleteAssistantRow,
+  findAssistantRow,
+  listAssistantRows,
+  readAssistantRow,
+  upsertAssistantRow,
+} from '../db/assistants'
+import { database } from '../db/client'
+import { findModel } from '../db/conversation-models'
+import { ApiError, unwrap } from '../errors'
+import { collectionObject, findCollection } from '../search/catalog'
+import { isSearchable } from '../search/layout'
+import type { CollectionSchema } from '../search/types'
+import type { Override } from './overrides'
+
+/** A search with parameters of its own, by their Typesense names. */
+export type AssistantSearch = { collection: string } & Record<string, string | number | boolean>
+
+export interface AssistantConfig {
+  /** id of the conversation model */
+  model: string
+  /** collections that are searched with what they have; either these or `searches` */
+  collections?: string[]
+  searches?: AssistantSearch[]
+  /** in the place of the model's own */
+  system_prompt?: string
+  /** questions that a page can offer before anything was asked */
+  questions: string[]
+  /** what a request may change */
+  overrides: Override[]
+  /** the field with the name by which answers cite a document; its id and `.txt` without one */
+  citation_field?: string
+  title_field?: string
+  url_field?: string
+  /** the field that `include_category` and `exclude_category` are about */
+  category_field: string
+  /** whether questions to ask next are suggested where the request does not say */
+  followups: boolean
+  /** `list`: beside the answer; `inline`: in its text too, as `<<Question?>>` */
+  followup_style: 'list' | 'inline'
+  /** whether what is not understood or not allowed is refused rather than passed over with a note */
+  strict: boolean
+}
+
+export type Assistant = AssistantConfig & { name: string }
+
+/** An assistant as it is shown. Times in milliseconds since 1970. */
+export type ShownAssistant = Assistant & { created_at: number; updated_at: number }
+
+/** The one that answers where a request names none. */
+export const DEFAULT_ASSISTANT = 'default'
+
+/** What is said of an assistant that nobody knows, and of one that the asker may not ask. */
+export const assistantNotFound = (): ApiError => new ApiError(404, 'Assistant not found')
+
+/**
+ * Stores an assistant, in the place of one of its name.
+ * @throws ApiError 400 when it names a model, collection or field that is not there
+ */
+export async function putAssistant(
+  env: Cloudflare.Env,
+  name: string,
+  config: AssistantConfig,
+): Promise<ShownAssistant> {
+  await checkReferences(env, config)
+  return shown(await upsertAssistantRow(database(env), { name, config: JSON.stringify(config) }, Date.now()))
+}
+
+export const listAssistants = async (env: Cloudflare.Env): Promise<ShownAssistant[]> =>
+  (await listAssistantRows(database(env))).map(shown)
+
+/** @throws ApiError 404 */
+export async function getAssistant(env: Cloudflare.Env, name: string): Promise<ShownAssistant> {
+  const row = await readAssistantRow(database(env), name)
+  if (!row) throw assistantNotFound()
+  return shown(row)
+}
+
+/** Its conversations stay. @throws ApiError 404 */
+export async function deleteAssistant(env: Cloudflare.Env, name: string): Promise<ShownAssistant> {
+  const row = await deleteAssistantRow(database(env), name)
+  if (!row) throw assistantNotFound()
+  return shown(row)
+}
+
+/** An assistant to be asked; undefined for an unknown name. Remembered for a few seconds. */
+export async function findAssistant(env: Cloudflare.Env, name: string): Promise<Assistant | undefined> {
+  const row = await findAssistantRow(env, name)
+  return row && { ...(JSON.parse(row.config) as AssistantConfig), name: row.name }
+}
+
+/** The searches of an assistant, those without parameters of their own included. */
+export const searchesOf = ({ collections = [], searches }: AssistantConfig): AssistantSearch[] =>
+  searches ?? collections.map((collection) => ({ collection }))
+
+const shown = (row: AssistantRow): ShownAssistant => ({
+  name: row.name,
+  ...(JSON.parse(row.config) as AssistantConfig),
+  created_at: row.createdAt,
+  updated_at: row.updatedAt,
+})
+
+async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Promise<void> {
+  if (!(await findModel(env, config.model))) {
+    throw new ApiError(400, `\`model\`: There is no conversation model \`${config.model}\`.`)
+  }
+  const { citation_field: label } = config
+  for (const { collection } of searchesOf(config)) {
+    const schema = await schemaOf(env, collection)
+    // The address of a citation leads back to its document by this field.
+    if (label !== undefined && !schema.fields.some((field) => field.name === label && isSearchable(field))) {
+      throw new ApiError(
+        400,
+        `\`citation_field\`: Collection \`${collection}\` has no indexed field of text \`${label}\`.`,
+      )
+    }
+  }
+}
+
+async function schemaOf(env: Cloudflare.Env, collection: string): Promise<CollectionSchema> {
+  try {
+    const { objectId } = await findCollection(env, collection)
+    return unwrap(await collectionObject(env, objectId).schema())
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    const message = `\`collections\`: There is no collection \`${collection}\`.`
+    throw new ApiError(400, message)
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt stands
+ * apart from the messages, and `max_tokens` has to be said.
+ */
+import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { conclude } from './ending'
+import type {
+  ChatMessage,
+  ConversationModelConfig,
+  Delta,
+  FinishReason,
+  GenerationRequest,
+  LanguageModelProvider,
+} from './language-model'
+import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { samplingOf } from './sampling'
+
+const ANTHROPIC_URL = 'https://api.anthropic.com'
+const VERSION = '2023-06-01'
+
+/** Room for a long answer. Every Claude can write as much, and only what is written is paid for. */
+const DEFAULT_MAX_TOKENS = 4096
+
+const WORDING = wording('Anthropic')
+
+const url = (config: ConversationModelConfig): string => {
+  const base =
+    typeof config.anthropic_url === 'string' ? withoutTrailingSlash(config.anthropic_url) : ANTHROPIC_URL
+  return `${base}/v1/messages`
+}
+
+const post = (config: ConversationModelConfig, body: Record<string, unknown>): RequestInit => ({
+  method: 'POST',
+  headers: {
+    'content-type': 'application/json',
+    'anthropic-version': VERSION,
+    'x-api-key': config.api_key ?? '',
+  },
+  body: JSON.stringify({ model: modelId(config.model_name), max_tokens: DEFAULT_MAX_TOKENS, ...body }),
+})
+
+function sampling(config: ConversationModelConfig): Record<string, unknown> {
+  const { maxTokens, temperature, topP, stop, reasoningEffort } = samplingOf(config)
+  return {
+    ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(stop !== undefined && { stop_sequences: stop }),
+    ...(reasoningEffort !== undefined && { output_config: { effort: reasoningEffort } }),
+  }
+}
+
+/** Chat messages in Anthropic's form. */
+function conversation(messages: ChatMessage[]): Record<string, unknown> {
+  const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
+  return {
+    ...(system.length > 0 && { system: system.join('\n\n') }),
+    messages: messages.filter(({ role }) => role !== 'system'),
+  }
+}
+
+async function* generate(
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): AsyncGenerator<Delta> {
+  const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 400 }, signal)
+  const body = { ...sampling(config), ...conversation(request.messages) }
+  const response = await call.fetch(
+    url(config),
+    post(config, request.stream ? { ...body, stream: true } : body),
+  )
+  yield* request.stream
+    ? readStream(call, call.events(response.body))
+    : readWhole(call, await call.text(response))
+}
+
+interface Usage {
+  input_tokens?: unknown
+  output_tokens?: unknown
+  cache_creation_input_tokens?: unknown
+  cache_read_input_tokens?: unknown
+}
+
+/** What is read of a message; parts of it come as events of a stream. */
+interface Reply {
+  content?: ({ type?: unknown; text?: unknown; thinking?: unknown } | null)[]
+  stop_reason?: unknown
+  usage?: Usage | null
+  error?: unknown
+}
+
+interface StreamEvent {
+  type?: unknown
+  message?: { usage?: Usage | null } | null
+  delta?: { type?: unknown; text?: unknown; thinking?: unknown; stop_reason?: unknown } | null
+  usage?: Usage | null
+}
+
+function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
+  const reply = parseObject(body) as Reply | undefined
+  if (reply?.error) throw call.reported(body)
+  if (!Array.isArray(reply?.content)) throw call.malformed()
+  let answered = false
+  for (const block of reply.content) {
+    for (const delta of deltasOf(block?.text, block?.thinking)) {
+      answered ||= delta.type === 'text'
+      yield delta
+    }
+  }
+  yield* conclude(call, {
+    any: true,
+    answered,
+    finish: finishReason(reply.stop_reason),
+    usage: usageOf(reply.usage ?? {}),
+  })
+}
+
+/** The deltas of a stream of events. Those of a kind that is not known yet are passed over, as the API asks. */
+async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
+  let stopReason: unknown
+  let stopped = false
+  let usage: Usage = {}
+  let answered = false
+  let any = false
+  for await (const data of events) {
+    any = true
+    const event = parseObject(data) as StreamEvent | undefined
+    switch (event?.type) {
+      case 'content_block_delta':
+        for (const delta of deltasOf(event.delta?.text, event.delta?.thinking)) {
+          answered ||= delta.type === 'text'
+          yield delta
+        }
+        break
+      case 'message_start':
+        usage = { ...event.message?.usage }
+        break
+      case 'message_delta':
+        stopReason = event.delta?.stop_reason ?? stopReason
+        // Counts are cumulative: the last ones are the whole.
+        usage = { ...usage, ...event.usage }
+        break
+      case 'message_stop':
+        stopped = true
+        break
+      case 'error':
+        throw call.reported(data)
+      case undefined:
+        throw call.malformed()
+    }
+    if (stopped) break
+  }
+  const finish = stopped ? finishReason(stopReason) : undefined
+  yield* conclude(call, { any, answered, finish, usage: usageOf(usage) })
+}
+
+function* deltasOf(text: unknown, thinking: unknown): Generator<Delta> {
+  if (typeof text === 'string' && text !== '') yield { type: 'text', text }
+  if (typeof thinking === 'string' && thinking !== '') yield { type: 'reasoning', text: thinking }
+}
+
+/** Tokens that were read from a cache, or written to it, are not among `input_tokens`. */
+function usageOf(usage: Usage): Delta | undefined {
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  if (typeof input_tokens !== 'number' || typeof output_tokens !== 'number') return undefined
+  const cached = [cache_creation_input_tokens, cache_read_input_tokens].map((tokens) => Number(tokens) || 0)
+  return {
+    type: 'usage',
+    inputTokens: cached.reduce((sum, tokens) => sum + tokens, input_tokens),
+    outputTokens: output_tokens,
+  }
+}
+
+const FINISH_REASONS: Record<string, FinishReason> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  refusal: 'content_filter',
+}
+
+const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
+
+export const anthropic: LanguageModelProvider = {
+  namespace: 'anthropic',
+  validate(config) {
+    requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
+    allowString(config, 'anthropic_url', 'Property `anthropic_url` is not a string.')
+  },
+  async probe(config, env) {
+    const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
+    const hello = { max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }
+    await call.text(await call.fetch(url(config), post(config, hello)))
+  },
+  create: (config, env) => ({
+    name: config.model_name,
+    generate: (request, signal) => generate(config, env, request, signal),
+  }),
+}

@@ -1,0 +1,91 @@
+/**
+ * AI Gateway: one setting sends the calls to all known providers through a gateway of Cloudflare's, which logs,
+ * caches and limits them (https://developers.cloudflare.com/ai-gateway/usage/providers/).
+ *
+ * A call is made to the provider's own address as if there were no gateway, signed for it where it has to be, and
+ * turned round here, in the one place that all calls pass. A model that names another server is called there.
+ */
+import { ApiError } from '../errors'
+import type { AiRunner } from './ai-runner'
+import { type Egress, requireAllowed } from './egress'
+
+export interface Gateway {
+  /** `<account id>/<gateway name>`; empty or absent: providers are called directly */
+  AI_GATEWAY?: string
+  /** for a gateway that asks who calls: sent as `cf-aig-authorization` */
+  AI_GATEWAY_TOKEN?: string
+  /** where gateways are found, for tests and proxies; its host has to be in ALLOWED_HOSTS */
+  AI_GATEWAY_URL?: string
+}
+
+const GATEWAYS = 'https://gateway.ai.cloudflare.com/v1'
+
+/** A provider's own URL, and its path behind the gateway. */
+const ROUTES: [RegExp, string][] = [
+  [/^https:\/\/api\.openai\.com(?:\/v1(?=\/))?(\/.*)$/, 'openai$1'],
+  [
+    /^https:\/\/([a-z0-9-]+)\.openai\.azure\.com\/openai\/deployments\/([^/?]+)(\/.*)$/,
+    'azure-openai/$1/$2$3',
+  ],
+  [/^https:\/\/generativelanguage\.googleapis\.com(\/.*)$/, 'google-ai-studio$1'],
+  [/^https:\/\/api\.anthropic\.com(\/.*)$/, 'anthropic$1'],
+  [/^https:\/\/bedrock-runtime\.([a-z0-9-]+)\.amazonaws\.com(\/.*)$/, 'aws-bedrock/bedrock-runtime/$1$2'],
+]
+
+/** Workers AI's REST API names an account. Behind the gateway it is the gateway's: another one's stays outside. */
+const WORKERS_AI = /^https:\/\/api\.cloudflare\.com\/client\/v4\/accounts\/([^/]+)\/ai\/run(\/.*)$/
+
+interface Parts {
+  account: string
+  name: string
+}
+
+/** @throws ApiError 400 when the setting is not of its form */
+function gatewayOf(env: Gateway): Parts | undefined {
+  if (!env.AI_GATEWAY) return undefined
+  const [, account, name] = /^([A-Za-z0-9_-]+)\/([A-Za-z0-9_-]+)$/.exec(env.AI_GATEWAY) ?? []
+  if (account === undefined || name === undefined) {
+    throw new ApiError(400, 'The variable AI_GATEWAY of the deployment is not `<account id>/<gateway name>`.')
+  }
+  return { account, name }
+}
+
+/**
+ * Where a call really goes, and what the gateway wants beside the call's own headers.
+ * @param url of the provider, complete
+ * @throws ApiError 400 for a host that may not be called, the provider's or the gateway's
+ */
+export function throughGateway(
+  url: string,
+  env: Egress & Gateway,
+): { url: string; headers: Record<string, string> } {
+  requireAllowed(url, env)
+  const gateway = gatewayOf(env)
+  // As the platform reads it, so that no path leads out of the provider's part of the gateway.
+  const path = gateway && pathOf(new URL(url).href, gateway)
+  if (!gateway || path === undefined) return { url, headers: {} }
+  const base = (env.AI_GATEWAY_URL || GATEWAYS).replace(/\/$/, '')
+  const routed = `${base}/${gateway.account}/${gateway.name}/${path}`
+  requireAllowed(routed, env)
+  const token = env.AI_GATEWAY_TOKEN
+  return { url: routed, headers: token ? { 'cf-aig-authorization': `Bearer ${token}` } : {} }
+}
+
+function pathOf(url: string, { account }: Parts): string | undefined {
+  const workersAi = WORKERS_AI.exec(url)
+  if (workersAi) return workersAi[1] === account ? `workers-ai${workersAi[2]}` : undefined
+  for (const [provider, path] of ROUTES) {
+    if (provider.test(url)) return url.replace(provider, path)
+  }
+  return undefined
+}
+
+/** The Workers AI binding, through the gateway where there is one. */
+export function aiBinding(env: Cloudflare.Env): AiRunner {
+  const ai = env.AI as unknown as AiRunner
+  const gateway = gatewayOf(env)
+  if (!gateway) return ai
+  return {
+    run: (model, inputs, options) => ai.run(model, inputs, { ...options, gateway: { id: gateway.name } }),
+  }
+}

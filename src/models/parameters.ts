@@ -1,0 +1,26 @@
+/** The properties of a model that are the same for every provider. */
+import { ApiError } from '../errors'
+import { LONGEST_SILENCE } from './call'
+import { checkHeaders } from './headers'
+import { checkSampling, SAMPLING } from './sampling'
+
+const PARAMETERS: readonly string[] = [...SAMPLING, 'timeout', 'headers', 'fallbacks', 'rewrite_model']
+
+/** A model without the parameters that are `null`: it takes one away, which a merge of properties could not. */
+export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>
+  Object.fromEntries(
+    Object.entries(config).filter(([name, value]) => value !== null || !PARAMETERS.includes(name)),
+  ) as T
+
+/** @throws ApiError 400 saying what a property has to be */
+export function checkParameters(config: Record<string, unknown>): void {
+  checkSampling(config)
+  const { timeout } = config
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout <= LONGEST_SILENCE)) {
+    throw new ApiError(
+      400,
+      `Property \`timeout\` is not a number of seconds, more than 0 and ${LONGEST_SILENCE} at most.`,
+    )
+  }
+  checkHeaders(config.headers)
+}

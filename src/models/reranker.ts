@@ -1,0 +1,65 @@
+/** Reranking models: cross-encoders that read a question and a text together and say how well they fit. */
+import { ApiError } from '../errors'
+import type { AiRunner } from './ai-runner'
+import { aiBinding } from './gateway'
+import { modelId } from './properties'
+
+/** https://developers.cloudflare.com/workers-ai/models/bge-reranker-base/ */
+export const BGE_RERANKER = 'cloudflare/@cf/baai/bge-reranker-base'
+
+/** Characters of a text that are sent: more than the 512 tokens that the model reads. */
+const LONGEST_TEXT = 3_000
+
+export interface Reranker {
+  /** as the caller named it */
+  readonly name: string
+  /**
+   * How well each text fits the query, in the order of the texts; higher is better, the scale is the model's own.
+   * @throws ApiError with the provider's message
+   */
+  score(query: string, texts: string[], signal: AbortSignal): Promise<number[]>
+}
+
+/**
+ * A reranking model by its name. Makes no call.
+ * @returns undefined where this deployment cannot serve it
+ * @throws ApiError 400 for a name that nobody serves
+ */
+export function createReranker(name: string, env: Cloudflare.Env): Reranker | undefined {
+  if (name !== BGE_RERANKER) {
+    throw new ApiError(400, `\`${name}\` is not a reranking model: use \`${BGE_RERANKER}\`.`)
+  }
+  if (env.AI_BACKEND !== 'workers-ai') return undefined
+  const ai = aiBinding(env)
+  return { name, score: (query, texts, signal) => scoreOnWorkersAi(ai, name, query, texts, signal) }
+}
+
+async function scoreOnWorkersAi(
+  ai: AiRunner,
+  name: string,
+  query: string,
+  texts: string[],
+  signal: AbortSignal,
+): Promise<number[]> {
+  const contexts = texts.map((text) => ({ text: text.slice(0, LONGEST_TEXT) }))
+  const inputs = { query, contexts, top_k: texts.length }
+  let reply: unknown
+  try {
+    reply = await ai.run(modelId(name), inputs, { signal })
+  } catch (error) {
+    throw new ApiError(400, `Cloudflare API error: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  const scores = new Array<number>(texts.length).fill(Number.NEGATIVE_INFINITY)
+  for (const { id, score } of scoresOf(reply)) scores[id] = score
+  return scores
+}
+
+/** @throws ApiError 400 when the reply is not what the model promises */
+function scoresOf(reply: unknown): { id: number; score: number }[] {
+  const response = (reply as { response?: unknown } | null)?.response
+  const valid =
+    Array.isArray(response) &&
+    response.every((entry) => Number.isInteger(entry?.id) && typeof entry.score === 'number')
+  if (!valid) throw new ApiError(400, 'Got malformed response from Cloudflare API.')
+  return response
+}

@@ -1,0 +1,135 @@
+/** How a model is to speak: what its properties ask for, checked, and in each provider's own words. */
+import { ApiError } from '../errors'
+
+/** What a model sets, in nobody's words. What it does not set is not sent. */
+export interface Sampling {
+  temperature?: number
+  topP?: number
+  /** tokens that an answer may have */
+  maxTokens?: number
+  /** how long a reasoning model thinks: `low`, `medium`, `high`, or what the provider knows besides */
+  reasoningEffort?: string
+  /** texts at which an answer ends */
+  stop?: string[]
+  /** the same number asks for the same answer again, as far as the provider can */
+  seed?: number
+  frequencyPenalty?: number
+  presencePenalty?: number
+}
+
+/** @param config of a model that was checked */
+export function samplingOf(config: Record<string, unknown>): Sampling {
+  const { temperature, top_p, max_tokens, max_completion_tokens, reasoning_effort, stop } = config
+  const { seed, frequency_penalty, presence_penalty } = config
+  return defined({
+    temperature,
+    topP: top_p,
+    maxTokens: max_tokens ?? max_completion_tokens,
+    reasoningEffort: reasoning_effort,
+    stop: typeof stop === 'string' ? [stop] : stop,
+    seed,
+    frequencyPenalty: frequency_penalty,
+    presencePenalty: presence_penalty,
+  }) as Sampling
+}
+
+const MOST_STOPS = 16
+const LONGEST_STOP = 500
+
+const isNumber = (value: unknown, from: number, to: number): boolean =>
+  typeof value === 'number' && value >= from && value <= to
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0
+
+const isStop = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && value.length <= LONGEST_STOP
+
+const CHECKS: [property: string, holds: (value: unknown) => boolean, what: string][] = [
+  ['temperature', (value) => isNumber(value, 0, 2), 'a number from 0 to 2'],
+  ['top_p', (value) => isNumber(value, 0, 1), 'a number from 0 to 1'],
+  ['seed', (value) => Number.isSafeInteger(value), 'an integer'],
+  ['frequency_penalty', (value) => isNumber(value, -2, 2), 'a number from -2 to 2'],
+  ['presence_penalty', (value) => isNumber(value, -2, 2), 'a number from -2 to 2'],
+  ['max_tokens', isCount, 'a positive integer'],
+  ['max_completion_tokens', isCount, 'a positive integer'],
+  [
+    'reasoning_effort',
+    (value) => typeof value === 'string' && /^[a-z]{1,20}$/.test(value),
+    'a word such as `low`, `medium` or `high`',
+  ],
+  [
+    'stop',
+    (value) =>
+      isStop(value) ||
+      (Array.isArray(value) && value.length > 0 && value.length <= MOST_STOPS && value.every(isStop)),
+    `a text, or a list of up to ${MOST_STOPS} texts`,
+  ],
+]
+
+export const SAMPLING: readonly string[] = CHECKS.map(([property]) => property)
+
+/** A model's config without what it sets here: what suits one model may not suit another. */
+export const withoutSampling = <T extends Record<string, unknown>>(config: T): T =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => !SAMPLING.includes(name))) as T
+
+/** @throws ApiError 400 saying what a property has to be */
+export function checkSampling(config: Record<string, unknown>): void {
+  for (const [property, holds, what] of CHECKS) {
+    if (config[property] !== undefined && !holds(config[property])) {
+      throw new ApiError(400, `Property \`${property}\` is not ${what}.`)
+    }
+  }
+}
+
+/** Reasoning models of OpenAI's, which refuse `max_tokens`. They count their thoughts as tokens, too. */
+const REASONING = /^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)/
+
+/**
+ * In the words of chat completions.
+ * @param model its name without the namespace, or what stands for one
+ * @param ofOpenAi whether the server is OpenAI's own: it takes the new name of `max_tokens` for all models, while
+ *   most other servers know the old one alone
+ */
+export function chatSampling(
+  config: Record<string, unknown>,
+  model: string,
+  ofOpenAi = false,
+): Record<string, unknown> {
+  const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
+  const isNew = ofOpenAi || REASONING.test(model) || config.max_completion_tokens !== undefined
+  const limit = isNew ? 'max_completion_tokens' : 'max_tokens'
+  return defined({
+    temperature,
+    top_p: topP,
+    [limit]: maxTokens,
+    reasoning_effort: reasoningEffort,
+    stop,
+    seed: rest.seed,
+    frequency_penalty: rest.frequencyPenalty,
+    presence_penalty: rest.presencePenalty,
+  })
+}
+
+/** Tokens of thought that stand for an effort in the generation of Gemini that has budgets and no levels. */
+const THOUGHTS: Record<string, number> = { none: 0, minimal: 1_024, low: 1_024, medium: 8_192, high: 24_576 }
+
+/** In the words of Gemini's `generationConfig`. @param model its name without the namespace */
+export function geminiSampling(config: Record<string, unknown>, model: string): Record<string, unknown> {
+  const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
+  const budget = THOUGHTS[reasoningEffort ?? '']
+  const byBudget = /^gemini-2/.test(model)
+  const thinking = byBudget ? { thinkingBudget: budget } : { thinkingLevel: reasoningEffort }
+  return defined({
+    temperature,
+    topP,
+    maxOutputTokens: maxTokens,
+    stopSequences: stop,
+    seed: rest.seed,
+    frequencyPenalty: rest.frequencyPenalty,
+    presencePenalty: rest.presencePenalty,
+    thinkingConfig: (byBudget ? budget : reasoningEffort) === undefined ? undefined : thinking,
+  })
+}
+
+const defined = (values: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))

@@ -1,0 +1,42 @@
+/**
+ * Errors of Workers AI's binding. It throws plain Errors, whose message begins with an internal code: "3040:
+ * Capacity temporarily exceeded" (https://developers.cloudflare.com/workers-ai/platform/errors/).
+ */
+import { faultOfStatus, type Upstream } from './provider-error'
+
+/** Internal code -> the status that the REST API answers for it. */
+const STATUSES: Record<string, number> = {
+  3003: 400, // incomplete request
+  3006: 413, // request too large
+  3007: 408, // timeout
+  3008: 408, // aborted
+  3023: 403, // account blocked
+  3036: 429, // daily allocation used up
+  3039: 400, // finetune without its files
+  3040: 429, // out of capacity
+  3041: 403, // account not allowed for a private model
+  3042: 404, // no such model id
+  5004: 400, // invalid data
+  5005: 405, // no LoRA
+  5006: 400, // the input does not match the model's schema
+  5007: 400, // no such model
+  5016: 403, // model terms not agreed to
+  5018: 403, // account not allowed for a private model
+  5019: 405, // SDK too old
+  5021: 400, // context window exceeded
+}
+
+/** @param thrown whatever `run` rejected with. @returns what it said, and what that means for asking again */
+export function workersAiError(thrown: unknown): { message: string; upstream: Upstream } {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  // Other numbers with a colon, such as those of a request's id, can come first.
+  const code = [...message.matchAll(/\b(\d{4}):/g)]
+    .map(([, digits]) => digits!)
+    .find((digits) => digits in STATUSES)
+  return {
+    message,
+    // An error without a code is a fault on the way: as if there had been no reply.
+    upstream:
+      code === undefined ? {} : { upstream: STATUSES[code], fault: faultOfStatus(STATUSES[code]!, code) },
+  }
+}

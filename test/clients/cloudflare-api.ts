@@ -1,0 +1,266 @@
+/**
+ * A counterpart of Cloudflare's API for tests of the deployment, with an account's state: what the real wrangler asks
+ * for on its way through `npm run deploy`. The database is a real SQLite, so migrations really run.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { DatabaseSync } from 'node:sqlite'
+
+export const ACCOUNT = '0123456789abcdef0123456789abcdef'
+
+interface Index {
+  config: { dimensions: number; metric: string }
+  metadata: { propertyName: string; indexType: string }[]
+}
+
+interface Worker {
+  secrets: Map<string, string>
+  bindings: { name: string; type: string; [key: string]: unknown }[]
+  crons: string[]
+  /** uploads: of a new Worker and of new versions */
+  uploads: number
+}
+
+/** An answer that is not a plain result: the API's errors carry a code of their own. */
+class Refusal extends Error {
+  readonly status: number
+  readonly code: number
+  constructor(status: number, code: number, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+export interface CloudflareApi {
+  url: string
+  databases: Map<string, { uuid: string; sqlite: DatabaseSync }>
+  indexes: Map<string, Index>
+  workers: Map<string, Worker>
+  /** `METHOD path` of every call that was made, the account left out */
+  calls: string[]
+  /** Calls that change something, by `METHOD path`. */
+  changes(): string[]
+  /** Answers the next call that matches with this error, once. */
+  refuseOnce(call: RegExp, status: number, code: number, message: string): void
+  close(): Promise<void>
+}
+
+const read = async (request: IncomingMessage): Promise<Buffer> => {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** A fake account without anything in it. */
+export async function startCloudflareApi(): Promise<CloudflareApi> {
+  const databases: CloudflareApi['databases'] = new Map()
+  const indexes: CloudflareApi['indexes'] = new Map()
+  const workers: CloudflareApi['workers'] = new Map()
+  const calls: string[] = []
+  const refusals: { call: RegExp; refusal: Refusal }[] = []
+
+  const database = (key: string) => {
+    const found = [...databases].find(([name, { uuid }]) => name === key || uuid === key)
+    if (found === undefined) throw new Refusal(404, 7404, `The database ${key} could not be found`)
+    return { name: found[0], ...found[1] }
+  }
+  const index = (name: string) => {
+    const found = indexes.get(name)
+    if (found === undefined) throw new Refusal(404, 3000, 'vectorize.index.not_found')
+    return { name, ...found }
+  }
+  const worker = (name: string) => {
+    const found = workers.get(name)
+    if (found === undefined) throw new Refusal(404, 10007, 'This Worker does not exist on your account.')
+    return found
+  }
+
+  /** What D1's `query` answers: one result a statement. */
+  const query = (sqlite: DatabaseSync, sql: string) => {
+    const meta = { duration: 0, changes: 0, last_row_id: 0, rows_read: 0, rows_written: 0 }
+    if (/^\s*select/i.test(sql)) return [{ success: true, results: sqlite.prepare(sql).all(), meta }]
+    sqlite.exec(sql)
+    return [{ success: true, results: [], meta }]
+  }
+
+  const upload = async (name: string, request: Request) => {
+    const metadata = JSON.parse(String((await request.formData()).get('metadata')))
+    const before = workers.get(name)
+    const secrets = new Map(before?.secrets) // uploads never delete a secret
+    for (const binding of metadata.bindings) {
+      if (binding.type === 'secret_text') secrets.set(binding.name, binding.text)
+    }
+    workers.set(name, {
+      secrets,
+      bindings: metadata.bindings.filter((binding: { type: string }) => binding.type !== 'secret_text'),
+      crons: before?.crons ?? [],
+      uploads: (before?.uploads ?? 0) + 1,
+    })
+    return {
+      id: crypto.randomUUID(),
+      deployment_id: crypto.randomUUID().replaceAll('-', ''),
+      startup_time_ms: 5,
+      resources: { script: { etag: 'etag' } },
+    }
+  }
+
+  const settings = (name: string) => {
+    const { bindings, secrets } = worker(name)
+    const hidden = [...secrets.keys()].map((secret) => ({ name: secret, type: 'secret_text' }))
+    return { bindings: [...bindings, ...hidden], tags: [] }
+  }
+
+  type Handler = (request: Request, ...names: string[]) => unknown
+  const json = async (request: Request) =>
+    (await request.json()) as {
+      name: string
+      sql: string
+      config: Index['config']
+      propertyName: string
+      indexType: string
+    }
+  const routes: [pattern: RegExp, handler: Handler][] = [
+    [/^GET \/user\/tokens\/verify$/, () => ({ id: 'token', status: 'active' })],
+    [/^GET \/user$/, () => ({ id: 'user', email: 'developer@example.com' })],
+    [/^GET \/accounts$/, () => [{ id: ACCOUNT, name: 'Test account' }]],
+    [/^GET \/memberships$/, () => [{ id: 'm', account: { id: ACCOUNT, name: 'Test account' }, roles: [] }]],
+
+    [/^GET \/d1\/database$/, () => [...databases].map(([name, { uuid }]) => ({ name, uuid }))],
+    [
+      /^POST \/d1\/database$/,
+      async (request) => {
+        const { name } = await json(request)
+        if (databases.has(name)) throw new Refusal(400, 7502, `Database with name '${name}' already exists`)
+        databases.set(name, { uuid: crypto.randomUUID(), sqlite: new DatabaseSync(':memory:') })
+        return { name, uuid: databases.get(name)!.uuid }
+      },
+    ],
+    [
+      /^GET \/d1\/database\/([^/]+)$/,
+      (_, key) => ({ ...database(key!), sqlite: undefined, version: 'production' }),
+    ],
+    [
+      /^POST \/d1\/database\/([^/]+)\/query$/,
+      async (request, key) => {
+        try {
+          return query(database(key!).sqlite, (await json(request)).sql)
+        } catch (error) {
+          throw error instanceof Refusal ? error : new Refusal(400, 7500, (error as Error).message)
+        }
+      },
+    ],
+    [/^GET \/d1\/database\/([^/]+)\/time_travel\/bookmark$/, () => ({ bookmark: 'bookmark' })],
+
+    [/^GET \/vectorize\/v2\/indexes$/, () => [...indexes].map(([name, { config }]) => ({ name, config }))],
+    [
+      /^POST \/vectorize\/v2\/indexes$/,
+      async (request) => {
+        const { name, config } = await json(request)
+        if (indexes.has(name)) throw new Refusal(409, 3002, 'vectorize.index.duplicate_name')
+        indexes.set(name, { config, metadata: [] })
+        return { name, config }
+      },
+    ],
+    [
+      /^GET \/vectorize\/v2\/indexes\/([^/]+)\/metadata_index\/list$/,
+      (_, name) => ({ metadataIndexes: index(name!).metadata }),
+    ],
+    [
+      /^POST \/vectorize\/v2\/indexes\/([^/]+)\/metadata_index\/create$/,
+      async (request, name) => {
+        const { propertyName, indexType } = await json(request)
+        index(name!).metadata.push({ propertyName, indexType })
+        return { mutationId: crypto.randomUUID() }
+      },
+    ],
+
+    [
+      /^GET \/workers\/services\/([^/]+)$/,
+      (_, name) => worker(name!) && { default_environment: { script: { last_deployed_from: 'wrangler' } } },
+    ],
+    [
+      /^GET \/workers\/scripts\/([^/]+)\/secrets$/,
+      (_, name) => [...worker(name!).secrets.keys()].map((secret) => ({ name: secret, type: 'secret_text' })),
+    ],
+    [/^GET \/workers\/scripts\/([^/]+)\/(?:script-)?settings$/, (_, name) => settings(name!)],
+    [/^PATCH \/workers\/scripts\/([^/]+)\/script-settings$/, (_, name) => settings(name!)],
+    [/^GET \/workers\/scripts\/([^/]+)\/deployments$/, (_, name) => worker(name!) && { deployments: [] }],
+    [
+      /^POST \/workers\/scripts\/([^/]+)\/deployments$/,
+      (_, name) => worker(name!) && { id: crypto.randomUUID() },
+    ],
+    [/^GET \/workers\/scripts\/([^/]+)\/versions$/, (_, name) => worker(name!) && { items: [] }],
+    [/^PUT \/workers\/scripts\/([^/]+)$/, (request, name) => upload(name!, request)],
+    [
+      /^POST \/workers\/scripts\/([^/]+)\/versions$/,
+      (request, name) => worker(name!) && upload(name!, request),
+    ],
+    [/^POST \/workers\/scripts\/([^/]+)\/assets-upload-session$/, () => ({ jwt: 'jwt', buckets: [] })],
+    [
+      /^(?:GET|POST) \/workers\/scripts\/([^/]+)\/subdomain$/,
+      () => ({ enabled: true, previews_enabled: false }),
+    ],
+    [/^GET \/workers\/subdomain$/, () => ({ subdomain: 'developer' })],
+    [
+      /^PUT \/workers\/scripts\/([^/]+)\/schedules$/,
+      async (request, name) => {
+        const schedules = (await request.json()) as { cron: string }[]
+        worker(name!).crons = schedules.map(({ cron }) => cron)
+        return { schedules }
+      },
+    ],
+  ]
+
+  const answer = async (call: string, request: Request): Promise<unknown> => {
+    const refused = refusals.findIndex((entry) => entry.call.test(call))
+    if (refused >= 0) throw refusals.splice(refused, 1)[0]!.refusal
+    for (const [pattern, handler] of routes) {
+      const match = pattern.exec(call)
+      if (match) return handler(request, ...match.slice(1))
+    }
+    throw new Refusal(404, 7003, `The fake of Cloudflare's API has no ${call}`)
+  }
+
+  const server = createServer(async (incoming, outgoing) => {
+    const { pathname } = new URL(incoming.url!, 'http://fake')
+    const call = `${incoming.method} ${pathname.replace('/client/v4', '').replace(`/accounts/${ACCOUNT}`, '')}`
+    calls.push(call)
+    const body = await read(incoming)
+    const request = new Request('http://fake', {
+      method: incoming.method!,
+      headers: { 'content-type': incoming.headers['content-type'] ?? 'text/plain' },
+      ...(body.length > 0 ? { body } : {}),
+    })
+    const reply = await answer(call, request).then(
+      (result) => ({ status: 200, success: true, errors: [] as object[], result }),
+      (error) => {
+        const { status, code, message } =
+          error instanceof Refusal ? error : new Refusal(500, 10000, `${error}`)
+        return { status, success: false, errors: [{ code, message }], result: null }
+      },
+    )
+    const count = Array.isArray(reply.result) ? reply.result.length : 1
+    const result_info = { page: 1, per_page: 100, count, total_count: count, total_pages: 1 }
+    outgoing.writeHead(reply.status, { 'content-type': 'application/json' })
+    outgoing.end(JSON.stringify({ ...reply, messages: [], result_info }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/client/v4`,
+    databases,
+    indexes,
+    workers,
+    calls,
+    changes: () => calls.filter((call) => !call.startsWith('GET ')),
+    refuseOnce: (call, status, code, message) =>
+      refusals.push({ call, refusal: new Refusal(status, code, message) }),
+    close: async () => {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}

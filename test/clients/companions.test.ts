@@ -1,0 +1,281 @@
+/**
+ * Calls that survive their provider, over real sockets: retries, fallbacks, and the small model that rewrites.
+ * The provider does to each model, by its name, what the test says.
+ */
+import type { ServerResponse } from 'node:http'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type RawServer, sendJson, startRawServer } from '../models/raw-server'
+import { createHistory, createModel, createShows, request, unique } from './harness'
+import { isStandalone, questionIn } from './llm'
+
+type Reply = (response: ServerResponse, content: string) => void
+
+let raw: RawServer
+let shows: string
+let history: string
+/** what comes next of each model; without anything it answers by its own name */
+const script = new Map<string, Reply[]>()
+/** models in the order they were asked, greetings left out */
+const asked: string[] = []
+
+const answer: Reply = (response, content) => {
+  const said = isStandalone(content)
+    ? `standalone: ${questionIn(content)}`
+    : `Answered: ${questionIn(content)}`
+  sendJson(response, 200, { choices: [{ message: { content: said }, finish_reason: 'stop' }] })
+}
+const status =
+  (code: number, message: string, headers: Record<string, string> = {}): Reply =>
+  (response) => {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+    sendJson(response, code, { error: { message } })
+  }
+const hangUp: Reply = (response) => void response.socket?.destroy()
+
+beforeAll(async () => {
+  raw = await startRawServer()
+  raw.respond = (response, { body }) => {
+    const model = String(body.model)
+    const content = String((body.messages as { content: string }[]).at(-1)?.content)
+    if (content === 'hello') return answer(response, content)
+    asked.push(model)
+    const reply = script.get(model)?.shift() ?? answer
+    return reply(response, content)
+  }
+  shows = await createShows()
+  history = await createHistory()
+})
+afterAll(() => raw.stop())
+beforeEach(() => {
+  asked.length = 0
+  script.clear()
+})
+
+const model = (name: string, more: Record<string, unknown> = {}): Promise<string> =>
+  createModel({
+    model_name: `openai/${name}`,
+    openai_url: raw.url,
+    history_collection: history,
+    ...more,
+  })
+
+const ask = (id: string, more: Record<string, unknown> = {}) =>
+  request('POST', '/conversations', {
+    question: 'an action series',
+    model: id,
+    collections: [shows],
+    ...more,
+  })
+
+const callsOf = async (conversation: string, turn = 0) =>
+  (await request('GET', `/conversations/${conversation}/trace`)).body.turns[turn].trace.calls
+
+describe('a provider that fails in passing', () => {
+  test.each<[string, Reply, string]>([
+    ['with 503', status(503, 'Overloaded'), 'OpenAI API error: Overloaded'],
+    ['with 429', status(429, 'Slow down', { 'retry-after': '1' }), 'OpenAI API error: Slow down'],
+    ['without a word', hangUp, 'OpenAI API error: the provider could not be reached'],
+  ])('%s is asked again, and the trace tells', async (_, fault, error) => {
+    const id = await model('passing')
+    script.set('passing', [fault])
+    const { status, body } = await ask(id)
+    expect([status, body.answer]).toEqual([200, 'Answered: an action series'])
+    expect(asked).toEqual(['passing', 'passing'])
+    expect(await callsOf(body.conversation_id)).toMatchObject([
+      { model: 'openai/passing', failed: [{ model: 'openai/passing', error }] },
+    ])
+  })
+
+  test('by closing a connection that it had kept open, is asked again on another', async () => {
+    const id = await model('pooled')
+    const used = new WeakSet<object>()
+    // As a provider does whose patience with an idle connection ends while the next request is on its way.
+    const closing: Reply = (response, content) => {
+      const { socket } = response
+      if (socket && used.has(socket)) return hangUp(response, content)
+      if (socket) used.add(socket)
+      return answer(response, content)
+    }
+    script.set('pooled', Array(20).fill(closing))
+    for (let turn = 0; turn < 5; turn++) {
+      expect((await ask(id)).body.answer).toBe('Answered: an action series')
+    }
+    expect(asked.length).toBeGreaterThan(5)
+  })
+
+  test('and wants to be left alone for long, is; the caller is told at once, in its words', async () => {
+    const id = await model('busy')
+    script.set('busy', [status(429, 'Rate limit reached', { 'retry-after': '60' })])
+    const { status: code, body } = await ask(id)
+    expect([code, body.message]).toEqual([400, 'OpenAI API error: Rate limit reached'])
+    expect(asked).toEqual(['busy'])
+  })
+})
+
+describe('fallbacks', () => {
+  test.each<[string, Reply]>([
+    ['does not know the key', status(401, 'Incorrect API key')],
+    ['does not know the model', status(404, 'No such model')],
+    ['has no quota left', status(429, 'Quota', { 'retry-after': '3600' })],
+  ])('answer where the provider %s', async (_, fault) => {
+    const second = await model('second')
+    const first = await model('first', { fallbacks: [second] })
+    script.set('first', [fault])
+    const { status, body } = await ask(first)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      answer: 'Answered: an action series',
+      usage: { model: 'openai/second' },
+    })
+    expect(asked).toEqual(['first', 'second'])
+    const [call] = await callsOf(body.conversation_id)
+    expect(call).toMatchObject({ model: 'openai/second', failed: [{ model: 'openai/first' }] })
+    // It is the asked model's budget that pays.
+    const { body: spent } = await request('GET', `/usage?model=${first}`)
+    expect(spent.usage).toMatchObject([{ conversation_model_id: first, turns: 1 }])
+    expect((await request('GET', `/usage?model=${second}`)).body.usage).toEqual([])
+  })
+
+  test('answer while the provider cannot be reached at all, the built-in one too', async () => {
+    const local = await createModel({
+      model_name: 'local/extractive',
+      api_key: undefined,
+      history_collection: history,
+    })
+    const gone = await model('gone', { fallbacks: [local] })
+    script.set('gone', [hangUp, hangUp, hangUp])
+    const { status, body } = await ask(gone, { question: 'Which crew salvages warships?' })
+    expect(status).toBe(200)
+    expect(body.usage.model).toBe('local/extractive')
+    expect(body.answer).toContain('salvages warships')
+  })
+
+  test('do not answer what the provider refused', async () => {
+    const second = await model('second')
+    const first = await model('first', { fallbacks: [second] })
+    script.set('first', [status(400, 'Too many tokens')])
+    const { status: code, body } = await ask(first)
+    expect([code, body.message]).toEqual([400, 'OpenAI API error: Too many tokens'])
+    expect(asked).toEqual(['first'])
+  })
+
+  test('that were deleted are passed over', async () => {
+    const [deleted, third] = [await model('deleted'), await model('third')]
+    const first = await model('first', { fallbacks: [deleted, third] })
+    await request('DELETE', `/conversations/models/${deleted}`)
+    script.set('first', [status(401, 'Incorrect API key')])
+    expect((await ask(first)).body.usage.model).toBe('openai/third')
+    expect(asked).toEqual(['first', 'third'])
+  })
+
+  test('may name each other', async () => {
+    const [a, b] = [await model('a'), await model('b')]
+    await request('PUT', `/conversations/models/${a}`, { fallbacks: [b] })
+    await request('PUT', `/conversations/models/${b}`, { fallbacks: [a] })
+    script.set('a', [status(401, 'A has no key')])
+    script.set('b', [status(401, 'B has no key')])
+    const { status: code, body } = await ask(a)
+    expect([code, body.message]).toEqual([400, 'OpenAI API error: A has no key'])
+    expect(asked).toEqual(['a', 'b'])
+  })
+})
+
+describe('rewrite_model', () => {
+  const converse = async (id: string) => {
+    const { body: first } = await ask(id)
+    const conversation_id = first.conversation_id
+    asked.length = 0
+    const { status, body } = await ask(id, { conversation_id, question: 'And another?' })
+    return { status, body, conversation_id }
+  }
+
+  test.each(['by id', 'by name'])('given %s rewrites, and the model itself answers', async (by) => {
+    const rewrite_model = by === 'by id' ? await model('small') : 'openai/small'
+    const big = await model('big', { rewrite_model, temperature: 1 })
+    const { body, conversation_id } = await converse(big)
+    expect(body).toMatchObject({
+      standalone: 'standalone: And another?',
+      answer: 'Answered: standalone: And another?',
+      usage: { model: 'openai/big' },
+    })
+    expect(asked).toEqual(['small', 'big'])
+    expect(await callsOf(conversation_id, 1)).toMatchObject([
+      { purpose: 'standalone', model: 'openai/small' },
+      { purpose: 'answer', model: 'openai/big' },
+    ])
+    // What is set for the one model does not go to the other.
+    const sent = raw.received.slice(-2).map(({ body }) => body.temperature)
+    expect(sent).toEqual([undefined, 1])
+  })
+
+  test.each<[string, Reply]>([
+    ['is refused', status(400, 'No such parameter')],
+    ['is not known', status(404, 'No such model')],
+    ['answers nonsense', (response) => sendJson(response, 200, '[]')],
+  ])('that %s leaves it to the model itself', async (_, fault) => {
+    const big = await model('big', { rewrite_model: 'openai/small' })
+    script.set('small', [fault])
+    const { status, body, conversation_id } = await converse(big)
+    expect([status, body.standalone]).toEqual([200, 'standalone: And another?'])
+    expect(asked).toEqual(['small', 'big', 'big'])
+    expect((await callsOf(conversation_id, 1))[0]).toMatchObject({
+      purpose: 'standalone',
+      model: 'openai/big',
+      failed: [{ model: 'openai/small' }],
+    })
+  })
+
+  test('that was deleted leaves it to the model itself', async () => {
+    const small = await model('small')
+    const big = await model('big', { rewrite_model: small })
+    await request('DELETE', `/conversations/models/${small}`)
+    expect((await converse(big)).body.standalone).toBe('standalone: And another?')
+    expect(asked).toEqual(['big', 'big'])
+  })
+})
+
+describe('a model that names others', () => {
+  const refusal = async (properties: Record<string, unknown>): Promise<[number, string]> => {
+    const { status, body } = await request('POST', '/conversations/models', {
+      model_name: 'openai/x',
+      openai_url: raw.url,
+      api_key: 'sk-1234567890',
+      max_bytes: 16_384,
+      history_collection: history,
+      ...properties,
+    })
+    return [status, body.message]
+  }
+  const NOT_A_LIST = 'Property `fallbacks` is not a list of ids of conversation models.'
+  const NOWHERE =
+    'Property `rewrite_model` is neither the id of a conversation model nor the name of a model of the same provider.'
+
+  test.each<[Record<string, unknown>, string]>([
+    [{ fallbacks: 'm' }, NOT_A_LIST],
+    [{ fallbacks: [5] }, NOT_A_LIST],
+    [{ fallbacks: [''] }, NOT_A_LIST],
+    [{ fallbacks: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'Property `fallbacks` names more than 5 models.'],
+    [{ fallbacks: ['nobody'] }, 'Property `fallbacks` names `nobody`, which is no conversation model.'],
+    [{ id: 'narcissus', fallbacks: ['narcissus'] }, 'Property `fallbacks` names the model itself.'],
+    [{ rewrite_model: 5 }, 'Property `rewrite_model` is not a string.'],
+    [{ rewrite_model: 'nobody' }, NOWHERE],
+    [{ rewrite_model: 'google/gemini-3-flash' }, NOWHERE],
+  ])('%j is told: %s', async (properties, message) => {
+    expect(await refusal(properties)).toEqual([400, message])
+  })
+
+  test('loses them to null', async () => {
+    const id = unique('model')
+    const second = await model('second')
+    await model('first', { id, fallbacks: [second], rewrite_model: 'openai/small', temperature: 0.5 })
+    const { status, body } = await request('PUT', `/conversations/models/${id}`, {
+      fallbacks: null,
+      rewrite_model: null,
+      temperature: null,
+    })
+    expect(status).toBe(200)
+    expect(body).not.toHaveProperty('fallbacks')
+    expect(body).not.toHaveProperty('rewrite_model')
+    expect(body).not.toHaveProperty('temperature')
+  })
+})

@@ -1,0 +1,201 @@
+/** Turns that are asked again: what they replace goes when the new answer is there, and not before. */
+import { runDurableObjectAlarm } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { namedConversationId } from '../../src/conversation/conversation-id'
+import type { AskRequest } from '../../src/conversation/request'
+import { unwrap } from '../../src/errors'
+import {
+  ADMIN,
+  asking,
+  begin,
+  conversation,
+  eventsOf,
+  makeProvider,
+  messagesOf,
+  openai,
+  read,
+  rowsOf,
+  setStage,
+  speaking,
+  stub,
+  take,
+  withoutTables,
+} from './stage'
+
+let id: string
+
+const ask = (question: string, parts: Partial<AskRequest> = {}) =>
+  asking(question, { conversationId: id, continues: true, named: true, model: openai, ...parts }).then(take)
+
+/** Asks, to be given this answer. */
+const answered = (question: string, answer: string, parts: Partial<AskRequest> = {}) => {
+  vi.stubGlobal('fetch', speaking(answer))
+  return ask(question, parts)
+}
+
+const said = async () => (await messagesOf(id)).map(({ message }) => message)
+
+const recorded = () =>
+  rowsOf('SELECT turn, question, answer FROM turns WHERE conversation_id = ? ORDER BY turn', id)
+
+const inD1 = async () =>
+  (await rowsOf('SELECT message FROM messages WHERE conversation_id = ? ORDER BY rowid', id)).map(
+    ({ message }) => message,
+  )
+
+beforeAll(() => setStage())
+beforeEach(() => {
+  id = crypto.randomUUID()
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
+})
+
+describe('a conversation that its caller has named', () => {
+  it('begins with the first question and goes on with the next', async () => {
+    await answered('one', 'first')
+    await answered('two', 'second')
+    expect(await said()).toEqual(['one', 'first', 'two', 'second'])
+  })
+
+  it('begins with a transcript, which counts only then', async () => {
+    const transcript = [{ role: 'user' as const, message: 'before' }]
+    await answered('one', 'first', { transcript })
+    await answered('two', 'second', { transcript: [{ role: 'user', message: 'a lie' }] })
+    expect(await said()).toEqual(['before', 'one', 'first', 'two', 'second'])
+  })
+
+  it('has an id that depends on the key, the user and the scope', async () => {
+    const ids = await Promise.all([
+      namedConversationId(env, { owner: '1', userId: '' }, 'docs', 'chat'),
+      namedConversationId(env, { owner: '2', userId: '' }, 'docs', 'chat'),
+      namedConversationId(env, { owner: '1', userId: 'a' }, 'docs', 'chat'),
+      namedConversationId(env, { owner: '1', userId: '' }, 'shop', 'chat'),
+      namedConversationId(env, { owner: '1', userId: '' }, 'docs', 'chat2'),
+    ])
+    expect(new Set(ids).size).toBe(5)
+    expect(await namedConversationId(env, { owner: '1', userId: '' }, 'docs', 'chat')).toBe(ids[0])
+  })
+
+  it('remains unknown when its id is only given', async () => {
+    const events = await ask('one', { named: false })
+    expect(events).toMatchObject([{ type: 'error', status: 400 }])
+  })
+})
+
+describe('a turn that replaces others', () => {
+  it('takes the place of the last one of the same question', async () => {
+    await answered('one', 'first')
+    await answered('two', 'second')
+    await answered('two', 'better', { replaces: {} })
+    expect(await said()).toEqual(['one', 'first', 'two', 'better'])
+    expect(await recorded()).toEqual([
+      { turn: 1, question: 'one', answer: 'first' },
+      { turn: 3, question: 'two', answer: 'better' },
+    ])
+    expect(await inD1()).toEqual(['one', 'first', 'two', 'better'])
+    const [row] = await rowsOf('SELECT turns FROM conversations WHERE id = ?', id)
+    expect(row).toEqual({ turns: 2 })
+  })
+
+  it('takes the place of all after a turn, and is asked as if they had not been', async () => {
+    await answered('one', 'first')
+    await answered('two', 'second')
+    await answered('three', 'third')
+    const prompts: string[] = []
+    const speak = speaking('better')
+    vi.stubGlobal('fetch', (async (input, init) => {
+      prompts.push(String(init?.body))
+      return speak(input, init)
+    }) as typeof fetch)
+    const events = await ask('two again', { replaces: { after: 1 } })
+    expect(events.at(-1)).toMatchObject({ type: 'done', history: [{}, {}, {}, {}] })
+    expect(prompts[0]).toContain('first')
+    expect(prompts.join()).not.toContain('second')
+    expect(await said()).toEqual(['one', 'first', 'two again', 'better'])
+    expect(await recorded()).toMatchObject([{ turn: 1 }, { turn: 4 }])
+  })
+
+  it('leaves the trace of what stays, and its own', async () => {
+    await answered('one', 'first')
+    await answered('two', 'second')
+    await answered('two', 'better', { replaces: {} })
+    const traces = await rowsOf('SELECT trace FROM turns WHERE conversation_id = ? ORDER BY turn', id)
+    expect(traces.map(({ trace }) => JSON.parse(String(trace)).question)).toEqual(['one', 'two'])
+  })
+
+  it('replaces everything, but no transcript', async () => {
+    const transcript = [{ role: 'user' as const, message: 'before' }]
+    await answered('one', 'first', { transcript })
+    await answered('one', 'better', { replaces: { after: 0 }, transcript })
+    expect(await said()).toEqual(['before', 'one', 'better'])
+  })
+
+  it('replaces nothing where nothing is meant', async () => {
+    await answered('one', 'first')
+    await answered('two', 'second', { replaces: {} })
+    await answered('three', 'third', { replaces: { after: 7 } })
+    expect(await said()).toEqual(['one', 'first', 'two', 'second', 'three', 'third'])
+  })
+
+  it('loses nothing when it fails', async () => {
+    await answered('one', 'first')
+    vi.stubGlobal('fetch', async () => new Response('{}', { status: 500 }))
+    const events = await ask('one', { replaces: {} })
+    expect(events.at(-1)).toMatchObject({ type: 'error' })
+    expect(await said()).toEqual(['one', 'first'])
+    expect(await recorded()).toMatchObject([{ turn: 1, answer: 'first' }])
+    await answered('one', 'better', { replaces: {} })
+    expect(await said()).toEqual(['one', 'better'])
+  })
+
+  it('loses nothing when it is stopped', async () => {
+    await answered('one', 'first')
+    const provider = makeProvider(id)
+    vi.stubGlobal('fetch', provider.fetch)
+    const reading = read(
+      await begin(await asking('one', { conversationId: id, continues: true, model: openai, replaces: {} })),
+    )
+    await provider.say('half')
+    expect(unwrap(await conversation(id).stop(ADMIN))).toBe(true)
+    expect((await reading).at(-1)).toMatchObject({ type: 'error' })
+    expect(await said()).toEqual(['one', 'first'])
+    expect((await eventsOf(id, { turn: 1, seq: -1 }))[0]).toMatchObject({ type: 'question', turn: 1 })
+  })
+
+  it('replaces a turn that D1 has not seen yet', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await withoutTables(['turns', 'messages'], async () => {
+      await answered('one', 'first')
+      await answered('one', 'better', { replaces: {} })
+    })
+    await answered('two', 'second')
+    expect(await said()).toEqual(['one', 'better', 'two', 'second'])
+    await runDurableObjectAlarm(stub(id))
+    await expect.poll(recorded).toMatchObject([{ answer: 'better' }, { answer: 'second' }])
+  })
+})
+
+describe('the running turn', () => {
+  it('is told from its beginning, and only while it runs', async () => {
+    const provider = makeProvider(id)
+    vi.stubGlobal('fetch', provider.fetch)
+    const first = read(await begin(await asking('one', { conversationId: id, model: openai })))
+    await provider.say('a')
+    const joined = unwrap(await conversation(id).running(ADMIN))
+    expect(joined).not.toBeNull()
+    const second = read(joined!)
+    await provider.say('b')
+    await provider.finish()
+    expect(await second).toEqual(await first)
+    expect(unwrap(await conversation(id).running(ADMIN))).toBeNull()
+  })
+
+  it('is unknown to others', async () => {
+    await answered('one', 'first', { asker: { owner: '1', userId: '' } })
+    const outcome = await conversation(id).running({ owner: '2', userId: '' })
+    expect(outcome).toMatchObject({ ok: false, error: { status: 404 } })
+  })
+})

@@ -1,0 +1,245 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../../src/errors'
+import type { Delta, LanguageModel } from '../../src/models/language-model'
+import { type Fault, ProviderError } from '../../src/models/provider-error'
+import { type Candidate, type Resilience, resilient } from '../../src/models/resilient'
+import {
+  type Clock,
+  MOST_ATTEMPTS,
+  nextWait,
+  RETRY_BUDGET,
+  systemClock,
+  waitBefore,
+} from '../../src/models/retry'
+import { request } from './ask'
+
+const fault = (name: Fault, retryAfterMs?: number) =>
+  new ProviderError(400, `OpenAI API error: ${name}`, { fault: name, retryAfterMs })
+
+const REPLY: Delta[] = [
+  { type: 'text', text: 'Yes.' },
+  { type: 'finish', reason: 'stop' },
+]
+
+/** A model that does at each call what comes next: throws, or says deltas, the last of which may be an error. */
+function scripted(name: string, ...calls: (Error | (Delta | Error)[])[]) {
+  let count = 0
+  const model: LanguageModel = {
+    name,
+    async *generate() {
+      const call = calls[count++] ?? fault('busy')
+      for (const delta of Array.isArray(call) ? call : [call]) {
+        if (delta instanceof Error) throw delta
+        yield delta
+      }
+    },
+  }
+  return { candidate: { model, patience: 60_000 } as Candidate, calls: () => count }
+}
+
+/** A clock that only waiting moves, with chance at one half. */
+function stoppedClock() {
+  const waits: number[] = []
+  let time = 0
+  const clock: Clock = {
+    now: () => time,
+    wait: async (milliseconds, signal) => {
+      signal.throwIfAborted()
+      waits.push(milliseconds)
+      time += milliseconds
+    },
+    random: () => 0.5,
+  }
+  return { clock, waits }
+}
+
+async function say(
+  first: Candidate,
+  resilience: Resilience = {},
+  signal = new AbortController().signal,
+): Promise<Delta[]> {
+  const deltas: Delta[] = []
+  for await (const delta of resilient(first, resilience).generate(request(), signal)) deltas.push(delta)
+  return deltas
+}
+
+describe('a wait', () => {
+  it('doubles, and is cut by chance to no less than half', () => {
+    expect([2, 3, 4].map((attempt) => waitBefore(attempt, undefined, 0))).toEqual([250, 500, 1000])
+    expect([2, 3, 4].map((attempt) => waitBefore(attempt, undefined, 0.999))).toEqual([499.75, 999.5, 1999])
+  })
+
+  it('is what the provider asked for, and never less', () => {
+    expect(waitBefore(2, 1500, 0)).toBe(1500)
+    expect(waitBefore(2, 1500, 0.5)).toBe(1625)
+    expect(waitBefore(2, 0, 0)).toBe(0)
+  })
+
+  it('never leads past the budget or the patience of the model', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: 0, max: 10_000 }),
+        fc.integer({ min: 1, max: 100_000 }),
+        fc.option(fc.integer({ min: 0, max: 100_000 }), { nil: undefined }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        (attempts, elapsed, patience, retryAfterMs, random) => {
+          const wait = nextWait(fault('busy', retryAfterMs), attempts, elapsed, patience, random)
+          if (wait === undefined) return
+          expect(attempts).toBeLessThan(MOST_ATTEMPTS)
+          expect(elapsed + wait).toBeLessThan(Math.min(RETRY_BUDGET, patience))
+          expect(wait).toBeGreaterThanOrEqual(retryAfterMs ?? 250)
+        },
+      ),
+    )
+  })
+
+  it('ends at once when the caller stops', async () => {
+    const abort = new AbortController()
+    const waiting = systemClock.wait(60_000, abort.signal)
+    abort.abort(new Error('stopped'))
+    await expect(waiting).rejects.toThrow('stopped')
+    await expect(systemClock.wait(60_000, abort.signal)).rejects.toThrow('stopped')
+  })
+})
+
+describe('a model', () => {
+  it.each(['unreached', 'busy'] as const)('is asked again after it was %s', async (name) => {
+    const { clock, waits } = stoppedClock()
+    const model = scripted('openai/a', fault(name), fault(name), REPLY)
+    const failed = { type: 'failed', model: 'openai/a', error: `OpenAI API error: ${name}` }
+    expect(await say(model.candidate, { clock })).toEqual([failed, failed, ...REPLY])
+    expect(waits).toEqual([375, 750])
+  })
+
+  it('is given up after three attempts, with its own error', async () => {
+    const { clock } = stoppedClock()
+    const model = scripted('openai/a')
+    await expect(say(model.candidate, { clock })).rejects.toThrow('OpenAI API error: busy')
+    expect(model.calls()).toBe(3)
+  })
+
+  it.each(['exhausted', 'silent', 'cut', 'denied', 'refused'] as const)(
+    'that failed as %s is not asked again',
+    async (name) => {
+      const model = scripted('openai/a', fault(name), REPLY)
+      await expect(say(model.candidate)).rejects.toThrow(name)
+      expect(model.calls()).toBe(1)
+    },
+  )
+
+  it('is asked again when it wants to be, and not at all when that is too late', async () => {
+    const soon = scripted('openai/a', fault('busy', 2_000), REPLY)
+    const { clock, waits } = stoppedClock()
+    await say(soon.candidate, { clock })
+    expect(waits).toEqual([2_125])
+    const late = scripted('openai/a', fault('busy', 20_000), REPLY)
+    await expect(say(late.candidate, { clock })).rejects.toThrow('busy')
+    expect(late.calls()).toBe(1)
+  })
+
+  it('is not asked again when its own patience is over', async () => {
+    const model = scripted('openai/a', fault('busy'), REPLY)
+    await expect(say({ ...model.candidate, patience: 300 }, stoppedClock())).rejects.toThrow('busy')
+    expect(model.calls()).toBe(1)
+  })
+
+  it.each<[string, Delta]>([
+    ['text', { type: 'text', text: 'So' }],
+    ['a thought', { type: 'reasoning', text: 'Hm' }],
+  ])('is never asked again after its first piece, be it %s', async (_, piece) => {
+    const model = scripted('openai/a', [piece, fault('busy')], REPLY)
+    const other = scripted('openai/b', REPLY)
+    await expect(say(model.candidate, { others: async () => [other.candidate] })).rejects.toThrow('busy')
+    expect([model.calls(), other.calls()]).toEqual([1, 0])
+  })
+
+  it('is never asked again when the caller has stopped', async () => {
+    const abort = new AbortController()
+    const model = scripted('openai/a', fault('busy'), REPLY)
+    const clock: Clock = {
+      ...stoppedClock().clock,
+      wait: async (_, signal) => {
+        abort.abort(new Error('stopped'))
+        signal.throwIfAborted()
+      },
+    }
+    const other = scripted('openai/b', REPLY)
+    const said = say(model.candidate, { clock, others: async () => [other.candidate] }, abort.signal)
+    await expect(said).rejects.toThrow('stopped')
+    expect([model.calls(), other.calls()]).toEqual([1, 0])
+  })
+})
+
+describe('fallbacks', () => {
+  const behind =
+    (...candidates: Candidate[]) =>
+    async () =>
+      candidates
+
+  it.each(['unreached', 'busy', 'exhausted', 'silent', 'cut', 'denied'] as const)(
+    'answer for a model that is %s, and say so before their first piece',
+    async (name) => {
+      const { clock } = stoppedClock()
+      const first = scripted('openai/a', fault(name), fault(name), fault(name))
+      const second = scripted('google/b', REPLY)
+      const deltas = await say(first.candidate, { clock, others: behind(second.candidate) })
+      expect(deltas.slice(-3)).toEqual([{ type: 'model', name: 'google/b' }, ...REPLY])
+    },
+  )
+
+  it('do not answer what was refused, or what is a fault of ours', async () => {
+    for (const error of [fault('refused'), new ApiError(400, 'not allowed'), new TypeError('bug')]) {
+      const first = scripted('openai/a', error)
+      const second = scripted('google/b', REPLY)
+      await expect(say(first.candidate, { others: behind(second.candidate) })).rejects.toBe(error)
+      expect(second.calls()).toBe(0)
+    }
+  })
+
+  it('are asked in their order, whatever became of the ones before', async () => {
+    const first = scripted('openai/a', fault('denied'))
+    const second = scripted('google/b', fault('refused'))
+    const third = scripted('vllm/c', fault('unreached'), REPLY)
+    const deltas = await say(first.candidate, {
+      ...stoppedClock(),
+      others: behind(second.candidate, third.candidate),
+    })
+    expect(deltas.map((delta) => ('model' in delta ? delta.model : delta.type))).toEqual([
+      'openai/a',
+      'google/b',
+      'vllm/c',
+      'model',
+      'text',
+      'finish',
+    ])
+  })
+
+  it('that fail, too, leave the error of the model that was asked', async () => {
+    const first = scripted('openai/a', fault('denied'))
+    const second = scripted('google/b', fault('refused'))
+    await expect(say(first.candidate, { others: behind(second.candidate) })).rejects.toThrow(
+      'OpenAI API error: denied',
+    )
+  })
+
+  it('are not looked for while the model answers', async () => {
+    const first = scripted('openai/a', REPLY)
+    let looked = false
+    await say(first.candidate, {
+      others: async () => {
+        looked = true
+        return []
+      },
+    })
+    expect(looked).toBe(false)
+  })
+
+  it('may be for every fault', async () => {
+    const first = scripted('openai/small', fault('refused'))
+    const second = scripted('openai/big', REPLY)
+    const deltas = await say(first.candidate, { others: behind(second.candidate), cures: () => true })
+    expect(deltas.at(1)).toEqual({ type: 'model', name: 'openai/big' })
+  })
+})

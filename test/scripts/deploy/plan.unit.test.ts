@@ -1,0 +1,200 @@
+import fc from 'fast-check'
+import { expect, describe as group, test } from 'vitest'
+import { advice } from '../../../scripts/deploy/advice.mjs'
+import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
+import {
+  command,
+  describe,
+  type Found,
+  NOTHING,
+  plan,
+  type Step,
+  type Wanted,
+} from '../../../scripts/deploy/plan.mjs'
+import { report } from '../../../scripts/deploy/report.mjs'
+import { address } from '../../../scripts/deploy/upload.mjs'
+
+const DIMENSIONS = [384, 768, 1024, 1536]
+const MIGRATIONS = ['0000_a.sql', '0001_b.sql', '0002_c.sql']
+const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
+
+const property = fc.record({
+  name: fc.constantFrom('a', 'b', 'c'),
+  type: fc.constantFrom('string' as const, 'number' as const, 'boolean' as const),
+})
+
+const index = fc.record({
+  dimensions: fc.constantFrom(...DIMENSIONS),
+  metric: fc.constant('cosine' as const),
+  metadata: fc.uniqueArray(property, { selector: ({ name }) => name }),
+})
+
+const wanted: fc.Arbitrary<Wanted> = fc.record({
+  worker: fc.constant('parley'),
+  database: fc.constant({ binding: 'DB', name: 'parley' }),
+  migrations: fc.integer({ min: 0, max: MIGRATIONS.length }).map((count) => MIGRATIONS.slice(0, count)),
+  indexes: fc
+    .uniqueArray(index, { selector: ({ dimensions }) => dimensions })
+    .map((indexes) => indexes.map((each) => ({ name: `parley-${each.dimensions}`, ...each }))),
+  secrets: fc.constant(SECRETS),
+})
+
+/** An account at any point on the way: Vectorize's indexes fit, since another size is an error of its own. */
+const found: fc.Arbitrary<Found> = fc.record({
+  database: fc.boolean(),
+  migrations: fc.subarray(MIGRATIONS),
+  indexes: fc.option(
+    fc.subarray(DIMENSIONS).chain((sizes) =>
+      fc.tuple(
+        ...sizes.map((dimensions) =>
+          fc.record({
+            name: fc.constant(`parley-${dimensions}`),
+            dimensions: fc.constant(dimensions),
+            metadata: fc.subarray(['a', 'b', 'c']),
+          }),
+        ),
+      ),
+    ),
+    { nil: undefined },
+  ),
+  secrets: fc.subarray(SECRETS),
+})
+
+/** What an account has after a step. */
+function after(state: Found, step: Step): Found {
+  switch (step.do) {
+    case 'create-database':
+      return { ...state, database: true }
+    case 'create-index':
+      return { ...state, indexes: [...(state.indexes ?? []), { ...step, metadata: [] }] }
+    case 'create-metadata-index':
+      return {
+        ...state,
+        indexes: state.indexes?.map((each) =>
+          each.name === step.index ? { ...each, metadata: [...each.metadata, step.name] } : each,
+        ),
+      }
+    case 'migrate':
+      return { ...state, migrations: [...state.migrations, ...step.migrations] }
+    case 'deploy':
+      return { ...state, secrets: [...state.secrets, ...step.secrets] }
+    case 'verify':
+      return state
+  }
+}
+
+const kinds = (steps: Step[]) => steps.map((step) => step.do)
+
+group('the plan of a deployment', () => {
+  test('once it was carried out, all that is left is to deploy and to verify', () => {
+    fc.assert(
+      fc.property(wanted, found, (goal, state) => {
+        const done = plan(goal, state).reduce(after, state)
+        const again = plan(goal, done)
+        expect(kinds(again)).toEqual(['deploy', 'verify'])
+        expect(again[0]).toMatchObject({ secrets: [] })
+      }),
+    )
+  })
+
+  test('cut off after any step, the next run does just the rest', () => {
+    fc.assert(
+      fc.property(wanted, found, fc.nat(), (goal, state, at) => {
+        const steps = plan(goal, state)
+        const cut = at % (steps.length - 1) // before the deployment, which is made every time
+        const rest = plan(goal, steps.slice(0, cut).reduce(after, state))
+        expect(rest).toEqual(steps.slice(cut))
+      }),
+    )
+  })
+
+  test('nothing is made twice, and tables and indexes are there before the Worker', () => {
+    fc.assert(
+      fc.property(wanted, found, (goal, state) => {
+        const steps = plan(goal, state)
+        const commands = steps.map((step) => command(step).join(' '))
+        expect(new Set(commands).size).toBe(steps.length)
+        expect(kinds(steps).slice(-2)).toEqual(['deploy', 'verify'])
+        expect(kinds(steps).indexOf('deploy')).toBe(steps.length - 2)
+        const migrate = kinds(steps).indexOf('migrate')
+        if (migrate >= 0) expect(migrate).toBeGreaterThan(kinds(steps).indexOf('create-database'))
+      }),
+    )
+  })
+
+  test('of a first deployment', () => {
+    const goal: Wanted = {
+      worker: 'parley',
+      database: { binding: 'DB', name: 'parley' },
+      migrations: ['0000_a.sql'],
+      indexes: [
+        {
+          name: 'parley-1024',
+          dimensions: 1024,
+          metric: 'cosine',
+          metadata: [{ name: 'a', type: 'string' }],
+        },
+      ],
+      secrets: SECRETS,
+    }
+    const steps = plan(goal, NOTHING)
+    expect(steps.map((step) => command(step).join(' '))).toEqual([
+      'd1 create parley',
+      'vectorize create parley-1024 --dimensions=1024 --metric=cosine',
+      'vectorize create-metadata-index parley-1024 --propertyName=a --type=string',
+      'd1 migrations apply DB --remote',
+      'deploy --minify',
+      '',
+    ])
+    expect(steps.map(describe)).toContain('Create the Vectorize index parley-1024 (1024 dimensions, cosine)')
+    expect(() =>
+      plan(goal, { ...NOTHING, indexes: [{ name: 'parley-1024', dimensions: 768, metadata: [] }] }),
+    ).toThrow('parley-1024 has 768 dimensions, and Parley needs 1024')
+  })
+})
+
+group('what is told', () => {
+  const outcome = { url: 'https://parley.me.workers.dev', key: 'the key', file: 'kept.json', logged: false }
+
+  test('a key that was made is shown once, and never in a log', () => {
+    const shown = report({ ...outcome, made: SECRETS })
+    expect(shown).toContain('deployed at https://parley.me.workers.dev')
+    expect(shown).toContain('the key  (not shown again; kept in kept.json)')
+    expect(shown).toContain('Back it up')
+    expect(report({ ...outcome, made: [] })).not.toContain('the key')
+    const logged = report({ ...outcome, made: SECRETS, logged: true })
+    expect(logged).not.toContain('the key')
+    expect(logged).toContain('npx wrangler secret put ADMIN_API_KEY')
+  })
+
+  test.each([
+    [['https://parley.me.workers.dev', 'schedule: * * * * *'], 'https://parley.me.workers.dev'],
+    [['chat.example.com (custom domain)'], 'https://chat.example.com'],
+    [['example.com/*', '*.example.com', 'schedule: * * * * *'], undefined],
+  ])('the address of %j is %s', (targets, expected) => {
+    expect(address(targets)).toBe(expected)
+  })
+
+  test.each([
+    ['A request failed. Authentication error [code: 10000]', 'D1 Edit'],
+    ['vectorize.not_entitled [code: 1005]', 'Workers Paid plan'],
+    ['You need to register a workers.dev subdomain before publishing', 'workers/onboarding'],
+    ['getaddrinfo ENOTFOUND api.cloudflare.com', 'could not be reached'],
+  ])('%s has an advice', (output, expected) => {
+    expect(advice(output)).toContain(expected)
+  })
+
+  test('an output that nothing is known about has none', () => {
+    expect(advice('Build failed with 1 error')).toBeUndefined()
+  })
+})
+
+test('the options', () => {
+  expect(readDeployOptions(['--dry-run', '--url', 'https://chat.example.com/'])).toMatchObject({
+    dryRun: true,
+    sample: false,
+    url: 'https://chat.example.com',
+  })
+  expect(() => readDeployOptions(['--url', 'chat.example.com'])).toThrow('--url takes an address')
+  expect(() => readDeployOptions(['--simple'])).toThrow("Unknown option '--simple'")
+})
