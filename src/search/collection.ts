@@ -32,6 +32,7 @@ import { createTables } from './tables'
 import * as turns from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
 import type { Reconciliation } from './vectorize/reconcile'
+import { VectorOutbox } from './vectorize/outbox'
 import { VectorMirror } from './vectorize/vector-mirror'
 import { Wakeup } from './wakeup'
 import type { Writer } from './writer'
@@ -162,6 +163,8 @@ export class Collection extends DurableObject implements CollectionRpc {
       open.store.closed = true
       this.#open = undefined
       writeMeta(this.#sql, 'destroyed', true)
+      // Vectorize may take its time, and the caller is not to wait for it.
+      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#wakeup.within(0)
     }
     await this.#clear()
   }
