@@ -41,6 +41,27 @@ const CITING =
 export const citing = (systemPrompt: string | undefined): string =>
   systemPrompt ? `${systemPrompt}\n\n${CITING}` : CITING
 
+const SUGGESTING =
+  'After the answer, append up to three short questions that the reader may ask next and that the data answers. ' +
+  'Enclose each of them in double angle brackets, like <<How long is it kept?>>. Put no heading before them and ' +
+  'nothing after them, and do not repeat a question.'
+
+/** A system prompt that asks for questions after the answer, for followup-filter.ts to take out again. */
+export const suggesting = (systemPrompt: string | undefined): string =>
+  systemPrompt ? `${systemPrompt}\n\n${SUGGESTING}` : SUGGESTING
+
+/** The prompt for questions alone, when the answer is there: one user message. */
+export const followupsPrompt = (question: string, answer: string, documents: unknown[]): ChatMessage[] => [
+  {
+    role: 'user',
+    content:
+      'Write up to three short questions that the reader of the answer below may ask next, that the data answers ' +
+      'and that were not asked yet, in the language of the question. Enclose each of them in double angle brackets, ' +
+      `like <<How long is it kept?>>, and write nothing else.\n\n<Data>\n${serialise(documents)}\n\n` +
+      `<Question>\n${question}\n\n<Answer>\n${answer}\n\n<Next questions>\n`,
+  },
+]
+
 const INSTRUCTION =
   'Rewrite the follow-up question on top of a human-assistant conversation history as a standalone question ' +
   'that encompasses all pertinent context.'

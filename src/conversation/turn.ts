@@ -7,14 +7,16 @@
 import { ApiError, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
+import { answerQuestion } from './answer'
 import { attachedBytes, fitDocuments } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import { type Suggestions, suggest, suggestsAside } from './followups'
 import { addUsage, type Generated } from './generate'
 import { type History, historyOf, readHistory } from './history'
 import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
-import { answerPrompt, citing, familyOf, guardrailPrompt, promptDocument } from './prompt'
+import { familyOf, guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
@@ -88,6 +90,9 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const history = await lookBack(request, ports, started)
 
   const judging = judge(request, ports, signal)
+  const aside = suggestsAside(request, ports)
+  // Looked at when the documents are there, if it comes to that.
+  aside.catch(() => {})
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
     timings.rewritten = elapsed()
   })
@@ -119,20 +124,10 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources) })
 
   signal.throwIfAborted()
-  const answer = await ports.generate(
-    {
-      purpose: 'answer',
-      messages: answerPrompt(
-        family,
-        request.labels ? citing(request.model.system_prompt) : request.model.system_prompt,
-        sources.map(promptDocument),
-        question,
-      ),
-      question,
-      sources,
-      history: [],
-      stream: request.stream,
-    },
+  const { answer, followups } = await answerQuestion(
+    request,
+    { question, sources, suggests: request.followups === true && !(await aside) },
+    ports,
     signal,
     (text) => {
       timings.first_token ??= elapsed()
@@ -140,9 +135,13 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     },
   )
   if (question !== request.question) tracer.trace.standalone = question
+  const suggesting = (await aside)
+    ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
+    : Promise.resolve({ questions: followups })
   await finish(request, history, answer, sources, tracer, signal, {
     calls: [verdict, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
+    suggesting,
   })
 }
 
@@ -216,7 +215,7 @@ async function finish(
   sources: Source[],
   tracer: Tracer,
   signal: AbortSignal,
-  { calls, timings }: { calls: Generated[]; timings: Timings },
+  { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
   const { ports, trace } = tracer
   const { model, question, withHistory } = request
@@ -224,7 +223,11 @@ async function finish(
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
   const citations = resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
-  const { inputTokens, outputTokens, estimated } = addUsage(calls.map((call) => call.usage))
+  const { questions, generated } = await suggesting
+  signal.throwIfAborted()
+  if (questions.length > 0) ports.emit({ type: 'followups', questions })
+  const spent = generated ? [...calls, generated] : calls
+  const { inputTokens, outputTokens, estimated } = addUsage(spent.map((call) => call.usage))
   const usage: Usage = {
     model: answer.model,
     input_tokens: inputTokens,

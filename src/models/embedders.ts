@@ -1,12 +1,11 @@
 /** The registry of embedding models: from the `model_config` of a field to the model that makes its vectors. */
 import { ApiError } from '../errors'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
-import { aiBinding } from './gateway'
 import { hashEmbedder } from './hash-embedder'
 import { modelId } from './properties'
 import { namespaceOf } from './providers'
 import { azureEmbedder, googleEmbedder, openaiEmbedder } from './remote-embedders'
-import { WORKERS_AI_DIMENSIONS, WORKERS_AI_EMBEDDER, workersAiEmbedder } from './workers-ai-embedder'
+import { WORKERS_AI_EMBEDDER, workersAiDimensions, workersAiEmbedder } from './workers-ai-embedder'
 
 /** Dimensions of the models that Typesense serves itself; what is not listed has 384. */
 const TYPESENSE_DIMENSIONS: Record<string, number> = {
@@ -47,11 +46,20 @@ export function createEmbeddingModel(
     case '':
     case 'ts':
       return env.AI_BACKEND === 'workers-ai'
-        ? workersAiEmbedder(name, aiBinding(env))
+        ? workersAiEmbedder(withoutKey(config), env, WORKERS_AI_EMBEDDER)
         : hashEmbedder(name, dimensions ?? TYPESENSE_DIMENSIONS[modelId(name)] ?? DEFAULT_DIMENSIONS)
     case 'cloudflare':
-      if (env.AI_BACKEND === 'workers-ai') return workersAiEmbedder(name, aiBinding(env), modelId(name))
-      throw new ApiError(400, `\`${name}\` needs a deployment that runs on Workers AI.`)
+      if (config.api_key !== undefined) {
+        requireKey(config)
+        if (typeof config.account_id !== 'string')
+          throw new ApiError(400, 'Property `embed.model_config.account_id` is missing or is not a string.')
+      } else if (env.AI_BACKEND !== 'workers-ai') {
+        throw new ApiError(
+          400,
+          `\`${name}\` needs an \`api_key\` and an \`account_id\`, or a deployment that runs on Workers AI.`,
+        )
+      }
+      return workersAiEmbedder(config, env)
     case 'openai':
       requireKey(config)
       return openaiEmbedder(config, env, dimensions)
@@ -75,14 +83,22 @@ export function createEmbeddingModel(
 export async function probeDimensions(config: EmbeddingModelConfig, env: Cloudflare.Env): Promise<number> {
   const model = createEmbeddingModel(config, env)
   if (config.model_name.startsWith('local/')) return hashDimensions(config.model_name)
-  if (model.remote && isDefault(config, env)) return WORKERS_AI_DIMENSIONS
+  const known = env.AI_BACKEND === 'workers-ai' ? knownDimensions(config) : undefined
+  if (known !== undefined) return known
   const [vector] = await model.embed(['hello'], 'document')
   return vector!.length
 }
 
-const isDefault = (config: EmbeddingModelConfig, env: Cloudflare.Env): boolean =>
-  env.AI_BACKEND === 'workers-ai' &&
-  (['ts', ''].includes(namespaceOf(config.model_name)) || modelId(config.model_name) === WORKERS_AI_EMBEDDER)
+/** Dimensions of a model behind the Worker's own binding, which needs no call to prove its key. */
+function knownDimensions({ model_name, api_key }: EmbeddingModelConfig): number | undefined {
+  const namespace = namespaceOf(model_name)
+  if (namespace === '' || namespace === 'ts') return workersAiDimensions(WORKERS_AI_EMBEDDER)
+  return namespace === 'cloudflare' && api_key === undefined ? workersAiDimensions(model_name) : undefined
+}
+
+/** Typesense's own models need no key; one that came along is not Cloudflare's. */
+const withoutKey = ({ api_key: _, ...config }: EmbeddingModelConfig): EmbeddingModelConfig =>
+  config as EmbeddingModelConfig
 
 function requireKey(config: EmbeddingModelConfig): void {
   if (typeof config.api_key !== 'string') {

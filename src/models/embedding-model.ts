@@ -3,8 +3,6 @@
 export interface EmbeddingModel {
   /** as the schema named it: `ts/e5-small`, `openai/text-embedding-3-small`, `local/hash-384` */
   readonly name: string
-  /** true when `embed` leaves this machine: such a call is batched and never made for a prefix alone */
-  readonly remote: boolean
   /** the most texts that one call takes */
   readonly batchSize: number
   /**
@@ -13,6 +11,8 @@ export interface EmbeddingModel {
    * @throws ApiError with the provider's message
    */
   embed(texts: string[], kind: 'document' | 'query'): Promise<Float32Array[]>
+  /** A document's vector without a wait: only where the model runs here. Others are asked in the background. */
+  embedNow?(text: string): Float32Array
 }
 
 /** `embed.model_config` of a field, as its schema holds it with the key in clear. */

@@ -88,7 +88,7 @@ export function hashVector(text: string, dimensions: number): Float32Array {
 
 export const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({
   name,
-  remote: false,
   batchSize: 1000,
   embed: async (texts) => texts.map((text) => hashVector(text, dimensions)),
+  embedNow: (text) => hashVector(text, dimensions),
 })

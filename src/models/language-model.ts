@@ -28,9 +28,9 @@ export interface GenerationRequest {
   messages: ChatMessage[]
   /** the question that the prompt asks: the standalone one when answering a follow-up */
   question: string
-  /** the documents in the prompt, best first; only for `answer` */
+  /** the documents in the prompt, best first; for `answer` and `followups` */
   sources: Source[]
-  /** the conversation so far, oldest first; only for `standalone` */
+  /** the conversation so far, oldest first; for `standalone`, and its last turn for `followups` */
   history: ChatMessage[]
   /** false asks the provider for its reply in one piece, where it knows the difference */
   stream: boolean

@@ -5,6 +5,7 @@
 import { ApiError } from '../errors'
 import { answerFrom } from './extractive/answer'
 import { standalone } from './extractive/followup'
+import { suggestionsFrom } from './extractive/suggestions'
 import type { Delta, GenerationRequest, LanguageModel, LanguageModelProvider } from './language-model'
 
 const NAME = 'local/extractive'
@@ -12,14 +13,17 @@ const NAME = 'local/extractive'
 async function* generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Delta> {
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
-  const text =
-    request.purpose === 'standalone'
-      ? standalone(request.question, request.history)
-      : answerFrom(request.question, request.sources)
+  const text = reply(request)
   const pieces = request.stream ? (text.match(/\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
   yield { type: 'usage', inputTokens: 0, outputTokens: 0 }
   yield { type: 'finish', reason: 'stop' }
+}
+
+function reply({ purpose, question, history, sources }: GenerationRequest): string {
+  if (purpose === 'standalone') return standalone(question, history)
+  if (purpose === 'followups') return suggestionsFrom(question, history.at(-1)?.content ?? '', sources)
+  return answerFrom(question, sources)
 }
 
 const extractive: LanguageModel = { name: NAME, generate }

@@ -15,7 +15,7 @@ import { ApiError } from '../errors'
 export type Fault = 'unreached' | 'busy' | 'exhausted' | 'silent' | 'cut' | 'denied' | 'refused'
 
 export interface Upstream {
-  /** HTTP status of the provider's reply; undefined when there was none: no connection, or no answer in time */
+  /** HTTP status of the provider's reply; 408 when it was silent for too long, undefined when it was not reached */
   upstream?: number | undefined
   /** milliseconds after which the provider asked to be called again */
   retryAfterMs?: number | undefined

@@ -55,7 +55,6 @@ export function openaiEmbedder(
   const base = withoutTrailingSlash(config.url ?? OPENAI_URL)
   return {
     name: config.model_name,
-    remote: true,
     batchSize: 200,
     embed: (texts) =>
       send(
@@ -83,7 +82,6 @@ export function azureEmbedder(
 ): EmbeddingModel {
   return {
     name: config.model_name,
-    remote: true,
     batchSize: 200,
     embed: (texts) =>
       send(
@@ -109,7 +107,6 @@ export function googleEmbedder(
   const model = `models/${modelId(config.model_name)}`
   return {
     name: config.model_name,
-    remote: true,
     batchSize: 100,
     embed: (texts, kind) =>
       send(

@@ -1,36 +1,140 @@
-/** Workers AI's embedding models, through its binding. */
-import { ApiError } from '../errors'
+/**
+ * Workers AI's embedding models: through the Worker's own binding, or with an `api_key` and an `account_id` over
+ * Cloudflare's REST API (https://developers.cloudflare.com/workers-ai/models/, text embeddings).
+ *
+ * The models differ in how many texts they take at once and in how they tell a question from a document: one has
+ * inputs of either name, one was trained with a prompt before the text, others make no difference.
+ */
 import type { AiRunner } from './ai-runner'
-import type { EmbeddingModel } from './embedding-model'
+import { callOptions, ProviderCall, parseObject, wording } from './call'
+import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import { aiBinding } from './gateway'
+import { modelId, withoutTrailingSlash } from './properties'
+import { workersAiError } from './workers-ai-errors'
 
+type Kind = 'document' | 'query'
+
+interface Served {
+  dimensions: number
+  /** texts a call; 100 where nothing is said */
+  batchSize?: number
+  inputs?(texts: string[], kind: Kind, config: EmbeddingModelConfig): Record<string, unknown>
+}
+
+/** The one that serves Typesense's own models. */
 export const WORKERS_AI_EMBEDDER = '@cf/baai/bge-m3'
-export const WORKERS_AI_DIMENSIONS = 1024
+
+const BATCH_SIZE = 100
+
+/** The model's page recommends it over `mean`, the default; vectors of the two cannot be compared. */
+const pooled: Served['inputs'] = (text) => ({ text, pooling: 'cls' })
+
+const CATALOGUE: Record<string, Served> = {
+  // Without `truncate_inputs` a text beyond the context is an error.
+  [WORKERS_AI_EMBEDDER]: { dimensions: 1024, inputs: (text) => ({ text, truncate_inputs: true }) },
+  '@cf/baai/bge-small-en-v1.5': { dimensions: 384, inputs: pooled },
+  '@cf/baai/bge-base-en-v1.5': { dimensions: 768, inputs: pooled },
+  '@cf/baai/bge-large-en-v1.5': { dimensions: 1024, inputs: pooled },
+  '@cf/qwen/qwen3-embedding-0.6b': {
+    dimensions: 1024,
+    batchSize: 32,
+    inputs: (texts, kind, { instruction }) =>
+      kind === 'document'
+        ? { documents: texts }
+        : { queries: texts, ...(typeof instruction === 'string' && { instruction }) },
+  },
+  '@cf/google/embeddinggemma-300m': {
+    dimensions: 768,
+    // The prompts of its model card. Whoever gives prefixes has chosen others.
+    inputs: (texts, kind, { indexing_prefix, query_prefix }) => {
+      if (indexing_prefix !== undefined || query_prefix !== undefined) return { text: texts }
+      const prompt = kind === 'query' ? 'task: search result | query: ' : 'title: none | text: '
+      return { text: texts.map((text) => prompt + text) }
+    },
+  },
+}
+
+/** What is known of a model's dimensions without asking it. @param name with or without `cloudflare/` */
+export const workersAiDimensions = (name: string): number | undefined =>
+  CATALOGUE[name.replace(/^cloudflare\//, '')]?.dimensions
 
 /**
- * @param name as the schema named it
- * @param ai the binding, or an instance of the SDK around it
+ * @param config named as the schema named it
+ * @param model Cloudflare's own name of it: `@cf/...`
  */
-export const workersAiEmbedder = (
-  name: string,
-  ai: AiRunner,
-  model: string = WORKERS_AI_EMBEDDER,
-): EmbeddingModel => ({
-  name,
-  remote: true,
-  batchSize: 100,
-  async embed(texts) {
-    const reply = (await run(ai, model, texts)) as { data?: unknown }
-    if (!Array.isArray(reply?.data) || reply.data.length !== texts.length) {
-      throw new ApiError(400, 'Got malformed response from Cloudflare API.')
-    }
-    return reply.data.map((vector: number[]) => Float32Array.from(vector))
-  },
-})
-
-async function run(ai: AiRunner, model: string, texts: string[]): Promise<unknown> {
-  try {
-    return await ai.run(model, { text: texts })
-  } catch (error) {
-    throw new ApiError(400, `Cloudflare API error: ${error instanceof Error ? error.message : String(error)}`)
+export function workersAiEmbedder(
+  config: EmbeddingModelConfig,
+  env: Cloudflare.Env,
+  model: string = modelId(config.model_name),
+): EmbeddingModel {
+  const { batchSize = BATCH_SIZE, inputs = (text: string[]) => ({ text }) } = CATALOGUE[model] ?? {}
+  return {
+    name: config.model_name,
+    batchSize,
+    async embed(texts, kind) {
+      const call = new ProviderCall({
+        ...callOptions({ ...config, headers: undefined }, wording('Cloudflare'), env),
+        timeoutStatus: 408,
+      })
+      const asked = inputs(texts, kind, config)
+      const reply =
+        config.api_key === undefined
+          ? await runBinding(call, aiBinding(env), model, asked)
+          : await post(call, config, model, asked)
+      return vectorsOf(call, reply, texts.length)
+    },
   }
+}
+
+async function runBinding(
+  call: ProviderCall,
+  ai: AiRunner,
+  model: string,
+  inputs: Record<string, unknown>,
+): Promise<unknown> {
+  const { signal } = call
+  const silence = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+  try {
+    // The signal alone would not do: whether a binding heeds it is its own business.
+    return await Promise.race([ai.run(model, inputs, { signal }), silence])
+  } catch (error) {
+    if (signal.aborted) throw call.timedOut()
+    const { message, upstream } = workersAiError(error)
+    throw upstream.upstream === 408 ? call.timedOut() : call.reported(JSON.stringify({ message }), upstream)
+  } finally {
+    call.close()
+  }
+}
+
+const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
+
+async function post(
+  call: ProviderCall,
+  config: EmbeddingModelConfig,
+  model: string,
+  inputs: Record<string, unknown>,
+): Promise<unknown> {
+  const { cloudflare_url: url } = config
+  const base = typeof url === 'string' ? withoutTrailingSlash(url) : CLOUDFLARE_URL
+  const response = await call.fetch(`${base}/accounts/${config.account_id}/ai/run/${model}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
+    body: JSON.stringify(inputs),
+  })
+  const text = await call.text(response)
+  const reply = parseObject(text)
+  if (reply?.success === false) throw call.reported(text, { upstream: 200 })
+  return reply?.result
+}
+
+/** The vectors of a reply, which come as `data` or, from some versions of bge-m3, as `response`. */
+function vectorsOf(call: ProviderCall, reply: unknown, count: number): Float32Array[] {
+  const { data, response } = (reply ?? {}) as { data?: unknown; response?: unknown }
+  const vectors = data ?? response
+  const isVector = (value: unknown): value is number[] =>
+    Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === 'number')
+  if (!Array.isArray(vectors) || vectors.length !== count || !vectors.every(isVector)) throw call.malformed()
+  return vectors.map((vector) => Float32Array.from(vector))
 }

@@ -2,11 +2,12 @@
 import { ApiError } from '../errors'
 import { matches } from './detect'
 import { coerceDocument } from './document'
-import { discoverDimensions } from './embedding'
+import { discoverDimensions } from './embedding/embedders'
 import { openFields, sealFields } from './embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, isObject, parseField } from './field'
-import { isVector, type StoredSchema, vectorsTable } from './layout'
+import { isVector, replacementOf, type StoredSchema, vectorsTable } from './layout'
 import { planOf } from './plan'
+import { beginReplacement, cancelReplacement, discardVectors } from './replacement'
 import { maskField } from './schema'
 import type { Store } from './store'
 import { addField, rebuildTextIndex, removeField } from './tables'
@@ -18,6 +19,8 @@ type Json = Record<string, unknown>
 export interface Alteration {
   dropped: Field[]
   added: Field[]
+  /** embedding fields that are dropped and added again: they stay as they are until all vectors are made */
+  replaced: Field[]
   /** embedding fields with a new api_key and nothing else changed */
   rekeyed: Field[]
   metadata?: Json
@@ -41,13 +44,18 @@ const ALTERABLE = new Set(['fields', 'metadata', 'synonym_sets', 'curation_sets'
 const FIELDS_MESSAGE =
   'The `fields` value should be an array of objects containing the field `name` and other properties.'
 
-/** A PATCH, checked. Keys are compared in clear: sealed, each is another one. @throws ApiError 400 */
+/**
+ * A PATCH, checked. A field that is being replaced counts as what it is about to become. Keys are compared in
+ * clear: sealed, each is another one.
+ * @throws ApiError 400
+ */
 export async function readAlteration(
   body: unknown,
   schema: StoredSchema,
   env: Cloudflare.Env,
 ): Promise<Alteration> {
-  return parseAlteration(body, { ...schema, fields: await openFields(schema.fields, env) })
+  const fields = schema.fields.map((field) => replacementOf(schema, field.name)?.field ?? field)
+  return parseAlteration(body, { ...schema, fields: await openFields(fields, env) })
 }
 
 /**
@@ -60,10 +68,10 @@ export async function prepareAlteration(
   store: Store,
   env: Cloudflare.Env,
 ): Promise<void> {
-  await discoverDimensions(alteration.added, env)
-  await discoverDimensions(alteration.rekeyed, env)
-  alteration.added = await sealFields(alteration.added, env)
-  alteration.rekeyed = await sealFields(alteration.rekeyed, env)
+  for (const changed of ['added', 'replaced', 'rekeyed'] as const) {
+    await discoverDimensions(alteration[changed], env)
+    alteration[changed] = await sealFields(alteration[changed], env)
+  }
   await checkDocuments(store, alteration.added)
 }
 
@@ -75,7 +83,7 @@ function parseAlteration(body: unknown, schema: StoredSchema): Alteration {
     if (!ALTERABLE.has(key))
       refuse('Only `fields`, `metadata` and `synonym_sets` can be updated at the moment.')
   }
-  const alteration: Alteration = { dropped: [], added: [], rekeyed: [], echo: { ...body } }
+  const alteration: Alteration = { dropped: [], added: [], replaced: [], rekeyed: [], echo: { ...body } }
   if ('metadata' in body) {
     if (!isObject(body.metadata)) refuse('The `metadata` value should be an object.')
     alteration.metadata = body.metadata
@@ -128,7 +136,12 @@ function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration:
   if (all.filter(({ name }) => name === '.*').length > 1) refuse('There can be only one field named `.*`.')
   checkFields(all, schema.default_sorting_field)
   for (const field of kept) checkEmbedSources(field, all)
-  alteration.dropped = [...dropped]
+  const isReplaced = ({ name, embed }: Field): boolean =>
+    embed !== undefined && [...dropped].some((old) => old.name === name && old.embed !== undefined)
+  alteration.replaced = alteration.added.filter(isReplaced)
+  const names = new Set(alteration.replaced.map(({ name }) => name))
+  alteration.added = alteration.added.filter(({ name }) => !names.has(name))
+  alteration.dropped = [...dropped].filter(({ name }) => !names.has(name))
 }
 
 /** The one change that a field takes without being dropped first: another key for its embedder. */
@@ -220,15 +233,21 @@ export function applyAlteration(
   for (const { name } of alteration.dropped) {
     const field = schema.fields.find((candidate) => candidate.name === name) as Field
     const slot = schema.slots[name]
-    // What a model made it can make again; what an owner brought must not be lost.
-    const keep = slot !== undefined && isVector(field) && field.embed === undefined
-    if (slot !== undefined && isVector(field)) store.retireVectors(field)
-    if (keep) carried.push({ name, table: vectorsTable(slot) })
-    removeField(store.sql, schema, field, keep)
+    cancelReplacement(store, schema, name)
+    if (slot !== undefined && isVector(field)) {
+      // What a model made it can make again; what an owner brought must not be lost.
+      if (field.embed === undefined) carried.push({ name, table: vectorsTable(slot) })
+      else discardVectors(store, slot)
+      store.vectorFields.retire(slot)
+    }
+    removeField(store.sql, schema, field)
   }
   for (const field of alteration.added) addField(store.sql, schema, field)
+  for (const field of alteration.replaced) beginReplacement(store, schema, field)
   for (const field of alteration.rekeyed) {
-    schema.fields = schema.fields.map((old) => (old.name === field.name ? field : old))
+    const begun = replacementOf(schema, field.name)
+    if (begun !== undefined) begun.field = field
+    else schema.fields = schema.fields.map((old) => (old.name === field.name ? field : old))
   }
   if (alteration.metadata !== undefined) schema.metadata = alteration.metadata
   if (alteration.synonym_sets !== undefined) schema.synonym_sets = alteration.synonym_sets

@@ -28,7 +28,7 @@ const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 300_000
 
 export class BackgroundWorks {
-  #works: readonly Background[]
+  #works: () => readonly Background[]
   #wakeup: Wakeup
   #closed: () => boolean
   #patience: number
@@ -38,11 +38,12 @@ export class BackgroundWorks {
   #restsUntil = new Map<Background, number>()
 
   /**
+   * @param works those that there are at the moment
    * @param closed whether the collection is gone: nothing is begun any more
    * @param patience milliseconds
    */
   constructor(
-    works: readonly Background[],
+    works: () => readonly Background[],
     wakeup: Wakeup,
     closed: () => boolean = () => false,
     patience = ALARM_MS,
@@ -55,7 +56,7 @@ export class BackgroundWorks {
 
   /** The alarm has rung: every work gets its steps. Sees to it that the alarm rings again when one needs it. */
   async run(): Promise<void> {
-    const all = Promise.all(this.#works.map((work) => this.#start(work)))
+    const all = Promise.all(this.#works().map((work) => this.#start(work)))
     const given = new AbortController()
     await Promise.race([all, scheduler.wait(this.#patience, { signal: given.signal }).catch(() => {})])
     given.abort()
@@ -69,7 +70,8 @@ export class BackgroundWorks {
   kick(work: Background, anew = false): void {
     if (anew) this.#restsUntil.delete(work)
     this.#wakeup.within(STANDBY_MS)
-    void this.#start(work)
+    // Who kicks may be in a transaction, and works read what was committed.
+    queueMicrotask(() => void this.#start(work))
   }
 
   #start(work: Background): Promise<void> {
@@ -89,7 +91,11 @@ export class BackgroundWorks {
     for (let count = 0; !this.#closed(); count++) {
       const next = await this.#step(work)
       if (next === undefined || this.#closed()) return
-      if (next === 0 && count < STEPS) continue
+      if (next === 0 && count < STEPS) {
+        // Calls that came in meanwhile have their turn.
+        await scheduler.wait(0)
+        continue
+      }
       this.#restsUntil.set(work, Date.now() + next)
       this.#wakeup.within(next)
       return

@@ -6,7 +6,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
-import { discoverDimensions } from './embedding'
+import { discoverDimensions } from './embedding/embedders'
 import { resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
 import { importLines } from './import'
@@ -31,8 +31,8 @@ import { Store } from './store'
 import { createTables } from './tables'
 import * as turns from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
-import type { Reconciliation } from './vectorize/reconcile'
 import { VectorOutbox } from './vectorize/outbox'
+import type { Reconciliation } from './vectorize/reconcile'
 import { VectorMirror } from './vectorize/vector-mirror'
 import { Wakeup } from './wakeup'
 import type { Writer } from './writer'
@@ -106,23 +106,23 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   #summary(): CollectionSummary {
-    const { store } = this.#existing()
-    return summarize(store.schema, store.count, store.createdAt)
+    const { store, embeddings } = this.#existing()
+    return { ...summarize(store.schema, store.count, store.createdAt), ...embeddings.summary() }
   }
 
   async schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(() => {
-      const { slots, nextSlot, nextText, textColumns, ...schema } = this.#existing().store.schema
+      const { slots, nextSlot, nextText, textColumns, replacing, ...schema } = this.#existing().store.schema
       return schema
     })
   }
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(async () => {
-      const { store, reindex } = this.#existing()
+      const { store, reindex, embeddings, dropping, background } = this.#existing()
       const before = store.schema
       const alteration = await readAlteration(body, before, this.env)
-      if (this.#altering || reindex.pending || store.schema !== before) {
+      if (this.#altering || reindex.pending || embeddings.replacing || store.schema !== before) {
         throw new ApiError(422, 'Another collection update operation is in progress.')
       }
       this.#altering = true
@@ -132,6 +132,7 @@ export class Collection extends DurableObject implements CollectionRpc {
         this.ctx.storage.transactionSync(() => {
           const { carried, reindexing } = applyAlteration(store, alteration)
           if (reindexing && store.count > 0) reindex.start(carried)
+          embeddings.retry()
         })
       } catch (error) {
         store.reset()
@@ -140,6 +141,7 @@ export class Collection extends DurableObject implements CollectionRpc {
         this.#altering = false
       }
       if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
+      for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
       return alteration.echo
     })
   }
@@ -154,7 +156,9 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async reindex(): Promise<Step> {
     const open = this.#load()
-    return open === undefined ? { count: 0, done: true } : await open.reindex.step()
+    if (open === undefined) return { count: 0, done: true }
+    const step = open.reindex.step()
+    return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
   }
 
   async destroy(): Promise<void> {
@@ -201,7 +205,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
     const { writer, store, mirror } = this.#existing()
-    const [result] = await writer.write([incoming])
+    const [result] = writer.write([incoming])
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
     await mirror?.settle()
@@ -239,7 +243,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       const { store, writer, mirror } = this.#existing()
-      const step = await updateWhere(store, writer, filterBy, json, after)
+      const step = updateWhere(store, writer, filterBy, json, after)
       await mirror?.settle()
       return step
     })
@@ -274,7 +278,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return attempt(async () => {
       const { store, writer, mirror } = this.#existing()
-      const results = await importLines(store, writer, lines, options)
+      const results = importLines(store, writer, lines, options)
       await mirror?.settle()
       const busy = Date.now() - this.#searchedAt < BUSY_MS
       return { results, busy }
@@ -346,7 +350,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   ): Promise<Outcome<void>> {
     return attempt(async () => {
       const { writer, store, mirror } = this.#existing()
-      await writer.writeTogether(
+      writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
         () => {
           if (!turns.claimOrigin(this.#sql, origin)) return false

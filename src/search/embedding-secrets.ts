@@ -8,6 +8,7 @@ import { open, reseal, seal } from '../db/sealing'
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
 import { isObject } from './field'
+import type { StoredSchema } from './layout'
 import type { Store } from './store'
 import type { EmbeddingModelConfig, Field } from './types'
 
@@ -103,7 +104,7 @@ export const sealFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
 export async function resealSchema(store: Store, env: Sealing): Promise<number> {
   const { schema } = store
   let count = 0
-  const fields = await changeFields(schema.fields, async (secret) => {
+  const change: Change = async (secret) => {
     const { masked, sealed } = isSealed(secret)
       ? partsOf(secret)
       : { masked: maskSecret(secret), sealed: undefined }
@@ -111,9 +112,15 @@ export async function resealSchema(store: Store, env: Sealing): Promise<number> 
     if (anew === undefined) return secret
     count += 1
     return `${PREFIX}${masked}:${anew}`
-  })
+  }
+  const fields = await changeFields(schema.fields, change)
+  const replacing: StoredSchema['replacing'] = {}
+  for (const [name, { field, slot }] of Object.entries(schema.replacing ?? {})) {
+    const [changed] = await changeFields([field], change)
+    replacing[name] = { field: changed!, slot }
+  }
   if (count === 0) return 0
   if (store.schema !== schema) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
-  store.saveSchema({ ...schema, fields })
+  store.saveSchema({ ...schema, fields, replacing })
   return count
 }

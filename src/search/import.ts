@@ -8,14 +8,9 @@ import type { Writer, Written } from './writer'
 const SUCCESS = '{"success":true}'
 
 /** @returns one JSON line for each of `lines`, in order, joined by LF */
-export async function importLines(
-  store: Store,
-  writer: Writer,
-  lines: string[],
-  options: ImportOptions,
-): Promise<string> {
+export function importLines(store: Store, writer: Writer, lines: string[], options: ImportOptions): string {
   const { action, dirtyValues } = options
-  const results = await writer.write(lines.map((document) => ({ document, action, dirtyValues })))
+  const results = writer.write(lines.map((document) => ({ document, action, dirtyValues })))
   const documents = options.returnDocument
     ? store.read(results.flatMap((result) => (result instanceof ApiError ? [] : result.seq)))
     : undefined

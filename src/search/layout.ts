@@ -8,6 +8,8 @@
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
+ *     pending_embeddings(slot, seq)             vectors that are still to be made
+ *     refused_embeddings(slot, seq, error)      vectors that a model would not make
  *
  * `seq` is the document's sequence number: it counts insertions, never repeats, and sorts by age.
  *
@@ -35,7 +37,19 @@ export interface StoredSchema extends CollectionSchema {
   nextText: number
   /** how many columns text_index has */
   textColumns: number
+  /** by field name: embedding fields as they will be once all of their vectors are made (replacement.ts) */
+  replacing?: Record<string, Replacement>
 }
+
+/** What an embedding field is about to become, and where its vectors lie until then. */
+export interface Replacement {
+  field: Field
+  slot: FieldSlot
+}
+
+/** What a field is about to become, if anything. */
+export const replacementOf = (schema: StoredSchema, name: string): Replacement | undefined =>
+  schema.replacing !== undefined && Object.hasOwn(schema.replacing, name) ? schema.replacing[name] : undefined
 
 export const isString = (field: Field): boolean =>
   field.type === 'string' || field.type === 'string[]' || field.type === 'string*' || field.type === 'auto'

@@ -19,6 +19,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
   ],
   [
+    `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+  ],
+  [
     // Vectors that Vectorize does not show in their present state (vectorize/outbox.ts).
     'CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL)',
     `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,

@@ -1,12 +1,14 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
 import { createReranker } from '../models/reranker'
-import { BackgroundWorks } from './background'
+import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
-import { Embedders } from './embedding'
+import { Embedders } from './embedding/embedders'
+import { EmbeddingQueues } from './embedding/queues'
 import { HistoryMirror } from './history-mirror'
 import type { StoredSchema } from './layout'
 import { readMeta } from './migrations'
 import { Reindex } from './reindex'
+import { discarding } from './replacement'
 import { Store } from './store'
 import { Reconciler } from './vectorize/reconcile'
 import { VectorMirror } from './vectorize/vector-mirror'
@@ -17,6 +19,9 @@ export interface Open {
   store: Store
   writer: Writer
   reindex: Reindex
+  embeddings: EmbeddingQueues
+  /** of tables that nothing reads any more */
+  dropping: Background
   context: SearchContext
   background: BackgroundWorks
   reconciler: Reconciler
@@ -36,9 +41,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const { storage, env, wakeup } = around
   const { sql } = storage
   const vectors = new VectorMirror(around, () => store.closed)
-  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, (field, slot) =>
-    vectors.index(field, slot),
-  )
+  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, vectors)
   const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
   const writer = new Writer(storage, store, embedders, () => {
@@ -57,17 +60,40 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
-  const works = [
+  const dropping = discarding(storage)
+  const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
-    { name: 'reindex', step: async () => ((await reindex.step()).done ? undefined : 0) },
+    { name: 'reindex', step: async () => (reindex.step().done ? undefined : 0) },
+    dropping,
     ...vectors.works,
     reconciler.work,
   ]
-  const background = new BackgroundWorks(works, wakeup, () => store.closed)
-  const open: Open = { store, writer, reindex, context, background, reconciler, mirror: undefined }
+  const background = new BackgroundWorks(
+    () => [...works, ...embeddings.works()],
+    wakeup,
+    () => store.closed,
+  )
+  store.pending.onMark = (slot) => {
+    const queue = embeddings.queueOf(slot)
+    if (queue !== undefined) background.kick(queue)
+  }
+  const open: Open = {
+    store,
+    writer,
+    reindex,
+    embeddings,
+    dropping,
+    context,
+    background,
+    reconciler,
+    mirror: undefined,
+  }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
+  for (const slot of store.pending.counts().keys()) store.pending.onMark?.(slot)
   // Each index is made now, so that Vectorize gets what was there before it was bound.
-  for (const { field } of store.plan.vectors) store.vectors(field)
+  for (const plan of [...store.plan.vectors, ...store.plan.replacing]) store.indexOf(plan)
   vectors.resume()
   return open
 }

@@ -56,6 +56,8 @@ export interface Plan {
   lists: FieldPlan[]
   vectors: FieldPlan[]
   embedded: FieldPlan[]
+  /** what embedding fields are about to become */
+  replacing: FieldPlan[]
   /** names of the fields that embeddings are made from */
   sources: Set<string>
   /** fields that are indexed but not stored */
@@ -90,6 +92,10 @@ export function planOf(schema: StoredSchema): Plan {
   }
   const vectors = fields.filter(({ kind }) => kind === 'vector')
   const embedded = vectors.filter(({ field }) => field.embed !== undefined)
+  const replacing = Object.values(schema.replacing ?? {}).map(({ field, slot }) => ({
+    ...planField(field, schema),
+    slot,
+  }))
   return {
     fields,
     dynamic,
@@ -99,7 +105,8 @@ export function planOf(schema: StoredSchema): Plan {
     lists: valued.filter(({ array }) => array),
     vectors,
     embedded,
-    sources: new Set(embedded.flatMap(({ field }) => field.embed?.from ?? [])),
+    replacing,
+    sources: new Set([...embedded, ...replacing].flatMap(({ field }) => field.embed?.from ?? [])),
     unstored: fields.filter(({ field, kind }) => !field.store && kind !== 'vector'),
     objects: fields.filter(({ kind }) => kind === 'object'),
   }

@@ -6,7 +6,9 @@ import { ApiError } from '../errors'
 import type { CarriedVectors } from './alter'
 import { detectFields } from './detect'
 import { coerceDocument, type Draft } from './document'
-import { type Embedded, type Embedders, type EmbeddingRequest, embeddedKey, embeddingText } from './embedding'
+import type { Embedders } from './embedding/embedders'
+import { embeddingText } from './embedding/text'
+import type { FieldSlot } from './layout'
 import { readMeta, writeMeta } from './migrations'
 import { leaves, place, replace } from './nested'
 import { type Plan, planOf } from './plan'
@@ -23,7 +25,7 @@ interface Job {
   carried: CarriedVectors[]
 }
 
-/** Documents a step; fewer when each needs a call to a model. */
+/** Documents a step; fewer when each may need a vector. */
 const STEP = 200
 const STEP_EMBEDDED = 100
 
@@ -32,7 +34,6 @@ export class Reindex {
   #store: Store
   #embedders: Embedders
   #writer: Writer
-  #running: Promise<Step> | undefined
 
   constructor(storage: DurableObjectStorage, store: Store, embedders: Embedders, writer: Writer) {
     this.#storage = storage
@@ -61,15 +62,7 @@ export class Reindex {
     writeMeta(this.#store.sql, 'reindex', job)
   }
 
-  /** Callers at the same time share a step. */
-  step(): Promise<Step> {
-    this.#running ??= this.#step().finally(() => {
-      this.#running = undefined
-    })
-    return this.#running
-  }
-
-  async #step(): Promise<Step> {
+  step(): Step {
     const job = this.#job
     if (job === undefined) return { count: 0, done: true }
     const limit = this.#store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
@@ -82,14 +75,8 @@ export class Reindex {
       .toArray()
       .map(({ seq }) => seq)
 
-    const embedded: Embedded = new Map()
-    if (this.#store.plan.embedded.length > 0) {
-      const requests = seqs.flatMap((seq) => this.#prepare(seq, job.carried)?.requests ?? [])
-      if (requests.length > 0) await this.#embedders.embed(requests, embedded)
-      if (this.#store.closed) return { count: 0, done: true }
-    }
     try {
-      this.#storage.transactionSync(() => this.#commit(seqs, job, embedded, seqs.length < limit))
+      this.#storage.transactionSync(() => this.#commit(seqs, job, seqs.length < limit))
     } catch (error) {
       this.#store.reset()
       throw error
@@ -97,7 +84,7 @@ export class Reindex {
     return { count: seqs.length, done: seqs.length < limit && !this.pending }
   }
 
-  #commit(seqs: number[], job: Job, embedded: Embedded, last: boolean): void {
+  #commit(seqs: number[], job: Job, last: boolean): void {
     const store = this.#store
     if (this.#job?.generation !== job.generation) return
     // Nothing of a document changes by this, so nobody is to be told.
@@ -107,13 +94,9 @@ export class Reindex {
       for (const seq of seqs) {
         const prepared = this.#prepare(seq, job.carried)
         if (prepared === undefined) continue
-        for (const request of prepared.requests) {
-          // Without a vector the document is found by its words; writing it again tries once more.
-          const vector = embedded.get(embeddedKey(request))
-          if (vector instanceof Float32Array) prepared.vectors.set(request.plan.name, vector)
-        }
         if (prepared.newFields.length > 0) this.#writer.addFields(prepared.newFields)
         store.update(seq, prepared.draft, prepared.vectors)
+        for (const slot of prepared.queued) store.pending.mark(slot, seq)
       }
     } finally {
       store.onChange = onChange
@@ -152,13 +135,16 @@ export class Reindex {
           for (const leaf of leaves(draft, field.name, field.path)) replace(leaf, undefined)
       }
     }
-    const requests: EmbeddingRequest[] = []
+    const queued: FieldSlot[] = []
     for (const field of plan.embedded) {
-      if (vectors.get(field.name) || store.vectors(field.field).get(seq) !== undefined) continue
+      if (vectors.get(field.name) || store.indexOf(field).get(seq) !== undefined) continue
       const text = embeddingText(field, plan, draft)
-      if (text !== undefined) requests.push({ plan: field, text })
+      if (text === undefined) continue
+      const made = this.#embedders.embedNow(field.field, text)
+      if (made === undefined) queued.push(field.slot as FieldSlot)
+      else vectors.set(field.name, made)
     }
-    return { draft, vectors, requests, newFields }
+    return { draft, vectors, queued, newFields }
   }
 
   /** Gives a document the vector back that it had in a field which is gone. */

@@ -12,6 +12,7 @@ import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import type { StoredSchema } from './layout'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import {
   nearestNeighbours,
@@ -41,22 +42,7 @@ const RETRY_SECONDS = 5
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const { schema } = context
-  const request = parseRequest(params, schema)
-  const query = queryOf(context, request)
-  const hasWords = query.terms.length > 0
-  const reranking = parseReranking(params, request, context.reranker)
-  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
-  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy)
-  }
-  const vector = await resolveVectorSearch(context, request, hasWords)
-  // Fields that were dropped during the wait have no columns any more.
-  if (context.schema !== schema) parseRequest(params, context.schema)
-  const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
-  const wide = reranked ? widened(request, reranked) : request
-  const candidates = vector && (await seek(context, wide, query, vector, hasWords))
-  if (context.schema !== schema) parseRequest(params, context.schema)
+  const { request, wide, query, vector, candidates, reranking, reranked } = await prepare(context, params)
   const search = find(context, wide, query, vector, candidates)
   const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
@@ -76,6 +62,55 @@ export async function executeSearch(context: SearchContext, params: SearchParame
   if (reranked) await rerank(context, request, result, seqs, reranked)
   else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
   return withoutExcludedParts(result, request)
+}
+
+interface Prepared {
+  request: SearchRequest
+  /** the request, of as many hits as are to be reranked */
+  wide: SearchRequest
+  query: ParsedQuery
+  vector: VectorSearch | undefined
+  candidates: Candidates | 'unavailable' | undefined
+  reranking: ReturnType<typeof parseReranking>
+  /** where this search is concerned by it */
+  reranked: Reranking | undefined
+}
+
+/** Reads the request, has its texts embedded and Vectorize asked, which is what a search waits for. */
+async function prepare(context: SearchContext, params: SearchParameters): Promise<Prepared> {
+  const { schema } = context
+  const request = parseRequest(params, schema)
+  const query = queryOf(context, request)
+  const hasWords = query.terms.length > 0
+  const reranking = parseReranking(params, request, context.reranker)
+  const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
+  const wide = reranked ? widened(request, reranked) : request
+  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
+  if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
+    compileFilter(context.sql, context.schema, request.filterBy)
+  }
+  const vector = await resolveVectorSearch(context, request, hasWords)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, params)
+  const candidates = vector && (await seek(context, wide, query, vector, hasWords))
+  if (isOutdated(context, params, schema, vector)) return prepare(context, params)
+  return { request, wide, query, vector, candidates, reranking, reranked }
+}
+
+/**
+ * Whether a search has to begin again after a wait: the vectors of a field that has got another model meanwhile
+ * cannot be compared with the question's.
+ * @throws ApiError when it asks for fields that were dropped: they have no columns any more
+ */
+function isOutdated(
+  context: SearchContext,
+  params: SearchParameters,
+  schema: StoredSchema,
+  vector: VectorSearch | undefined,
+): boolean {
+  if (context.schema === schema) return false
+  parseRequest(params, context.schema)
+  const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
+  return slotOf(schema) !== slotOf(context.schema)
 }
 
 /** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */

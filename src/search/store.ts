@@ -7,6 +7,7 @@
  */
 import { ApiError } from '../errors'
 import type { Draft } from './document'
+import { PendingEmbeddings } from './embedding/pending'
 import { listOf, scalarOf, textOf } from './index-entries'
 import {
   type FieldSlot,
@@ -16,12 +17,12 @@ import {
   textColumn,
   valuesTable,
 } from './layout'
-import { MAX_MATRIX_BYTES } from './limits'
 import { leaves, place, replace } from './nested'
-import { type Plan, planOf } from './plan'
+import { type FieldPlan, type Plan, planOf } from './plan'
 import { prepare } from './text'
 import type { Document, Field } from './types'
-import { embeddedIndex, type MakeIndex, type VectorIndex } from './vector-index'
+import { VectorFields } from './vector-fields'
+import { embeddedIndexes, type VectorIndex, type VectorIndexes } from './vector-index'
 
 interface Counters {
   /** the next document's sequence number */
@@ -54,8 +55,9 @@ export class Store {
   #statements: Statements
   #counters: Counters
   #countersChanged = false
-  #indexes = new Map<number, VectorIndex>()
-  #makeIndex: MakeIndex
+
+  readonly pending: PendingEmbeddings
+  readonly vectorFields: VectorFields
 
   /** The collection is gone; whoever still holds the store must not write. */
   closed = false
@@ -67,14 +69,15 @@ export class Store {
     sql: SqlStorage,
     schema: StoredSchema,
     readonly createdAt: number,
-    makeIndex: MakeIndex = (field, slot) => embeddedIndex(sql, field, slot),
+    vectorIndexes: VectorIndexes = embeddedIndexes(sql),
   ) {
-    this.#makeIndex = makeIndex
+    this.vectorFields = new VectorFields(vectorIndexes)
     this.#sql = sql
     this.#schema = schema
     this.#plan = planOf(schema)
     this.#statements = statementsFor(this.#plan)
     this.#counters = this.#readCounters()
+    this.pending = new PendingEmbeddings(sql)
   }
 
   get sql(): SqlStorage {
@@ -125,8 +128,7 @@ export class Store {
     if (row !== undefined) this.#adopt(JSON.parse(row.value))
     this.#counters = this.#readCounters()
     this.#countersChanged = false
-    // A slot that was not given after all may be given to another field.
-    this.#indexes.clear()
+    this.vectorFields.reset()
   }
 
   #readCounters(): Counters {
@@ -134,21 +136,14 @@ export class Store {
     return row === undefined ? { nextSeq: 0, count: 0 } : JSON.parse(row.value)
   }
 
+  /** The index of a vector field. */
   vectors(field: Field): VectorIndex {
-    const slot = this.#schema.slots[field.name] as FieldSlot
-    let index = this.#indexes.get(slot.slot)
-    if (index === undefined) {
-      index = this.#makeIndex(field, slot)
-      this.#indexes.set(slot.slot, index)
-    }
-    return index
+    return this.vectorFields.index(field, this.#schema.slots[field.name] as FieldSlot)
   }
 
-  /** A vector field is about to go, its table perhaps later. */
-  retireVectors(field: Field): void {
-    const slot = this.#schema.slots[field.name] as FieldSlot
-    this.vectors(field).retire()
-    this.#indexes.delete(slot.slot)
+  /** The index of a vector field, also of one that is to take another's place. */
+  indexOf({ field, slot }: FieldPlan): VectorIndex {
+    return this.vectorFields.index(field, slot as FieldSlot)
   }
 
   /**
@@ -157,19 +152,17 @@ export class Store {
    * @throws ApiError 422
    */
   requireRoom(seq: number | undefined, vectors: Vectors): void {
-    let bytes = 0
-    let added: Field | undefined
-    for (const { field, name } of this.#plan.vectors) {
-      const index = this.vectors(field)
-      const adds = vectors.get(name) && (seq === undefined || !index.has(seq))
-      if (adds) added = field
-      bytes += index.memory(index.size + (adds ? 1 : 0))
-    }
-    if (added === undefined || bytes <= MAX_MATRIX_BYTES) return
-    throw new ApiError(
-      422,
-      `Field \`${added.name}\` takes no more vectors: without Vectorize the vectors of a collection may take ${MAX_MATRIX_BYTES} bytes of memory. Bind a Vectorize index of ${added.num_dim} dimensions (docs/limits.md, "What happens when vectors fill the memory?").`,
+    this.vectorFields.requireRoom(
+      this.#plan,
+      this.#plan.vectors.filter(({ name }) => vectors.get(name)),
+      seq,
     )
+  }
+
+  /** Stores a vector that was made later than its document. @throws ApiError 422 when memory has no room for it */
+  putVector(plan: FieldPlan, seq: number, vector: Float32Array): void {
+    this.vectorFields.requireRoom(this.#plan, [plan], seq)
+    this.indexOf(plan).put(seq, vector)
   }
 
   /** Sequence numbers of documents, by id. */
@@ -228,7 +221,10 @@ export class Store {
   remove(seq: number, id: string): void {
     this.#removeFromIndex(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
-    for (const { field } of this.#plan.vectors) this.vectors(field).remove(seq)
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
+    for (const { slot } of [...this.#plan.embedded, ...this.#plan.replacing]) {
+      this.pending.settle(slot as FieldSlot, seq)
+    }
     this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
     this.#counters.count--
@@ -242,7 +238,8 @@ export class Store {
     this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
-    for (const { field } of this.#plan.vectors) this.vectors(field).clear()
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
+    this.pending.clear()
     this.#sql.exec('DELETE FROM unstored')
     this.#sql.exec('DELETE FROM documents')
     this.#counters.count = 0

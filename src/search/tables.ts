@@ -74,7 +74,7 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): v
   schema.slots[field.name] = slot
 
   if (isVector(field)) {
-    sql.exec(`CREATE TABLE ${vectorsTable(slot)} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
+    createVectorsTable(sql, slot)
   } else if (hasValues(field)) {
     const type = affinity(field)
     if (isArray(field)) {
@@ -86,6 +86,10 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): v
       addColumns(sql, slot, field, type)
     }
   }
+}
+
+export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
+  sql.exec(`CREATE TABLE ${vectorsTable(slot)} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
 }
 
 function affinity(field: Field): string {
@@ -109,17 +113,16 @@ function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string
 /**
  * Takes a field out of a schema, and its values out of the tables. What text_index holds of it stays there in
  * a column that nothing asks for any more. Changes `schema` in place.
- * @param keepVectors leaves a vector field's table to the caller, who drops it
+ * A vector field's table is left to the caller, who has it dropped.
  */
-export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field, keepVectors: boolean): void {
+export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields = schema.fields.filter((other) => other !== field)
   const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
   // A pattern may bear a field's name only if it is that field, so the slot is this field's own.
   if (slot === undefined || isDynamic(field)) return
   delete schema.slots[field.name]
-  if (isVector(field)) {
-    if (!keepVectors) sql.exec(`DROP TABLE IF EXISTS ${vectorsTable(slot)}`)
-  } else if (hasValues(field)) {
+  if (isVector(field)) return
+  if (hasValues(field)) {
     if (isArray(field)) {
       sql.exec(`DROP TABLE IF EXISTS ${valuesTable(slot)}`)
     } else {

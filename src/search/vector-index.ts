@@ -29,8 +29,6 @@ export interface VectorIndex {
   remove(seq: number): void
   /** Removes every vector. */
   clear(): void
-  /** The field is gone: nobody will ask for its vectors. Its table is the caller's to drop. */
-  retire(): void
   has(seq: number): boolean
   get(seq: number): Float32Array | undefined
   /** @param allowed restricts the candidates @returns nearest first, ties by age, newest first */
@@ -52,8 +50,13 @@ export class VectorsUnavailable extends Error {
   override readonly name = 'VectorsUnavailable'
 }
 
-/** Makes the index of a vector field. */
-export type MakeIndex = (field: Field, slot: FieldSlot) => VectorIndex
+/** Where the indexes of vector fields come from. */
+export interface VectorIndexes {
+  /** Makes the index of a field, whose table is there. */
+  index(field: Field, slot: FieldSlot): VectorIndex
+  /** The vectors of a slot are not asked for any more. Their table is still there, and the caller's to drop. */
+  retire(slot: number): void
+}
 
 /** An index that lies in the object alone. */
 export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): VectorIndex =>
@@ -62,6 +65,11 @@ export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): V
     dimensions: field.num_dim as number,
     matrixBytes: MAX_MATRIX_BYTES,
   })
+
+export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
+  index: (field, slot) => embeddedIndex(sql, field, slot),
+  retire() {},
+})
 
 // The quantised order errs by a little, so enough more candidates are measured exactly.
 const oversampled = (k: number): number => 4 * k + 100
@@ -108,10 +116,6 @@ export class ScannedIndex implements VectorIndex {
 
   clear(): void {
     this.#sql.exec(`DELETE FROM ${this.#table}`)
-    this.#forget()
-  }
-
-  retire(): void {
     this.#forget()
   }
 

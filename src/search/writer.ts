@@ -1,23 +1,15 @@
 /**
- * Documents on their way into a collection: checked, merged with what is there, embedded, written.
+ * Documents on their way into a collection: checked, merged with what is there, written.
  *
- * Embedding leaves the object while other calls go on, so nothing that was read before it can be trusted after
- * it. A batch is therefore prepared in rounds: find the texts that lack a vector, make the vectors, and look
- * again, until none is missing; then it is prepared once more and written without giving up control. Batches
- * without embedding fields skip the rounds.
+ * The built-in model's vectors are made on the way. Others are not waited for: the document is marked in the
+ * transaction that writes it, and a queue makes them (embedding/queue.ts).
  */
 import { ApiError } from '../errors'
 import { detectFields } from './detect'
 import { coerceDocument, type Draft, idOf, parseDocument } from './document'
-import {
-  type Embedded,
-  type Embedders,
-  type EmbeddingRequest,
-  embeddedKey,
-  embeddingText,
-  requireSources,
-} from './embedding'
-import type { StoredSchema } from './layout'
+import type { Embedders } from './embedding/embedders'
+import { embeddingText, requireSources } from './embedding/text'
+import type { FieldSlot, StoredSchema } from './layout'
 import { leaves, merge, replace } from './nested'
 import { type FieldPlan, type Plan, planOf } from './plan'
 import type { DirtyValues, WriteAction } from './rpc'
@@ -43,22 +35,15 @@ interface Prepared {
   /** of the document that is replaced */
   seq: number | undefined
   draft: Draft & { id: string }
-  /** it came with its id */
-  named: boolean
   vectors: Vectors
-  requests: EmbeddingRequest[]
+  /** fields whose vectors are made in the background, and those that need none any more */
+  queued: FieldPlan[]
+  settled: FieldPlan[]
   newFields: Field[]
 }
 
-/** What a batch knows about the documents that it meets. */
-interface View {
-  seqs: Map<string, number>
-  /** documents as the batch itself has left them, while it is prepared without being written */
-  drafts: Map<string, Draft> | undefined
-}
-
-/** A document that changes under every look at it is given up after this many rounds. */
-const MAX_ROUNDS = 5
+/** Sequence numbers of the documents that a batch meets, and of those that it has added, by id. */
+type Seqs = Map<string, number>
 
 export class Writer {
   #storage: DurableObjectStorage
@@ -83,17 +68,15 @@ export class Writer {
    * Writes a batch as one transaction. A document that is refused does not keep others out.
    * @returns for each of `items`, in order, where it is now or why it is not
    */
-  async write(items: Incoming[]): Promise<(Written | ApiError)[]> {
+  write(items: Incoming[]): (Written | ApiError)[] {
     const parsed = items.map(parse)
-    const embedded = await this.#embedAll(parsed)
-    // From here to the end nothing is awaited.
     try {
-      return this.#storage.transactionSync(() => this.#commit(parsed, embedded))
+      return this.#storage.transactionSync(() => this.#commit(parsed))
     } catch (error) {
       // No input is known that gets here. Should one be found, it must not take its neighbours along.
       console.error('a batch was rolled back', error)
       this.#store.reset()
-      return items.map((item) => this.#commitAlone(parse(item), embedded))
+      return items.map((item) => this.#commitAlone(parse(item)))
     }
   }
 
@@ -103,17 +86,12 @@ export class Writer {
    * @param after runs last in it, with the ids of the documents
    * @throws ApiError for the first document that is refused
    */
-  async writeTogether(
-    items: Incoming[],
-    before: () => boolean,
-    after: (ids: string[]) => void,
-  ): Promise<void> {
+  writeTogether(items: Incoming[], before: () => boolean, after: (ids: string[]) => void): void {
     const parsed = items.map(parse)
-    const embedded = await this.#embedAll(parsed)
     try {
       this.#storage.transactionSync(() => {
         if (!before()) return
-        const ids = this.#commit(parsed, embedded).map((result) => {
+        const ids = this.#commit(parsed).map((result) => {
           if (result instanceof ApiError) throw result
           return result.id
         })
@@ -125,9 +103,9 @@ export class Writer {
     }
   }
 
-  #commitAlone(item: Parsed, embedded: Embedded): Written | ApiError {
+  #commitAlone(item: Parsed): Written | ApiError {
     try {
-      return this.#storage.transactionSync(() => this.#commit([item], embedded)[0] as Written | ApiError)
+      return this.#storage.transactionSync(() => this.#commit([item])[0] as Written | ApiError)
     } catch (error) {
       console.error('a document could not be written', error)
       this.#store.reset()
@@ -135,58 +113,38 @@ export class Writer {
     }
   }
 
-  async #embedAll(items: Parsed[]): Promise<Embedded> {
-    const embedded: Embedded = new Map()
-    for (let round = 0; round < MAX_ROUNDS && this.#store.plan.embedded.length > 0; round++) {
-      const missing = this.#missing(items, embedded)
-      if (missing.length === 0) break
-      await this.#embedders.embed(missing, embedded)
-      if (this.#store.closed) throw new ApiError(404, 'Collection not found')
-    }
-    return embedded
-  }
-
-  /** The texts of a batch that have no vector yet. */
-  #missing(items: Parsed[], embedded: Embedded): EmbeddingRequest[] {
-    const view: View = { seqs: this.#seqsOf(items), drafts: new Map() }
-    const missing: EmbeddingRequest[] = []
-    for (const item of items) {
-      const prepared = collect(() => this.#prepare(item, view))
-      if (prepared instanceof ApiError) continue
-      // Documents without an id of their own are new, and no later one can mean them.
-      if (prepared.named) view.drafts?.set(prepared.draft.id, prepared.draft)
-      missing.push(...prepared.requests.filter((request) => !embedded.has(embeddedKey(request))))
-    }
-    return missing
-  }
-
-  #commit(items: Parsed[], embedded: Embedded): (Written | ApiError)[] {
-    const view: View = { seqs: this.#seqsOf(items), drafts: undefined }
-    const results = items.map((item) => collect(() => this.#writeOne(item, view, embedded)))
+  #commit(items: Parsed[]): (Written | ApiError)[] {
+    const seqs = this.#seqsOf(items)
+    const results = items.map((item) => collect(() => this.#writeOne(item, seqs)))
     this.#store.saveCounters()
     return results
   }
 
-  #writeOne(item: Parsed, view: View, embedded: Embedded): Written {
-    const prepared = this.#prepare(item, view)
-    for (const request of prepared.requests) {
-      const vector = embedded.get(embeddedKey(request))
-      if (vector instanceof ApiError) throw vector
-      if (vector === undefined)
-        throw new ApiError(409, 'The document was changed while it was being embedded.')
-      prepared.vectors.set(request.plan.name, vector)
-    }
+  #writeOne(item: Parsed, seqs: Seqs): Written {
+    const prepared = this.#prepare(item, seqs)
     this.#store.requireRoom(prepared.seq, prepared.vectors)
     if (prepared.newFields.length > 0) this.addFields(prepared.newFields)
     const { draft, vectors } = prepared
     const { id } = draft
     if (prepared.seq !== undefined) {
       this.#store.update(prepared.seq, draft, vectors)
+      this.#replaceVectors(prepared.seq, prepared)
       return { seq: prepared.seq, id }
     }
     const seq = this.#store.insert(draft, vectors)
-    view.seqs.set(id, seq)
+    for (const { slot } of prepared.queued) this.#store.pending.mark(slot as FieldSlot, seq)
+    seqs.set(id, seq)
     return { seq, id }
+  }
+
+  /** A vector goes with the text that it was made from: no search is to find a document by what it was. */
+  #replaceVectors(seq: number, { queued, settled }: Prepared): void {
+    const { pending } = this.#store
+    for (const plan of queued) {
+      this.#store.indexOf(plan).remove(seq)
+      pending.mark(plan.slot as FieldSlot, seq)
+    }
+    for (const { slot } of settled) pending.settle(slot as FieldSlot, seq)
   }
 
   /** Adds fields that were found in a document. @throws ApiError 400 past the limit of string fields */
@@ -215,21 +173,19 @@ export class Writer {
     this.#store.saveSchema(schema)
   }
 
-  #seqsOf(items: Parsed[]): Map<string, number> {
+  #seqsOf(items: Parsed[]): Seqs {
     const ids = items.flatMap((item) => item.id ?? (item.draft instanceof ApiError ? [] : rawId(item.draft)))
     return ids.length === 0 ? new Map() : this.#store.find(ids)
   }
 
   /** @throws ApiError for a document that cannot be taken */
-  #prepare(item: Parsed, view: View): Prepared {
+  #prepare(item: Parsed, seqs: Seqs): Prepared {
     const store = this.#store
     if (item.draft instanceof ApiError) throw item.draft
-    // While a batch is only being prepared, the draft is needed again.
-    const draft = view.drafts === undefined ? item.draft : structuredClone(item.draft)
+    const { draft } = item
     const named = this.#identify(item, draft)
     const id = named ?? store.freeId()
-    const seq =
-      named === undefined ? undefined : (view.seqs.get(id) ?? (view.drafts?.has(id) ? -1 : undefined))
+    const seq = named === undefined ? undefined : seqs.get(id)
     if (seq !== undefined && item.action === 'create') {
       throw new ApiError(409, `A document with id ${id} already exists.`)
     }
@@ -246,10 +202,12 @@ export class Writer {
     const vectors = takeVectors(plan, draft)
 
     const old =
-      seq !== undefined && (partial || plan.embedded.length > 0) ? this.#old(view, id, seq) : undefined
-    let whole = draft
+      seq !== undefined && (partial || plan.embedded.length > 0)
+        ? store.read([seq], true, true).get(seq)
+        : undefined
+    let whole: Draft = draft
     if (partial && old !== undefined) {
-      whole = view.drafts !== undefined || plan.embedded.length > 0 ? structuredClone(old) : old
+      whole = plan.embedded.length > 0 ? structuredClone(old) : old
       merge(whole, draft)
     } else if (seq !== undefined) {
       // Replaced: what is not sent again is gone.
@@ -257,13 +215,11 @@ export class Writer {
         if (field.embed === undefined && !vectors.has(name)) vectors.set(name, null)
       }
     }
-    const requests = this.#requests(plan, whole, vectors, old, seq, partial)
     return {
       seq,
       draft: whole as Draft & { id: string },
-      named: named !== undefined,
       vectors,
-      requests,
+      ...this.#embed(plan, whole, vectors, old, seq, partial),
       newFields,
     }
   }
@@ -280,39 +236,45 @@ export class Writer {
     return id
   }
 
-  #old(view: View, id: string, seq: number): Draft | undefined {
-    return view.drafts?.get(id) ?? this.#store.read([seq], true, true).get(seq)
-  }
-
-  /** The vectors that a document needs: not those that were sent with it or whose text has not changed. */
-  #requests(
+  /**
+   * Adds to `vectors` what the built-in model makes, and null for what cannot be made. A vector that was sent, or
+   * whose text has not changed, is not made again.
+   */
+  #embed(
     plan: Plan,
     whole: Draft,
     vectors: Vectors,
     old: Draft | undefined,
     seq: number | undefined,
     partial: boolean,
-  ): EmbeddingRequest[] {
-    const requests: EmbeddingRequest[] = []
+  ): Pick<Prepared, 'queued' | 'settled'> {
+    const queued: FieldPlan[] = []
+    const settled: FieldPlan[] = []
+    const isKept = (field: FieldPlan, text: string): boolean =>
+      old !== undefined &&
+      seq !== undefined &&
+      embeddingText(field, plan, old) === text &&
+      this.#store.indexOf(field).get(seq) !== undefined
     for (const field of plan.embedded) {
-      if (vectors.get(field.name)) continue
-      if (!partial) requireSources(field, plan, whole)
+      // What a field is about to become decides what a document has to bring.
+      const next = plan.replacing.find(({ name }) => name === field.name)
+      if (!partial && !vectors.get(field.name)) requireSources(next ?? field, plan, whole)
       const text = embeddingText(field, plan, whole)
-      if (text === undefined) {
-        vectors.set(field.name, null)
-        continue
-      }
-      const kept =
-        old !== undefined &&
-        seq !== undefined &&
-        seq >= 0 &&
-        !vectors.has(field.name) &&
-        embeddingText(field, plan, old) === text &&
-        this.#store.vectors(field.field).get(seq) !== undefined
-      if (!kept) requests.push({ plan: field, text })
-      vectors.delete(field.name)
+      if (text !== undefined && !vectors.has(field.name) && isKept(field, text)) continue
+      const sent = vectors.get(field.name)
+      const made = sent ?? (text === undefined ? undefined : this.#embedders.embedNow(field.field, text))
+      if (made) vectors.set(field.name, made)
+      else if (text === undefined) vectors.set(field.name, null)
+      else vectors.delete(field.name)
+      if (made || text === undefined) settled.push(field)
+      else queued.push(field)
     }
-    return requests
+    for (const field of plan.replacing) {
+      const text = embeddingText(field, plan, whole)
+      // A queue settles a document without text.
+      if (text === undefined || !isKept(field, text)) queued.push(field)
+    }
+    return { queued, settled }
   }
 }
 

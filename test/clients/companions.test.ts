@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RawServer, sendJson, startRawServer } from '../models/raw-server'
+import { connect, gather } from './event-source'
 import { createHistory, createModel, createShows, request, unique } from './harness'
 import { isStandalone, questionIn } from './llm'
 
@@ -231,6 +232,54 @@ describe('rewrite_model', () => {
     await request('DELETE', `/conversations/models/${small}`)
     expect((await converse(big)).body.standalone).toBe('standalone: And another?')
     expect(asked).toEqual(['big', 'big'])
+  })
+})
+
+describe('suggestions', () => {
+  const saying =
+    (content: string): Reply =>
+    (response) =>
+      sendJson(response, 200, { choices: [{ message: { content }, finish_reason: 'stop' }] })
+
+  test('in the answer come apart from it, and are in no history', async () => {
+    const id = await model('polite')
+    script.set('polite', Array(2).fill(saying('Series there are. <<Which is new?>> <<Which is old?>>')))
+    const { body } = await ask(id, { followups: true })
+    expect(body).toMatchObject({
+      answer: 'Series there are.',
+      followups: ['Which is new?', 'Which is old?'],
+    })
+    const { body: kept } = await request('GET', `/conversations/${body.conversation_id}`)
+    expect(kept.turns[0].answer).toBe('Series there are.')
+    const unasked = await ask(id)
+    expect(unasked.body.answer).toBe('Series there are. <<Which is new?>> <<Which is old?>>')
+    expect(unasked.body).not.toHaveProperty('followups')
+  })
+
+  test('of the rewriting model come as an event before the usage', async () => {
+    const id = await model('big', { rewrite_model: 'openai/small' })
+    script.set('small', [saying('<<Which is new?>>')])
+    const connection = await connect('/conversations', {
+      method: 'POST',
+      body: { question: 'an action series', model: id, collections: [shows], followups: true },
+    })
+    const events = await gather(connection)
+    expect(events.slice(-3).map(({ event }) => event)).toEqual(['followups', 'usage', 'done'])
+    expect(events.at(-3)?.data).toEqual({ questions: ['Which is new?'] })
+    expect(asked).toEqual(['big', 'small'])
+  })
+
+  test('of the built-in model are about what else was found', async () => {
+    const id = await createModel({
+      model_name: 'local/extractive',
+      api_key: undefined,
+      history_collection: history,
+    })
+    const { body } = await ask(id, { question: 'Which crew salvages warships?', followups: true })
+    expect(body.answer).toContain('salvages warships')
+    expect(body.followups.length).toBeGreaterThan(0)
+    for (const question of body.followups) expect(question).toMatch(/^What is “.+” about\?$/)
+    expect(body.followups).not.toContain('What is “Starship Salvage” about?')
   })
 })
 

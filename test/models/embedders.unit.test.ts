@@ -3,9 +3,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEmbeddingModel, probeDimensions } from '../../src/models/embedders'
 import { hashVector } from '../../src/models/hash-embedder'
-import { workersAiEmbedder } from '../../src/models/workers-ai-embedder'
 import { localEnv } from './ask'
 import { type RawServer, sendJson, startRawServer } from './raw-server'
+import { serveWorkersAi, TOKEN, type WorkersAiServer } from './workers-ai/server'
+import { WorkersAi } from './workers-ai/workers-ai'
 
 let raw: RawServer
 
@@ -149,46 +150,135 @@ describe('azure and google', () => {
 })
 
 describe('Workers AI', () => {
-  const binding = (reply: (texts: string[]) => unknown) => {
-    const runs: unknown[][] = []
-    return {
-      runs,
-      run: async (...args: unknown[]) => {
-        runs.push(args)
-        return reply((args[1] as { text: string[] }).text)
-      },
-    }
-  }
-  const vectors = (texts: string[]) => ({
-    shape: [texts.length, 2],
-    data: texts.map((text) => [text.length, 1]),
+  const boundTo = (ai: unknown) => ({ AI_BACKEND: 'workers-ai', AI: ai }) as unknown as Cloudflare.Env
+  const named = (model: string, extra = {}) => ({ model_name: `cloudflare/${model}`, ...extra })
+
+  let server: WorkersAiServer
+  const served = new WorkersAi()
+  beforeAll(async () => {
+    server = await serveWorkersAi(served)
+  })
+  afterAll(() => server.stop())
+  beforeEach(() => {
+    served.calls.length = 0
   })
 
   // @cloudflare/ai is the SDK from before the binding could be called directly: who still has one may pass it.
   it.each(['binding', 'sdk'])('embeds through the %s', async (kind) => {
-    const bound = binding(vectors)
-    const runner = kind === 'sdk' ? new Ai(bound as never) : bound
-    const model = workersAiEmbedder('ts/e5-small', runner as never)
-    expect(await model.embed(['a', 'bcd'], 'document')).toEqual([
-      Float32Array.from([1, 1]),
-      Float32Array.from([3, 1]),
-    ])
-    expect(bound.runs[0]?.slice(0, 2)).toEqual(['@cf/baai/bge-m3', { text: ['a', 'bcd'] }])
-    expect(model.remote).toBe(true)
+    const ai = new WorkersAi()
+    const env = boundTo(kind === 'sdk' ? new Ai(ai as never) : ai)
+    const [a, b] = await createEmbeddingModel({ model_name: 'ts/e5-small' }, env).embed(
+      ['a', 'b'],
+      'document',
+    )
+    expect([a!.length, b!.length]).toEqual([1024, 1024])
+    expect(a).not.toEqual(b)
+    expect(ai.calls).toMatchObject([{ model: '@cf/baai/bge-m3', inputs: { text: ['a', 'b'] } }])
   })
 
-  it('stands in for Typesense models where the deployment runs on it', async () => {
-    const bound = binding(vectors)
-    const env = { AI_BACKEND: 'workers-ai', AI: bound } as unknown as Cloudflare.Env
-    expect(await probeDimensions({ model_name: 'ts/e5-small' }, env)).toBe(1024)
-    await createEmbeddingModel({ model_name: 'cloudflare/@cf/other' }, env).embed(['a'], 'query')
-    expect(bound.runs[0]?.[0]).toBe('@cf/other')
+  it.each([
+    ['@cf/baai/bge-m3', 1024, 100],
+    ['@cf/baai/bge-small-en-v1.5', 384, 100],
+    ['@cf/baai/bge-base-en-v1.5', 768, 100],
+    ['@cf/baai/bge-large-en-v1.5', 1024, 100],
+    ['@cf/qwen/qwen3-embedding-0.6b', 1024, 32],
+    ['@cf/google/embeddinggemma-300m', 768, 100],
+  ])('knows that %s has %i dimensions and takes %i texts', async (name, dimensions, batchSize) => {
+    const ai = new WorkersAi()
+    expect(await probeDimensions(named(name), boundTo(ai))).toBe(dimensions)
+    expect(ai.calls).toEqual([])
+    const model = createEmbeddingModel(named(name), boundTo(ai))
+    const texts = Array.from({ length: batchSize }, (_, n) => `text ${n}`)
+    const vectors = await model.embed(texts, 'document')
+    expect([model.batchSize, vectors.length, vectors[0]!.length]).toEqual([batchSize, batchSize, dimensions])
+    await expect(model.embed([...texts, 'one more'], 'document')).rejects.toMatchObject({ upstream: 400 })
   })
 
-  it('gives errors on, and refuses answers of another size', async () => {
-    const failing = workersAiEmbedder('x', { run: () => Promise.reject(new Error('3040: out of capacity')) })
-    await expect(failing.embed(['a'], 'query')).rejects.toThrow('Cloudflare API error: 3040: out of capacity')
-    const short = workersAiEmbedder('x', { run: async () => ({ data: [] }) })
-    await expect(short.embed(['a'], 'query')).rejects.toThrow('Got malformed response from Cloudflare API.')
+  it.each<[string, object, object, object]>([
+    ['@cf/baai/bge-base-en-v1.5', {}, { text: ['a'], pooling: 'cls' }, { text: ['a'], pooling: 'cls' }],
+    ['@cf/qwen/qwen3-embedding-0.6b', {}, { documents: ['a'] }, { queries: ['a'] }],
+    [
+      '@cf/qwen/qwen3-embedding-0.6b',
+      { instruction: 'Find laws.' },
+      { documents: ['a'] },
+      { queries: ['a'], instruction: 'Find laws.' },
+    ],
+    [
+      '@cf/google/embeddinggemma-300m',
+      {},
+      { text: ['title: none | text: a'] },
+      { text: ['task: search result | query: a'] },
+    ],
+    ['@cf/google/embeddinggemma-300m', { query_prefix: 'x' }, { text: ['a'] }, { text: ['a'] }],
+  ])('%s %j tells documents from queries', async (name, extra, document, query) => {
+    const ai = new WorkersAi()
+    const model = createEmbeddingModel(named(name, extra), boundTo(ai))
+    await model.embed(['a'], 'document')
+    await model.embed(['a'], 'query')
+    expect(ai.calls.map(({ inputs }) => inputs)).toEqual([document, query])
+  })
+
+  it('is asked over its REST API by whoever has a key, wherever the deployment runs', async () => {
+    const config = named('@cf/baai/bge-small-en-v1.5', {
+      api_key: TOKEN,
+      account_id: 'acc',
+      cloudflare_url: server.url,
+    })
+    expect(await probeDimensions(config, localEnv)).toBe(384)
+    const [vector] = await createEmbeddingModel(config, localEnv).embed(['a'], 'document')
+    const bound = createEmbeddingModel(named('@cf/baai/bge-small-en-v1.5'), boundTo(served))
+    expect(await bound.embed(['a'], 'document')).toEqual([vector])
+    const denied = createEmbeddingModel({ ...config, api_key: 'wrong-key' }, localEnv)
+    await expect(denied.embed(['a'], 'query')).rejects.toMatchObject({ status: 400, fault: 'denied' })
+    served.failNext(3040)
+    await expect(createEmbeddingModel(config, localEnv).embed(['a'], 'query')).rejects.toMatchObject({
+      message: expect.stringContaining('Cloudflare API error: '),
+      fault: 'busy',
+    })
+  })
+
+  it('gives errors on with what they mean for asking again', async () => {
+    const ai = new WorkersAi()
+    const model = createEmbeddingModel(named('@cf/baai/bge-m3'), boundTo(ai))
+    for (const [code, fault] of [
+      [3040, 'busy'],
+      [3036, 'exhausted'],
+      [3006, 'refused'],
+      [3041, 'denied'],
+    ] as const) {
+      ai.failNext(code)
+      const message = expect.stringMatching(new RegExp(`^Cloudflare API error: ${code}: `))
+      await expect(model.embed(['a'], 'query')).rejects.toMatchObject({ status: 400, message, fault })
+    }
+  })
+
+  it('reads either shape of a reply, and refuses what is not the vectors that were asked for', async () => {
+    const answering = (reply: unknown) =>
+      createEmbeddingModel(named('@cf/baai/bge-m3'), boundTo({ run: async () => reply })).embed(
+        ['a'],
+        'query',
+      )
+    for (const reply of [{ shape: [1, 2], data: [[1, 2]] }, { response: [[1, 2]] }]) {
+      expect(await answering(reply)).toEqual([Float32Array.of(1, 2)])
+    }
+    for (const reply of [
+      { data: [] },
+      { data: [[1], [2]] },
+      { data: [[]] },
+      { data: [['1']] },
+      { request_id: 'later' },
+      'text',
+      null,
+    ]) {
+      await expect(answering(reply), JSON.stringify(reply)).rejects.toThrow(
+        'Got malformed response from Cloudflare API.',
+      )
+    }
+  })
+
+  it('is given up when it says nothing', async () => {
+    const silent = { run: () => new Promise(() => {}) }
+    const model = createEmbeddingModel(named('@cf/baai/bge-m3', { timeout: 0.05 }), boundTo(silent))
+    await expect(model.embed(['a'], 'query')).rejects.toMatchObject({ fault: 'silent' })
   })
 })

@@ -25,7 +25,12 @@ async function ring(
 ): Promise<number | undefined> {
   const object = env.COLLECTION.get(env.COLLECTION.idFromName(crypto.randomUUID()))
   return runInDurableObject(object, async (_, { storage }) => {
-    const background = new BackgroundWorks(works, new Wakeup(storage), () => false, 50)
+    const background = new BackgroundWorks(
+      () => works,
+      new Wakeup(storage),
+      () => false,
+      50,
+    )
     await background.run()
     await then?.(background)
     const at = await storage.getAlarm()
@@ -58,8 +63,10 @@ describe('background works', () => {
     await ring([resting], async (background) => {
       await background.run()
       background.kick(resting)
+      await scheduler.wait(0)
       expect(resting.steps).toBe(1)
       background.kick(resting, true)
+      await scheduler.wait(0)
       expect(resting.steps).toBe(2)
     })
   })
@@ -67,7 +74,10 @@ describe('background works', () => {
   it('go on beside one that fails, which is asked again later and later', async () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
     const [failing, sound] = [work(new Error('no'), new Error('no'), 0), work(0, 0)]
-    const at = await ring([failing, sound], async (background) => background.kick(failing, true))
+    const at = await ring([failing, sound], async (background) => {
+      background.kick(failing, true)
+      await scheduler.wait(0)
+    })
     expect(at).toBeGreaterThan(0)
     expect(at).toBeLessThanOrEqual(1_000)
     expect([failing.steps, sound.steps]).toEqual([2, 3])

@@ -128,5 +128,5 @@ it('POST /operations/reseal ends the change of a key', async () => {
   }>()
   const { open } = await import('../../src/db/sealing')
   const only = { ENCRYPTION_KEY: changed.ENCRYPTION_KEY! }
-  expect(await open(rows.results[0]!.sealed, only)).toBe(KEY)
+  expect(JSON.parse(await open(rows.results[0]!.sealed, only))).toEqual({ api_key: KEY })
 })

@@ -2,8 +2,10 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { ApiError, unwrap } from '../../src/errors'
-import * as embedders from '../../src/models/embedders'
+import { unwrap } from '../../src/errors'
+import { hashVector } from '../../src/models/hash-embedder'
+import type { CollectionRpc } from '../../src/search/rpc'
+import { shortest } from '../../src/search/store'
 import { CREATE, exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const FIELDS = [
@@ -145,111 +147,47 @@ const EMBEDDED = {
   embed: { from: ['title'], model_config: { model_name: 'ts/e5-small', indexing_prefix: 'passage:' } },
 }
 
-/** Stands in for a provider: vectors say how often it was called and with how many texts. */
-function fakeModel(embed: (texts: string[]) => Promise<Float32Array[]> | Float32Array[]) {
-  vi.spyOn(embedders, 'probeDimensions').mockResolvedValue(2)
-  vi.spyOn(embedders, 'createEmbeddingModel').mockReturnValue({
-    name: 'fake',
-    remote: true,
-    batchSize: 100,
-    embed: async (texts) => embed(texts),
-  })
-}
-
-describe('auto-embedding', () => {
+// Models that are a call away: embedding.worker.test.ts.
+describe('auto-embedding by the built-in model', () => {
   const fields = [{ name: 'title', type: 'string' }, { name: 'n', type: 'int32', optional: true }, EMBEDDED]
+  const vectorOf = (text: string) => Array.from(hashVector(text, 384), shortest)
+  const vectors = async (object: CollectionRpc) => (await exportAll(object)).map(({ embedding }) => embedding)
 
-  it('makes vectors for a batch in one call, with the prefix and a space after each value', async () => {
-    const calls: string[][] = []
-    fakeModel((texts) => {
-      calls.push(texts)
-      return texts.map((text) => Float32Array.of(text.length, 1))
-    })
+  it('is there at once, with the prefix and a space after each value', async () => {
     const object = await newCollection(fields)
+    const own = vectorOf('something else')
     await importAll(object, [
       { id: '1', title: 'abc' },
-      { id: '2', title: 'abcdef' },
-      { id: '3', title: 'own', embedding: [0.1, 0.2] },
+      { id: '2', title: 'own', embedding: own },
     ])
-    expect(calls).toEqual([['passage: abc ', 'passage: abcdef ']])
-    expect((await exportAll(object)).map(({ embedding }) => embedding)).toEqual([
-      [13, 1],
-      [16, 1],
-      [0.1, 0.2],
-    ])
+    expect(await vectors(object)).toEqual([vectorOf('passage: abc '), own])
+    expect(await object.summary()).not.toHaveProperty('value.pending_embeddings')
   })
 
-  it('asks again only when the text has changed', async () => {
-    const calls: string[][] = []
-    fakeModel((texts) => {
-      calls.push(texts)
-      return texts.map((text) => Float32Array.of(text.length, 1))
-    })
+  it('goes with the text', async () => {
     const object = await newCollection(fields)
-    await importAll(object, [{ id: '1', title: 'abc' }])
+    await importAll(object, [{ id: '1', title: 'abc', embedding: vectorOf('own') }])
     await object.patch('1', '{"n":1}')
     await object.write('{"id":"1","title":"abc","n":2}', { action: 'upsert' })
-    expect(calls).toHaveLength(1)
-    expect(await object.patch('1', '{"title":"abcd"}')).toMatchObject({ value: { embedding: [14, 1] } })
-    expect(await object.patch('1', '{"title":"abcde","embedding":[7,7]}')).toMatchObject({
-      value: { embedding: [7, 7] },
-    })
-    expect(calls).toHaveLength(2)
+    expect(await vectors(object)).toEqual([vectorOf('own')])
+    await object.patch('1', '{"title":"abcd"}')
+    expect(await vectors(object)).toEqual([vectorOf('passage: abcd ')])
+    await object.patch('1', JSON.stringify({ title: 'abcde', embedding: vectorOf('own') }))
+    expect(await vectors(object)).toEqual([vectorOf('own')])
   })
 
-  it('fails the lines that have no vector, with the reason, and no others', async () => {
-    fakeModel(() => {
-      throw new ApiError(400, 'OpenAI API error: quota')
-    })
-    const object = await newCollection(fields)
+  it('refuses lines whose own vector does not fit, and no others', async () => {
     expect(
-      await importAll(object, [
-        { id: '1', title: 'abc' },
-        { id: '2', title: 'abc', embedding: [1, 2] },
-        { id: '3', title: 'abc', embedding: [1, 2, 3] },
+      await importAll(await newCollection(fields), [
+        { id: '1', title: 'abc', embedding: vectorOf('own') },
+        { id: '2', title: 'abc', embedding: [1, 2, 3] },
+        { id: '3' },
       ]),
     ).toEqual([
-      { success: false, error: 'OpenAI API error: quota', code: 400 },
       { success: true },
       { success: false, error: 'Field `embedding` contains an invalid embedding.', code: 400 },
+      { success: false, error: expect.stringContaining('`title`'), code: 400 },
     ])
-  })
-
-  it('embeds what a document has become while the model was thinking', async () => {
-    const gate = Promise.withResolvers<void>()
-    fakeModel(async (texts) => {
-      if (texts.some((text) => text.includes('slow'))) await gate.promise
-      return texts.map((text) => Float32Array.of(text.length, 1))
-    })
-    const object = await newCollection([
-      { name: 'title', type: 'string' },
-      { name: 'body', type: 'string', optional: true },
-      { ...EMBEDDED, embed: { ...EMBEDDED.embed, from: ['title', 'body'] } },
-    ])
-    await importAll(object, [{ id: '1', title: 'abc' }])
-    const slow = object.patch('1', '{"body":"slow"}')
-    await scheduler.wait(20)
-    await object.patch('1', '{"title":"changed"}')
-    gate.resolve()
-    const text = 'passage: changed slow '
-    expect(await slow).toMatchObject({
-      value: { title: 'changed', body: 'slow', embedding: [text.length, 1] },
-    })
-  })
-
-  it('lets a collection be dropped while the model is thinking', async () => {
-    const gate = Promise.withResolvers<void>()
-    fakeModel(async (texts) => {
-      await gate.promise
-      return texts.map(() => Float32Array.of(1, 1))
-    })
-    const object = await newCollection(fields)
-    const slow = object.write('{"title":"abc"}', { action: 'create' })
-    await scheduler.wait(20)
-    await object.destroy()
-    gate.resolve()
-    expect(await slow).toEqual({ ok: false, error: { status: 404, message: 'Collection not found' } })
-    expect(await object.summary()).toMatchObject({ ok: false })
   })
 })
 

@@ -33,6 +33,7 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
     shape: 'multi',
     stream,
     withHistory: false,
+    ...(body.followups !== undefined && { followups: body.followups }),
     protocol: 'parley',
     ...(await admitTurn({ env, request, accesses: [access], body: text, userId: user }, model)),
   })

@@ -51,6 +51,9 @@ export const Ask = v.pipe(
           v.description('Searches with parameters of their own, in place of `collections`'),
         ),
       ),
+      followups: v.optional(
+        v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
+      ),
       stream: v.optional(
         v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream')),
       ),

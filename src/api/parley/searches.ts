@@ -29,7 +29,16 @@ export async function planSearches(
   env: Cloudflare.Env,
   access: Access,
   note: Note,
-  { question: _q, conversation_id: _c, model: _m, stream: _s, collections, searches, ...common }: AskBody,
+  {
+    question: _q,
+    conversation_id: _c,
+    model: _m,
+    stream: _s,
+    followups: _f,
+    collections,
+    searches,
+    ...common
+  }: AskBody,
 ): Promise<PlannedSearch[]> {
   const wanted = searches ?? (collections ?? []).map((collection) => ({ collection }))
   const embedded: SearchParameters = { ...access.embedded }

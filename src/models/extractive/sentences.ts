@@ -34,7 +34,7 @@ export function titleOf(document: Record<string, unknown>): string {
 }
 
 /** Short texts that name a document or a part of it. */
-const namesOf = (document: Record<string, unknown>): string[] =>
+export const namesOf = (document: Record<string, unknown>): string[] =>
   Object.entries(document).flatMap(([key, value]) =>
     TITLES.includes(key.toLowerCase()) && typeof value === 'string' && value.length <= LONGEST_FACT
       ? [value]

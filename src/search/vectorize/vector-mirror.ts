@@ -9,7 +9,7 @@ import type { Background } from '../background'
 import type { FieldSlot } from '../layout'
 import type { Surroundings } from '../open'
 import type { Field } from '../types'
-import { embeddedIndex, type VectorIndex } from '../vector-index'
+import { embeddedIndex, type VectorIndex, type VectorIndexes } from '../vector-index'
 import { fromBlob, isSameDirection, norm } from '../vector-math'
 import type { Wakeup } from '../wakeup'
 import {
@@ -44,7 +44,7 @@ const REMOVAL_STEPS = 50
 /** Mutations that are looked for at once: each has two witnesses. */
 const LOOKED_FOR = MAX_GET / 2
 
-export class VectorMirror {
+export class VectorMirror implements VectorIndexes {
   readonly outbox: VectorOutbox
   #sql: SqlStorage
   #env: Cloudflare.Env
@@ -85,6 +85,13 @@ export class VectorMirror {
       (query) => this.#ask(binding, slot.slot, query),
       () => this.#wake(),
     )
+  }
+
+  /** Has the vectors of a slot removed from Vectorize. */
+  retire(slot: number): void {
+    if (!this.outbox.knows(slot)) return
+    this.outbox.retire(slot)
+    this.#wake()
   }
 
   /** Goes on with what was under way when the object fell asleep. */

@@ -88,12 +88,6 @@ export class VectorizeIndex implements VectorIndex {
     this.#onChange()
   }
 
-  retire(): void {
-    this.#outbox.retire(this.#slot)
-    this.#rows.retire()
-    this.#onChange()
-  }
-
   has(seq: number): boolean {
     return this.#rows.has(seq)
   }

@@ -38,6 +38,8 @@ export interface Call {
 export interface Script {
   /** what a language model says; a string is an answer that is complete */
   answer?: (messages: Message[], call: Call) => string | Answer | Promise<string | Answer>
+  /** awaited before a call is answered; what it throws is the answer */
+  before?: (call: Call) => void | Promise<void>
 }
 
 const DEFAULT_MAX_TOKENS = 256
@@ -68,6 +70,7 @@ export class WorkersAi {
     options.signal?.throwIfAborted()
     const failure = this.#failures.shift()
     if (failure) throw failure
+    await this.#script.before?.(call)
     const served = modelNamed(model)
     switch (served.task) {
       case 'text-generation':

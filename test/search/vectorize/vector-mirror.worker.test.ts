@@ -146,7 +146,7 @@ describe('the mirror of vectors in Vectorize', () => {
       const other = stage.indexOf(2)
       other.put(5, direction(5))
       await stage.settle()
-      stage.index.retire()
+      stage.mirror.retire(SLOT)
       stage.sql.exec(`DROP TABLE vectors_${SLOT}`)
       await stage.settle()
       expect([stage.shown().size, stage.shown(2).size]).toEqual([0, 1])

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { NOTHING_ELSE, suggestionsFrom } from '../../../src/models/extractive/suggestions'
+import type { Source } from '../../../src/models/language-model'
+import { ask, request, textOf } from '../ask'
+
+const source = (document: Record<string, unknown>): Source => ({ collection: 'docs', document })
+const films = [
+  source({ title: 'Alien', text: 'Alien is a film about a hungry guest in space. It is loud.' }),
+  source({ title: 'Heat', text: 'Heat follows a detective and a thief in Los Angeles.' }),
+  source({
+    title: 'FAQ',
+    heading: 'How do I rent a film?',
+    text: 'Films are rented at the counter by the door.',
+  }),
+]
+
+describe('suggestions', () => {
+  it('are about what was found and not used, by a title that asks where there is one', () => {
+    const answer = 'Alien is a film about a hungry guest in space.'
+    expect(suggestionsFrom('What is Alien?', answer, films)).toBe(
+      '<<What is “Heat” about?>>\n<<How do I rent a film?>>',
+    )
+  })
+
+  it('do not repeat the question or each other', () => {
+    const twice = [source({ title: 'How do I rent a film?', text: 'At the counter.' }), ...films, ...films]
+    expect(suggestionsFrom('How do I rent films?', '', twice)).toBe(
+      '<<What is “Alien” about?>>\n<<What is “Heat” about?>>',
+    )
+  })
+
+  it('are three at most, and none where nothing has a title', () => {
+    const many = Array.from({ length: 9 }, (_, index) =>
+      source({ title: `Title${index}`, text: 'Some text here.' }),
+    )
+    expect(suggestionsFrom('x', '', many).split('\n')).toHaveLength(3)
+    const nameless = [source({ text: 'Some text here.' }), source({ title: 'a <b>?', text: 'More text.' })]
+    expect(suggestionsFrom('x', '', nameless)).toBe(NOTHING_ELSE)
+  })
+
+  it('come from the built-in model', async () => {
+    const asked = request({
+      purpose: 'followups',
+      question: 'What is Alien?',
+      sources: films.slice(0, 2),
+      history: [{ role: 'assistant', content: 'It is loud.' }],
+    })
+    expect(textOf(await ask({ model_name: 'local/extractive' }, asked))).toBe('<<What is “Heat” about?>>')
+  })
+})
