@@ -1,4 +1,8 @@
-/** `npm run bench [import|search|busy|stream|history|sweep|load]`: all without a name. Prints ratios and a table. */
+/**
+ * `npm run bench [import|search|busy|stream|adapters|history|sweep|load]`: all without a name. Prints ratios and a
+ * table.
+ */
+import { benchAdapters } from './adapters.mjs'
 import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
@@ -13,6 +17,7 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  adapters: benchAdapters,
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,
