@@ -6,7 +6,7 @@
  * their vectors, the others must show nothing. What cannot be seen this way is a vector that somebody else has
  * put into the collection's namespace under an id of another form; a search passes it over.
  */
-import { ApiError } from '../../errors'
+import { ApiError, reasonOf } from '../../errors'
 import type { Background } from '../background'
 import { readMeta, writeMeta } from '../migrations'
 import type { Surroundings } from '../open'
@@ -125,7 +125,7 @@ export class Reconciler {
       try {
         place = await this.step(place, counts)
       } catch (error) {
-        console.warn('vectors could not be compared with Vectorize', error)
+        console.warn('vectors could not be compared with Vectorize', reasonOf(error))
         throw new ApiError(503, 'Vectorize did not answer. Ask again, from the last cursor on.')
       }
     }

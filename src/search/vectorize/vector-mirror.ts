@@ -5,6 +5,7 @@
  * last; in an index that other collections write to as well, that is seldom one of ours, so documents of the
  * mutation are read back too: once they are there, all of it is.
  */
+import { reasonOf } from '../../errors'
 import type { Background } from '../background'
 import type { FieldSlot } from '../layout'
 import type { Surroundings } from '../open'
@@ -125,7 +126,7 @@ export class VectorMirror implements VectorIndexes {
       return answer.matches.map(({ id }) => seqOf(id)).filter(Number.isSafeInteger)
     } catch (error) {
       this.#restsUntil = Date.now() + REST_MS
-      console.warn('Vectorize could not be searched', error)
+      console.warn('Vectorize could not be searched', reasonOf(error))
       throw error
     }
   }
@@ -144,7 +145,7 @@ export class VectorMirror implements VectorIndexes {
         this.#failures = 0
         this.#batch = Math.min(MAX_UPSERT, this.#batch * 2)
       } catch (error) {
-        console.warn('vectors could not be sent to Vectorize', error)
+        console.warn('vectors could not be sent to Vectorize', reasonOf(error))
         this.#batch = Math.max(1, this.#batch >> 1)
         return backoff(this.#failures++)
       }
