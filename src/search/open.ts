@@ -74,7 +74,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const open: Open = { store, writer, reindex, embeddings, dropping, context, background, mirror: undefined }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
-  for (const slot of store.pending.counts().keys()) store.pending.onMark?.(slot)
+  for (const work of embeddings.waiting()) background.kick(work)
   return open
 }
 

@@ -259,7 +259,7 @@ describe('an object that dies', () => {
     for (let from = 0; from < 2_000; from += 500) await importAll(object, titles(500, from))
     await vi.waitFor(async () => expect((await summaryOf(object)).pending_embeddings).toBeLessThan(1_500))
     await abortAllDurableObjects()
-    provider.release()
+    provider.abandon()
     const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
     await runDurableObjectAlarm(stub)
     const again = stub as unknown as typeof object
