@@ -132,6 +132,6 @@ it('every document ends with exactly its vector', { timeout: 120_000 }, async ()
       expect(found.sort()).toEqual(expected.sort())
       await again().destroy()
     }),
-    { numRuns: 60 },
+    { numRuns: 50 },
   )
 })
