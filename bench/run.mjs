@@ -1,4 +1,9 @@
-/** `npm run bench [import|search|busy|stream|history|sweep|load]`: all without a name. Prints ratios and a table. */
+/**
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load]`: all without a name. Prints ratios
+ * and a table.
+ */
+import { benchAdapters } from './adapters.mjs'
+import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
@@ -13,6 +18,8 @@ const benches = {
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
+  encoders: benchEncoders,
+  adapters: benchAdapters,
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,

@@ -1,28 +1,36 @@
-/** An OpenAI-compatible server that streams a given number of chunks at a given pace, in its own process. */
+/**
+ * A provider that streams a given number of chunks at a given pace, in its own process. How many, and how fast, is
+ * in the query (`?chunks=2000&gap=5&wait=50`) or, for adapters that make the query themselves, the first part of
+ * the path (`/chunks=2000&gap=5&wait=50/...`). The rest of the path says which wire it speaks.
+ */
 import { createServer } from 'node:http'
-
-const chunk = (content) =>
-  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1, model: 'bench', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
+import { WIRES } from './wires.mjs'
 
 const server = createServer(async (request, response) => {
   let body = ''
   for await (const bytes of request) body += bytes
   const url = new URL(request.url, 'http://localhost')
-  const chunks = Number(url.searchParams.get('chunks') ?? 2000)
-  const gap = Number(url.searchParams.get('gap') ?? 0)
-  const wait = Number(url.searchParams.get('wait') ?? 0)
+  const [, first = '', rest = ''] = /^\/(chunks=[^/]*)(\/.*)$/.exec(url.pathname) ?? []
+  const settings = first ? new URLSearchParams(first) : url.searchParams
+  const chunks = Number(settings.get('chunks') ?? 2000)
+  const gap = Number(settings.get('gap') ?? 0)
+  const wait = Number(settings.get('wait') ?? 0)
+  const wire = Object.values(WIRES).find(({ path }) => path.test(rest || url.pathname))
   // The live check of a new model does not stream.
-  if (JSON.parse(body).stream !== true) {
+  if (!wire.byPath && JSON.parse(body).stream !== true) {
     response.setHeader('content-type', 'application/json')
     const message = { role: 'assistant', content: 'hello' }
-    return response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }))
+    return response.end(
+      JSON.stringify({ candidates: [], choices: [{ index: 0, message, finish_reason: 'stop' }] }),
+    )
   }
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.writeHead(200, { 'content-type': wire.type })
   response.flushHeaders()
   if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
   const started = performance.now()
+  for (const piece of wire.begin) response.write(piece)
   for (let n = 0; n < chunks; n++) {
-    response.write(chunk(`word${n} `))
+    response.write(wire.chunk(`word${n} `))
     // Paced against the clock: a timer a chunk would be a millisecond late each time.
     for (let early = n * gap; gap > 0 && early > 0; ) {
       early = n * gap - (performance.now() - started)
@@ -30,8 +38,8 @@ const server = createServer(async (request, response) => {
     }
     if (response.writableNeedDrain) await new Promise((resolve) => response.once('drain', resolve))
   }
-  response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`)
-  response.end('data: [DONE]\n\n')
+  for (const piece of wire.end) response.write(piece)
+  response.end()
 })
 
 // Between two measurements connections idle. Node would close them after 5 s, perhaps under a request on its way.

@@ -15,6 +15,7 @@ import { loadSample } from './sample.mjs'
 import { runWrangler } from './wrangler.mjs'
 
 const HEALTHY_MS = 120_000
+const ANSWER_LENGTH = 300
 
 /** @param {unknown} error */
 const message = (error) => (error instanceof Error ? error.message : String(error))
@@ -63,7 +64,7 @@ A new workers.dev address can take some minutes. See what it logs: npx wrangler 
   try {
     if (wish.sample) console.log(await loadSample(url, key, wish.model))
     const { question, answer } = wish.sample ? await askSample(url, key) : await tryOut(url, key, wish.model)
-    console.log(`  asked     ${question}\n  answered  ${answer.replaceAll('\n', ' ')}`)
+    console.log(`  asked     ${question}\n  answered  ${answer.replace(/\s+/g, ' ').slice(0, ANSWER_LENGTH)}`)
   } catch (error) {
     console.log(`It is deployed and healthy, but the trial question failed: ${message(error)}
 Look at what it logs (npx wrangler tail), whether the key in ADMIN_API_KEY is the deployment's own, and whether
@@ -101,7 +102,8 @@ if (wish.dryRun) {
 const file = secretsFile(account, goal.worker, process.env)
 /** @type {string[]} */
 let made = []
-let key = process.env.ADMIN_API_KEY || undefined
+const given = process.env.ADMIN_API_KEY || undefined
+let key = given
 let url = wish.url
 for (const [index, step] of steps.entries()) {
   console.log(titles[index])
@@ -122,4 +124,6 @@ for (const [index, step] of steps.entries()) {
   }
 }
 
-console.log(`\n${report({ url, key, made, file, logged: Boolean(process.env.CI) })}`)
+console.log(
+  `\n${report({ url, key, given: given !== undefined, made, file, logged: Boolean(process.env.CI) })}`,
+)

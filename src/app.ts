@@ -1,5 +1,6 @@
 /** Mounts the APIs and what they share: request ids, the log, CORS, headers and the answers to what no route took. */
 import { Hono } from 'hono'
+import { mountAiChat } from './api/ai-chat'
 import { allowOrigin, preflight } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { protect } from './api/edge/security-headers'
@@ -34,6 +35,7 @@ app.use(async (context, next) => {
 
 mountTypesense(app)
 mountParley(app)
+mountAiChat(app)
 mountUiStream(app)
 mountOpenAi(app)
 

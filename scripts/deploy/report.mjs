@@ -4,15 +4,17 @@
  * @typedef {object} Outcome
  * @property {string | undefined} url
  * @property {string | undefined} key the admin key, when this run knows it
+ * @property {boolean} given whether that key came from the environment
  * @property {string[]} made names of the secrets that this run made
  * @property {string} file where those are kept
  * @property {boolean} logged whether the output goes into a build's log, which more people read than may hold a key
  */
 
 /** @param {Outcome} outcome */
-function keyOf({ key, made, file, logged }) {
-  if (!made.includes('ADMIN_API_KEY'))
-    return key === undefined ? 'the ADMIN_API_KEY that was set before' : 'as before'
+function keyOf({ key, given, made, file, logged }) {
+  if (given) return 'the one in ADMIN_API_KEY'
+  if (key === undefined) return 'the ADMIN_API_KEY that was set before'
+  if (!made.includes('ADMIN_API_KEY')) return `as before; kept in ${file}`
   if (logged)
     return 'was made, and is not shown in a log. Set your own: npx wrangler secret put ADMIN_API_KEY'
   return `${key}  (not shown again; kept in ${file})`

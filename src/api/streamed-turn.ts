@@ -16,20 +16,42 @@ export interface TurnEncoder {
   /** What an event adds to the stream. An `error` never comes here. */
   encode(event: TurnEvent): string
   /** How a stream ends whose turn failed or was cut off. */
-  fail(failure: Failure): string
+  fail(failure: TurnFault): string
+}
+
+/** Why a turn failed. */
+export interface TurnFault extends Failure {
+  /** whether a model's provider failed, through no fault of the request */
+  upstream?: boolean
+}
+
+/** A turn that failed before its answer began. */
+export class TurnFailure extends ApiError {
+  constructor(
+    status: number,
+    message: string,
+    readonly upstream: boolean,
+  ) {
+    super(status, message)
+  }
 }
 
 export interface Streaming {
   headers: Record<string, string>
   /**
    * What is waited for before the headers go, since until then an error is an answer with a status of its own:
-   * any event, or the first piece of the answer. A stream that resumes waits for nothing.
+   * any event, what was found, or the first piece of the answer. A stream that resumes waits for nothing.
    */
-  opensAt: 'event' | 'text' | 'once'
+  opensAt: 'event' | 'found' | 'text' | 'once'
+  /** what goes out in silence, and is passed over: a comment of server-sent events unless said otherwise */
+  heartbeat?: string
 }
 
 /** How long headers wait, in milliseconds: clients give up on them after five seconds at the earliest. */
-const GRACE_MS = { event: 1_000, text: 2_500, once: 0 }
+const GRACE_MS = { event: 1_000, found: 1_000, text: 2_500, once: 0 }
+
+/** The events of which one is waited for. */
+const AWAITED = { found: ['retrieval', 'done'], text: ['delta', 'done'] }
 
 /** Silence after which a comment goes out. Proxies and load balancers give up after 30 s at the earliest. */
 const HEARTBEAT_MS = 15_000
@@ -50,7 +72,7 @@ const HEADERS = {
 export async function streamTurn(
   read: EventReader,
   encoder: TurnEncoder,
-  { headers, opensAt }: Streaming,
+  { headers, opensAt, heartbeat: beat = HEARTBEAT }: Streaming,
 ): Promise<Response> {
   const head = await readHead(read, opensAt)
   const bytes = new TextEncoder()
@@ -60,13 +82,13 @@ export async function streamTurn(
 
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      controller.enqueue(bytes.encode(encodeAll(head.events, encoder) || HEARTBEAT))
+      controller.enqueue(bytes.encode(encodeAll(head.events, encoder) || beat))
       if (head.events.at(-1)?.type === 'done') {
         controller.close()
         return
       }
       const heartbeat = setInterval(() => {
-        if (silent) controller.enqueue(bytes.encode(HEARTBEAT))
+        if (silent) controller.enqueue(bytes.encode(beat))
         silent = true
       }, HEARTBEAT_MS)
       stopHeartbeat = () => clearInterval(heartbeat)
@@ -146,9 +168,7 @@ async function readHead(read: EventReader, opensAt: Streaming['opensAt']): Promi
         throwFailure(event)
         events.push(event)
       }
-      if (opensAt === 'event' || events.some(({ type }) => type === 'delta' || type === 'done')) {
-        return { events }
-      }
+      if (opensAt === 'event' || events.some(({ type }) => AWAITED[opensAt].includes(type))) return { events }
     }
   } finally {
     clearTimeout(timer)
@@ -157,15 +177,18 @@ async function readHead(read: EventReader, opensAt: Streaming['opensAt']): Promi
 
 function throwFailure(event: TurnEvent): void {
   const failure = failureIn(event)
-  if (failure) throw new ApiError(failure.status, failure.message)
+  if (failure) throw new TurnFailure(failure.status, failure.message, failure.upstream === true)
 }
 
 /**
  * Why a turn has no answer, if this event says so. A turn none of whose searches succeeded ends well in Typesense's
  * eyes, which has results to show; a chat has nothing.
  */
-function failureIn(event: TurnEvent): Failure | undefined {
-  if (event.type === 'error') return { status: event.status, message: event.message }
+function failureIn(event: TurnEvent): TurnFault | undefined {
+  if (event.type === 'error') {
+    const { status, message, upstream = false } = event
+    return { status, message, upstream }
+  }
   if (event.type !== 'retrieval') return undefined
   const [first] = event.replies
   if (!first || !('error' in first) || event.replies.some((reply) => 'result' in reply)) return undefined

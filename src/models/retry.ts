@@ -6,7 +6,7 @@ export interface Clock {
   /** milliseconds since some moment */
   now(): number
   /** @throws the signal's reason when it aborts */
-  wait(milliseconds: number, signal: AbortSignal): Promise<void>
+  wait(milliseconds: number, signal?: AbortSignal): Promise<void>
   /** from 0 to 1, 1 exclusive */
   random(): number
 }
@@ -67,20 +67,42 @@ export function nextWait(
   return elapsed + wait < Math.min(RETRY_BUDGET, patience) ? wait : undefined
 }
 
+/**
+ * Work that is done again after a passing fault.
+ * @param patience milliseconds that the model may be silent for
+ * @throws what the last attempt threw
+ */
+export async function withRetries<T>(
+  work: () => Promise<T>,
+  patience: number,
+  clock: Clock = systemClock,
+): Promise<T> {
+  const started = clock.now()
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await work()
+    } catch (error) {
+      const wait = nextWait(error, attempts, clock.now() - started, patience, clock.random())
+      if (wait === undefined) throw error
+      await clock.wait(wait)
+    }
+  }
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   wait: (milliseconds, signal) =>
     new Promise((resolve, reject) => {
       const stop = () => {
         clearTimeout(timer)
-        reject(signal.reason)
+        reject(signal?.reason)
       }
       const timer = setTimeout(() => {
-        signal.removeEventListener('abort', stop)
+        signal?.removeEventListener('abort', stop)
         resolve()
       }, milliseconds)
-      if (signal.aborted) stop()
-      else signal.addEventListener('abort', stop, { once: true })
+      if (signal?.aborted) stop()
+      else signal?.addEventListener('abort', stop, { once: true })
     }),
   random: () => Math.random(),
 }

@@ -3,7 +3,7 @@ import { ApiError } from '../errors'
 import { parseDocument } from './document'
 import { compileFilter } from './filter/compile'
 import { project } from './projection'
-import type { Step } from './rpc'
+import type { CollectionRpc, Step } from './rpc'
 import type { Store } from './store'
 import type { Writer } from './writer'
 
@@ -94,10 +94,14 @@ export function removeAll(storage: DurableObjectStorage, store: Store, documents
 /** One page of an export. An object in memory is made of a document only where the page shows less or more than its body. */
 export function exportPage(
   store: Store,
-  options: { filterBy: string; include: string; exclude: string },
+  options: Parameters<CollectionRpc['exportPage']>[0],
   from: number,
 ): { lines: string; cursor: number; done: boolean } {
-  const asStored = options.include === '' && options.exclude === '' && store.plan.vectors.length === 0
+  const asStored =
+    options.include === '' &&
+    options.exclude === '' &&
+    store.plan.vectors.length === 0 &&
+    !(options.unstored && store.plan.unstored.length > 0)
   const lines: string[] = []
   let cursor = from
   let characters = 0
@@ -118,6 +122,9 @@ export function exportPage(
 const renderedBodies = (
   store: Store,
   seqs: number[],
-  { include, exclude }: { include: string; exclude: string },
+  { include, exclude, unstored }: Parameters<CollectionRpc['exportPage']>[0],
 ): [number, string][] =>
-  [...store.read(seqs)].map(([seq, document]) => [seq, JSON.stringify(project(document, include, exclude))])
+  [...store.read(seqs, false, unstored)].map(([seq, document]) => [
+    seq,
+    JSON.stringify(project(document, include, exclude)),
+  ])

@@ -101,7 +101,7 @@ const nameTaken = (name: string): ApiError =>
 /**
  * POST /collections?src_name=: a collection of the same schema.
  * @param body only its `name` counts
- * @throws ApiError 400
+ * @throws ApiError 400; with the status of the first document that could not be copied, there then being no clone
  */
 export async function cloneCollection(
   env: Cloudflare.Env,
@@ -120,8 +120,18 @@ export async function cloneCollection(
   if (!copyDocuments) return summary
   const { objectId } = await findCollection(env, body.name)
   const target = collectionObject(env, objectId)
-  await copy(source, target)
-  return unwrap(await target.summary())
+  try {
+    await copy(source, target)
+    return unwrap(await target.summary())
+  } catch (error) {
+    // A clone that lacks documents looks like a whole one, and its name could not be used for another try.
+    await dropCollection(env, body.name)
+    if (!(error instanceof ApiError)) throw error
+    throw new ApiError(
+      error.status,
+      `The documents of \`${sourceName}\` could not be copied: ${error.message}`,
+    )
+  }
 }
 
 /** A schema as it was asked for: dimensions that a model answered are asked again. */
@@ -137,19 +147,25 @@ const cloneable = (schema: CollectionSchema): CollectionSchema => ({
 /** Lines that one import call takes. */
 const COPY_LINES = 500
 
+/** @throws ApiError for the first document that the target refuses */
 async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void> {
-  const all = { filterBy: '', include: '', exclude: '' }
+  const all = { filterBy: '', include: '', exclude: '', unstored: true }
   for (let cursor = 0, done = false; !done; ) {
     const page = unwrap(await source.exportPage(all, cursor))
     const lines = page.lines === '' ? [] : page.lines.split('\n')
     for (let from = 0; from < lines.length; from += COPY_LINES) {
-      unwrap(
+      const { results } = unwrap(
         await target.importLines(lines.slice(from, from + COPY_LINES), {
           action: 'create',
           returnDocument: false,
           returnId: false,
         }),
       )
+      const refused = results.split('\n').find((line) => !line.startsWith('{"success":true'))
+      if (refused !== undefined) {
+        const { code, error } = JSON.parse(refused) as { code: number; error: string }
+        throw new ApiError(code, error)
+      }
     }
     cursor = page.cursor
     done = page.done

@@ -4,7 +4,7 @@ import type { SearchContext } from './context'
 import { countMatches, highlightDocument, type MatchCounts } from './highlight'
 import { isSearchable, isVector } from './layout'
 import { WordMatcher } from './matcher'
-import { isProjected, project } from './projection'
+import { isExcluded, isProjected, project } from './projection'
 import type { Term } from './query'
 import type { SearchRequest } from './request'
 import { nearestPlace, type SortKey } from './sort'
@@ -68,12 +68,14 @@ export function buildHits(
 
 function highlights(
   { schema }: SearchContext,
-  { highlight, queryFields }: SearchRequest,
+  { highlight, queryFields, excludeFields }: SearchRequest,
   document: Document,
   matcher: WordMatcher,
 ): Pick<Hit, 'highlight' | 'highlights'> {
   if (matcher.words === 0) return { highlight: {}, highlights: [] }
-  const names = highlight.fields ?? queryFields.map(({ field }) => field.name)
+  // As in Typesense: who leaves a field out sees its highlights only on asking for them by name.
+  const shown = queryFields.map(({ field }) => field.name).filter((name) => !isExcluded(name, excludeFields))
+  const names = highlight.fields ?? shown
   const fields = [...new Set([...names, ...(names.length > 0 ? highlight.fullFields : [])])]
   return highlightDocument(document, fields, matcher, schema, highlight)
 }

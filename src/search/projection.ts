@@ -31,6 +31,17 @@ export function isProjected(name: string, include: string, exclude: string): boo
   return name in project({ id: '', [name]: true } as Document, include, exclude)
 }
 
+/** Whether a list of excluded names, as `project` takes it, covers a whole field. */
+export const isExcluded = (field: string, exclude: string): boolean =>
+  exclude
+    .split(',')
+    .map((name) => name.trim())
+    .some((name) =>
+      name.endsWith('*')
+        ? field.startsWith(name.slice(0, -1))
+        : field === name || field.startsWith(`${name}.`),
+    )
+
 function parseSelection(list: string): Selection | undefined {
   // `$other(...)` is a join: there are none, and its commas are its own.
   const names = list

@@ -100,9 +100,12 @@ export interface CollectionRpc {
    *   caller can choose smaller batches while somebody is waiting
    */
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
-  /** One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end. */
+  /**
+   * One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end.
+   * @param options.unstored with what is indexed and not stored, which no reader sees but a copy needs
+   */
   exportPage(
-    options: { filterBy: string; include: string; exclude: string },
+    options: { filterBy: string; include: string; exclude: string; unstored?: boolean },
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 

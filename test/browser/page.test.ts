@@ -1,25 +1,10 @@
 /** The page on / in a real browser, over the sample, answered by the built-in model. */
-import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { createModel, KEY, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
-
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-)
-if (CHROMIUM === undefined)
-  console.log('Left out: the browser tests, since there is no chromium (apt-get install chromium).')
-
-const QUIET = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
+import { CHROMIUM, launch } from './chromium'
 
 describe.runIf(CHROMIUM)('the page', () => {
   let browser: Browser
@@ -28,7 +13,7 @@ describe.runIf(CHROMIUM)('the page', () => {
 
   beforeAll(async () => {
     await loadSample(url, KEY)
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: QUIET })
+    browser = await launch()
   })
   afterAll(() => browser.close())
 

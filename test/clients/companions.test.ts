@@ -71,6 +71,23 @@ const ask = (id: string, more: Record<string, unknown> = {}) =>
 const callsOf = async (conversation: string, turn = 0) =>
   (await request('GET', `/conversations/${conversation}/trace`)).body.turns[turn].trace.calls
 
+test('what a model sets goes to its provider, and its headers are shown to nobody', async () => {
+  const id = await model('set', {
+    temperature: 0.5,
+    max_tokens: 50,
+    stop: 'END',
+    headers: { 'X-Team': 'a-secret-of-the-team' },
+  })
+  const { body } = await ask(id)
+  const received = raw.received.at(-1)
+  expect(received?.body).toMatchObject({ temperature: 0.5, max_tokens: 50, stop: ['END'] })
+  expect(received?.headers).toMatchObject({ 'x-team': 'a-secret-of-the-team' })
+  const { body: shown } = await request('GET', `/conversations/models/${id}`)
+  expect(shown.headers).toEqual({ 'X-Team': 'a-sec***************' })
+  const trace = await request('GET', `/conversations/${body.conversation_id}/trace`)
+  expect(trace.text).not.toContain('a-secret')
+})
+
 describe('a provider that fails in passing', () => {
   test.each<[string, Reply, string]>([
     ['with 503', status(503, 'Overloaded'), 'OpenAI API error: Overloaded'],

@@ -84,7 +84,7 @@ const UPLOAD = /^PUT \/workers\/scripts\/parley$/
 const MIGRATION = /^POST \/d1\/database\/[^/]+\/query$/
 
 test('the first run makes everything and asks a question, the second makes nothing', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
   const args = ['--url', inject('url'), '--model', 'local/extractive']
@@ -126,7 +126,7 @@ test('the first run makes everything and asks a question, the second makes nothi
 })
 
 test('after a failure it says what to do, and the next run goes on with the same secrets', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   api.refuseOnce(MIGRATION, 400, 7500, 'near "CREATE": syntax error: SQLITE_ERROR')
   const atMigration = await deploy(loggedIn())

@@ -86,6 +86,14 @@ export async function createModel(config: Record<string, unknown>): Promise<stri
   return reply.body.id
 }
 
+/** Makes an assistant. @returns its name */
+export async function createAssistant(config: Record<string, unknown>): Promise<string> {
+  const name = unique('assistant')
+  const reply = await request('PUT', `/assistants/${name}`, config)
+  if (reply.status !== 200) throw new Error(reply.text)
+  return name
+}
+
 export const SHOWS = [
   {
     id: 'salvage',

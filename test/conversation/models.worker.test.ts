@@ -98,6 +98,14 @@ describe('a new model', () => {
       ['ttl', -1, 400, 'Property `ttl` is not a positive integer.'],
       ['model_name', 'mistral/x', 400, 'Model namespace `mistral` is not supported.'],
       ['api_key', 123, 400, 'API key is not a string'],
+      ['temperature', 5, 400, 'Property `temperature` is not a number from 0 to 2.'],
+      ['headers', { host: 'x' }, 400, 'Property `headers` may not set `host`: leave it out.'],
+      [
+        'fallbacks',
+        ['taken', 'nobody'],
+        400,
+        'Property `fallbacks` names `nobody`, which is no conversation model.',
+      ],
     ]
     for (let first = 0; first < faults.length; first++) {
       // All the faults from this one on, the earlier of two on the same property.

@@ -1,3 +1,4 @@
+import { AwsV4Signer } from 'aws4fetch'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEmbeddingModel } from '../../src/models/embedders'
 import { type Gateway, throughGateway } from '../../src/models/gateway'
@@ -118,6 +119,56 @@ describe('models behind a gateway', () => {
     expect(recorder.received).toMatchObject([
       { path: `/v1/acc/gw/${path}`, headers: { ...headers, 'cf-aig-authorization': 'Bearer gateway-token' } },
     ])
+  })
+
+  it('of Anthropic are asked there', async () => {
+    recorder.respond = (response) =>
+      sendJson(response, 200, { content: [{ type: 'text', text: 'routed' }], stop_reason: 'end_turn' })
+    const deltas = await ask(
+      { model_name: 'anthropic/claude', api_key: 'key5' },
+      { stream: false },
+      undefined,
+      env(),
+    )
+    expect(textOf(deltas)).toBe('routed')
+    expect(recorder.received[0]).toMatchObject({
+      path: '/v1/acc/gw/anthropic/v1/messages',
+      headers: { 'x-api-key': 'key5' },
+    })
+  })
+
+  it('of Bedrock are signed for its own host, and asked there', async () => {
+    recorder.respond = (response) =>
+      sendJson(response, 200, {
+        output: { message: { content: [{ text: 'routed' }] } },
+        stopReason: 'end_turn',
+        usage: { inputTokens: 1, outputTokens: 1 },
+      })
+    const model = {
+      model_name: 'bedrock/amazon.nova-lite-v1:0',
+      region: 'eu-west-1',
+      access_key_id: 'AKIA',
+      secret_access_key: 'secret-access-key',
+    }
+    const deltas = await ask(model, { stream: false }, undefined, env())
+    expect(textOf(deltas)).toBe('routed')
+    const [received] = recorder.received
+    expect(decodeURIComponent(received?.path ?? '')).toBe(
+      '/v1/acc/gw/aws-bedrock/bedrock-runtime/eu-west-1/model/amazon.nova-lite-v1:0/converse',
+    )
+    // The signature is made again for the address that Bedrock will see.
+    const signer = new AwsV4Signer({
+      url: `https://bedrock-runtime.eu-west-1.amazonaws.com${received?.path.replace(/^.*eu-west-1/, '')}`,
+      method: 'POST',
+      headers: { 'content-type': String(received?.headers['content-type']) },
+      body: JSON.stringify(received?.body),
+      accessKeyId: 'AKIA',
+      secretAccessKey: 'secret-access-key',
+      service: 'bedrock',
+      region: 'eu-west-1',
+      datetime: String(received?.headers['x-amz-date']),
+    })
+    expect(received?.headers.authorization).toBe(await signer.authHeader())
   })
 
   it('that name a server of their own are asked at that server, without the token', async () => {

@@ -11,6 +11,7 @@ import {
   RETRY_BUDGET,
   systemClock,
   waitBefore,
+  withRetries,
 } from '../../src/models/retry'
 import { request } from './ask'
 
@@ -45,7 +46,7 @@ function stoppedClock() {
   const clock: Clock = {
     now: () => time,
     wait: async (milliseconds, signal) => {
-      signal.throwIfAborted()
+      signal?.throwIfAborted()
       waits.push(milliseconds)
       time += milliseconds
     },
@@ -101,6 +102,22 @@ describe('a wait', () => {
     abort.abort(new Error('stopped'))
     await expect(waiting).rejects.toThrow('stopped')
     await expect(systemClock.wait(60_000, abort.signal)).rejects.toThrow('stopped')
+  })
+})
+
+describe('work', () => {
+  it('is done again after passing faults, and after no others', async () => {
+    const { clock, waits } = stoppedClock()
+    const faults = [fault('unreached'), fault('busy')]
+    const work = async () => {
+      const next = faults.shift()
+      if (next) throw next
+      return 'done'
+    }
+    expect(await withRetries(work, 60_000, clock)).toBe('done')
+    expect(waits).toEqual([375, 750])
+    faults.push(fault('refused'))
+    await expect(withRetries(work, 60_000, clock)).rejects.toThrow('refused')
   })
 })
 
@@ -162,7 +179,7 @@ describe('a model', () => {
       ...stoppedClock().clock,
       wait: async (_, signal) => {
         abort.abort(new Error('stopped'))
-        signal.throwIfAborted()
+        signal?.throwIfAborted()
       },
     }
     const other = scripted('openai/b', REPLY)

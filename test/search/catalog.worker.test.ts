@@ -1,7 +1,7 @@
 /** Names: made, found, raced for, aliased, dropped. */
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import {
   cloneCollection,
@@ -15,6 +15,7 @@ import {
   listCollections,
   putAlias,
 } from '../../src/search/catalog'
+import { Collection } from '../../src/search/collection'
 import { exportAll, importAll, newObject } from './object'
 
 const FIELDS = [{ name: 'title', type: 'string' }]
@@ -124,6 +125,34 @@ describe('the catalog', () => {
       refused(400, 'Collection with name `nowhere` not found.'),
     )
     await expect(cloneCollection(env, 'source', {}, false)).rejects.toMatchObject({ status: 400 })
+  })
+
+  it('clones what is indexed and not stored', async () => {
+    const fields = [...FIELDS, { name: 'words', type: 'string', store: false }]
+    await createCollection(env, { name: 'secretive', fields })
+    await importAll(await named('secretive'), [{ id: '1', title: 'a', words: 'whispered' }])
+    expect(await cloneCollection(env, 'secretive', { name: 'echo' }, true)).toMatchObject({
+      num_documents: 1,
+    })
+    const echo = await named('echo')
+    const found = unwrap(await echo.search({ q: 'whispered', query_by: 'words' }))
+    expect(found.hits!.map(({ document }) => document)).toEqual([{ id: '1', title: 'a' }])
+    expect(await exportAll(echo)).toEqual([{ id: '1', title: 'a' }])
+  })
+
+  it('leaves no clone that lacks documents', async () => {
+    await createCollection(env, { name: 'whole', fields: FIELDS })
+    await importAll(await named('whole'), [{ id: '1', title: 'a' }])
+    const results = JSON.stringify({ success: false, error: 'No room.', code: 400 })
+    const refusing = vi
+      .spyOn(Collection.prototype, 'importLines')
+      .mockResolvedValue({ ok: true, value: { results, busy: false } })
+    await expect(cloneCollection(env, 'whole', { name: 'part' }, true)).rejects.toEqual(
+      refused(400, 'The documents of `whole` could not be copied: No room.'),
+    )
+    refusing.mockRestore()
+    await expect(findCollection(env, 'part')).rejects.toMatchObject({ status: 404 })
+    expect(await cloneCollection(env, 'whole', { name: 'part' }, true)).toMatchObject({ num_documents: 1 })
   })
 
   it('follows aliases, of any spelling', async () => {

@@ -160,6 +160,15 @@ describe('a search', () => {
     expect(result.hits![0]!.highlight).toHaveProperty('title')
   })
 
+  it('highlights an excluded field only where it is asked for by name', async () => {
+    const excluding = { q: 'fox', query_by: 'title,text', exclude_fields: 'ti*' }
+    const [hit] = (await search(excluding)).hits!
+    expect(Object.keys(hit!.highlight)).toEqual(['text'])
+    expect(hit!.highlights.map(({ field }) => field)).toEqual(['text'])
+    const [named] = (await search({ ...excluding, highlight_fields: 'title' })).hits!
+    expect(Object.keys(named!.highlight)).toEqual(['title'])
+  })
+
   it('puts pinned hits in their places and hides hidden ones', async () => {
     const result = await search({ q: '*', pinned_hits: 'fox:1,dogs:3', hidden_hits: 'universities' })
     expect(idsOf(result)).toEqual(['fox', 'databases', 'dogs'])

@@ -2,7 +2,8 @@
 import { type Access, forbidden } from '../../auth/access'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
-import type { Replacement } from '../../conversation/request'
+import type { Attachment, Replacement } from '../../conversation/request'
+import { byteLength } from '../../conversation/serialise'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -15,6 +16,12 @@ import { type AssistantRetrieval, planRetrieval, type SearchChanges } from './pl
 export interface Changes extends SearchChanges {
   /** properties of the conversation model in the place of its own, such as `temperature` */
   model?: Record<string, unknown>
+  prompt?: {
+    /** in the place of the assistant's system prompt */
+    replace?: string
+    /** sentences after it */
+    append?: string[]
+  }
 }
 
 export interface AssistantQuestion {
@@ -34,6 +41,8 @@ export interface AssistantQuestion {
   replaces?: Replacement | undefined
   /** what was said before, oldest first; counts for a new conversation alone */
   transcript?: TranscriptMessage[]
+  /** texts that came with the question */
+  attachments?: Attachment[]
   changes?: Changes
   /** whether to suggest what could be asked next; absent: as the assistant does */
   followups?: boolean | undefined
@@ -79,6 +88,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)
   const model = await modelOf(env, access, assistant, changes)
+  requireRoom(asked.attachments ?? [], model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
@@ -96,6 +106,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     withHistory: false,
     followups: asked.followups ?? assistant.followups,
     ...(asked.transcript && { transcript: asked.transcript }),
+    ...(asked.attachments && { attachments: asked.attachments }),
     ...(asked.labels && { labels: field === undefined ? {} : { field } }),
     protocol,
     ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
@@ -111,5 +122,24 @@ async function modelOf(
 ): Promise<ConversationModelConfig> {
   const model = await findOpenModel(env, [access], id)
   if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
-  return { ...model, ...(prompt !== undefined && { system_prompt: prompt }), ...changes.model }
+  const { replace, append = [] } = changes.prompt ?? {}
+  const system = [replace ?? prompt ?? model.system_prompt, ...append].filter(Boolean).join('\n\n')
+  // A request may ask for a shorter answer than the model is set to give, and for no longer one.
+  const limits = [model.max_tokens ?? model.max_completion_tokens, changes.model?.max_tokens]
+  const asked = changes.model?.max_tokens !== undefined
+  return {
+    ...model,
+    ...(system !== '' && { system_prompt: system }),
+    ...changes.model,
+    ...(asked && { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }),
+  }
+}
+
+/** Documents that are found need room too: attachments may take half of the prompt. @throws ApiError 400 */
+function requireRoom(attachments: Attachment[], { max_bytes: maxBytes }: ConversationModelConfig): void {
+  const most = Math.floor(maxBytes / 2)
+  const bytes = attachments.reduce((sum, { name, text }) => sum + byteLength(name) + byteLength(text), 0)
+  if (bytes > most) {
+    throw new ApiError(400, `The files are too long for this assistant: it takes ${most} bytes of them.`)
+  }
 }

@@ -15,13 +15,15 @@ export type RetrievalMode = 'text' | 'vectors' | 'hybrid'
 
 /** What a request changes of its assistant's searches. Its protocol has seen to it that the assistant allows it. */
 export interface SearchChanges {
-  /** documents that the model is given, of all searches together */
+  /** documents that the model is given, of all searches together; 0: none */
   top?: number
   mode?: RetrievalMode
   /** the embedding field to search, where a collection has it */
   vectorField?: string
   /** a filter that holds besides those of the assistant and of the key */
   filterBy?: string
+  /** documents that score less stay out of the prompt (conversation/retrieval.ts) */
+  minimumScore?: number
   includeCategory?: string
   excludeCategory?: string
 }
@@ -47,7 +49,7 @@ export async function planRetrieval(
 ): Promise<AssistantRetrieval[]> {
   const { searches = [], category_field: categoryField } = assistant
   const shares = changes.top === undefined ? undefined : share(changes.top, searches.length)
-  const wanted = shares ? searches.filter((_, index) => shares[index]! > 0) : searches
+  const wanted = changes.top ? searches.filter((_, index) => shares![index]! > 0) : searches
   const schemas = await Promise.all(wanted.map(({ collection }) => schemaOf(env, collection)))
   requirePossible(schemas, changes, categoryField)
   const embedded: SearchParameters = { ...access.embedded }
@@ -61,7 +63,9 @@ export async function planRetrieval(
         ...filterOf(schema, changes, categoryField),
       }
       const { params, mode } = inMode(override(asParameters(own), changed), schema, changes)
-      return { search: await planSearch(env, collection, override(params, embedded)), mode }
+      const planned = await planSearch(env, collection, override(params, embedded))
+      const { minimumScore } = changes
+      return { search: { ...planned, ...(minimumScore !== undefined && { minimumScore }) }, mode }
     }),
   )
 }
@@ -81,18 +85,35 @@ const embeddings = ({ fields }: CollectionSchema): string[] =>
 const hasField = ({ fields }: CollectionSchema, name: string): boolean =>
   fields.some((field) => field.name === name && field.index)
 
-/** @throws ApiError 400 for what not one of the collections has */
+/** A change that no collection of the assistant can follow. */
+export class ImpossibleChange extends ApiError {
+  constructor(
+    readonly change: keyof SearchChanges,
+    message: string,
+  ) {
+    super(400, message)
+  }
+}
+
+/** @throws ImpossibleChange for what not one of the collections has */
 function requirePossible(schemas: CollectionSchema[], changes: SearchChanges, categoryField: string): void {
   const { mode, vectorField, includeCategory, excludeCategory } = changes
   if (mode === 'vectors' && !schemas.every((schema) => embeddings(schema).length > 0)) {
-    throw new ApiError(400, 'A search by vectors alone needs an embedding field in every collection.')
+    throw new ImpossibleChange(
+      'mode',
+      'A search by vectors alone needs an embedding field in every collection.',
+    )
   }
   if (vectorField !== undefined && !schemas.some((schema) => embeddings(schema).includes(vectorField))) {
-    throw new ApiError(400, `No collection has an embedding field \`${vectorField}\`.`)
+    throw new ImpossibleChange('vectorField', `No collection has an embedding field \`${vectorField}\`.`)
   }
   const byCategory = includeCategory !== undefined || excludeCategory !== undefined
   if (byCategory && !schemas.some((schema) => hasField(schema, categoryField))) {
-    throw new ApiError(400, `No collection has a field \`${categoryField}\` to choose categories by.`)
+    const change = includeCategory === undefined ? 'excludeCategory' : 'includeCategory'
+    throw new ImpossibleChange(
+      change,
+      `No collection has a field \`${categoryField}\` to choose categories by.`,
+    )
   }
 }
 

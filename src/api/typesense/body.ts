@@ -93,7 +93,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-const tooLarge = (limit: number): ApiError =>
+export const tooLarge = (limit: number): ApiError =>
   new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
 
 /**

@@ -6,7 +6,8 @@
  */
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
-import type { Hit, SearchParameters, SearchResult } from '../../search/types'
+import { isExcluded, project } from '../../search/projection'
+import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
 import { listed } from './parameters'
 import { runSearch } from './plan'
 import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
@@ -37,11 +38,11 @@ export async function unite(
     const page = readPage(query)
     const sorts = searches.map((search) => sortClauses(search.params.sort_by))
     requireSameSorts(sorts)
-    const hidden = searches.map((search, index) => hiddenFields(search.params, sorts[index]!))
     const results = await Promise.all(
-      searches.map((search, index) =>
-        runDeep(env, { ...search, params: showing(search.params, hidden[index]!) }, page.from + page.size),
-      ),
+      searches.map((search, index) => {
+        const params = showing(search.params, readFields(sorts[index]!))
+        return runDeep(env, { ...search, params }, page.from + page.size)
+      }),
     )
     const lists = results.map((result, searchIndex) =>
       allHits(result).map((hit) => ({ hit, collection: collectionOf(result), searchIndex })),
@@ -53,10 +54,11 @@ export async function unite(
     const totals = new Map(results.map((result) => [collectionOf(result), result.out_of ?? 0]))
     return {
       found,
-      hits: unique.slice(page.from, page.from + page.size).map(({ hit, collection, searchIndex }) => {
-        for (const field of hidden[searchIndex]!) delete (hit.document as Record<string, unknown>)[field]
-        return { ...hit, collection, search_index: searchIndex }
-      }),
+      hits: unique.slice(page.from, page.from + page.size).map(({ hit, collection, searchIndex }) => ({
+        ...asAsked(hit, searches[searchIndex]!.params),
+        collection,
+        search_index: searchIndex,
+      })),
       out_of: [...totals.values()].reduce((sum, total) => sum + total, 0),
       ...page.shown,
       search_cutoff: results.some((result) => result.search_cutoff),
@@ -115,23 +117,29 @@ async function runDeep(env: Cloudflare.Env, search: PlannedSearch, depth: number
   return whole
 }
 
-/** Fields that merging needs and a search does not show: the id, and what it sorts on. */
-const hiddenFields = (params: SearchParameters, sorts: SortClause[]): string[] => {
-  const included = listed(params.include_fields)
-  const excluded = listed(params.exclude_fields)
-  return ['id', ...sorts.map((clause) => clause.field)]
-    .filter((field) => !field.startsWith('_'))
-    .filter((field) => (included.length > 0 && !included.includes(field)) || excluded.includes(field))
-}
+/** What merging reads of a document: its id, and what its search is sorted by. */
+const readFields = (sorts: SortClause[]): string[] =>
+  ['id', ...sorts.map((clause) => clause.field)].filter((field) => !field.startsWith('_'))
 
+/** A search that shows these fields, whatever it was asked for: `asAsked` takes them away again. */
 function showing(params: SearchParameters, fields: string[]): SearchParameters {
-  if (fields.length === 0) return params
-  const excluded = listed(params.exclude_fields).filter((field) => !fields.includes(field))
+  const excluded = listed(params.exclude_fields)
   return {
     ...params,
     ...(params.include_fields ? { include_fields: [params.include_fields, ...fields].join(',') } : {}),
-    exclude_fields: excluded.join(','),
+    exclude_fields: excluded
+      .filter((pattern) => !fields.some((field) => isExcluded(field, pattern)))
+      .join(','),
   }
+}
+
+/** A hit with no more of its document than its search was asked for. */
+function asAsked(hit: Hit, params: SearchParameters): Hit {
+  const { include_fields: include = '', exclude_fields: exclude = '', highlight_fields: named } = params
+  const document = project(hit.document, include, exclude)
+  if (named) return { ...hit, document }
+  const highlights = hit.highlights.filter(({ field }) => !isExcluded(field, exclude))
+  return { ...hit, document, highlight: project(hit.highlight as Document, '', exclude), highlights }
 }
 
 const collectionOf = (result: SearchResult): string => result.request_params.collection_name

@@ -193,6 +193,63 @@ describe('a union', () => {
     ])
   })
 
+  describe('sorted by what it may not show', () => {
+    const fields = [
+      { name: 'title', type: 'string', sort: true },
+      { name: 'pay', type: 'object' },
+      { name: 'pay.amount', type: 'int32' },
+    ]
+    const people = [
+      { id: '1', title: 'Ann', pay: { amount: 30, since: 1999 } },
+      { id: '2', title: 'Bob', pay: { amount: 10, since: 2001 } },
+      { id: '3', title: 'Cid', pay: { amount: 20, since: 2003 } },
+    ]
+
+    beforeAll(async () => {
+      await call('POST', '/collections', { body: { name: 'people', fields, enable_nested_fields: true } })
+      for (const body of people) await call('POST', '/collections/people/documents', { body })
+    })
+
+    const united = async (parameters: Record<string, unknown>) => {
+      const search = { collection: 'people', q: '*', sort_by: 'pay.amount:asc', ...parameters }
+      const half = { ...search, filter_by: 'id:[2,3]' }
+      const [, { hits }] = await multi(
+        {},
+        { union: true, searches: [{ ...search, filter_by: 'id:1' }, half] },
+      )
+      return hits as { document: Record<string, unknown> }[]
+    }
+
+    it.each([
+      ['pay.amount', { title: 'Bob', pay: { since: 2001 } }],
+      ['pay', { title: 'Bob' }],
+      ['pa*', { title: 'Bob' }],
+      ['pay.a*', { title: 'Bob', pay: { since: 2001 } }],
+      ['title,pay.amount', { pay: { since: 2001 } }],
+    ])('keeps %s to itself', async (exclude_fields, document) => {
+      const hits = await united({ exclude_fields })
+      expect(ids({ hits: hits as never })).toEqual(['2', '3', '1'])
+      expect(hits[0]!.document).toEqual({ id: '2', ...document })
+    })
+
+    it('shows no more than was asked for', async () => {
+      const hits = await united({ include_fields: 'title', exclude_fields: 'id' })
+      expect(hits.map(({ document }) => document)).toEqual([
+        { title: 'Bob' },
+        { title: 'Cid' },
+        { title: 'Ann' },
+      ])
+    })
+
+    it('highlights nothing of it either', async () => {
+      const found = { q: 'bob', query_by: 'title', sort_by: 'title:asc', exclude_fields: 'title' }
+      const [hit] = await united(found)
+      expect(hit).toMatchObject({ highlight: {}, highlights: [] })
+      const [named] = await united({ ...found, highlight_fields: 'title' })
+      expect(named).toMatchObject({ highlights: [{ field: 'title' }] })
+    })
+  })
+
   it('has no conversation', async () => {
     const searches = [{ collection: 'a', q: '*' }]
     const query = { q: '*', conversation: true, conversation_model_id: 'none' }

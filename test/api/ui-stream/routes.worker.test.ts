@@ -10,6 +10,7 @@ const PAGE = {
   text: 'The Golden Bridge is 227 metres high. It opened in 1937.',
   address: 'https://example.org/bridge?a=(1)',
 }
+const FERRY = { id: 'ferry', title: 'Ferries', text: 'Before the Golden Bridge there were ferries.' }
 
 let pageKey: string
 let otherKey: string
@@ -18,9 +19,10 @@ beforeAll(async () => {
   await setStage()
   const fields = [{ name: 'text', type: 'string' }]
   await call('POST', '/collections', { body: { name: 'pages', fields } })
-  await call('POST', '/collections/pages/documents', { body: PAGE })
+  for (const body of [PAGE, FERRY]) await call('POST', '/collections/pages/documents', { body })
   const pages = { model: 'm', collections: ['pages'], url_field: 'address' }
-  for (const [name, body] of Object.entries({ guide: GUIDE, other: GUIDE, pages })) {
+  const curious = { ...pages, followups: true }
+  for (const [name, body] of Object.entries({ guide: GUIDE, other: GUIDE, pages, curious })) {
     expect((await call('PUT', `/assistants/${name}`, { body }))[0]).toBe(200)
   }
   pageKey = await makeKey({ actions: ['assistants:ask'], limits: { assistant: 'guide' } })
@@ -138,6 +140,17 @@ describe('a question', () => {
     })
     const { conversation, message } = await ask(conversation_id, { message: user('Who was its architect?') })
     expect([conversation, message]).toEqual([conversation_id, `${conversation_id}.2`])
+  })
+
+  it('comes with suggestions where the assistant makes them', async () => {
+    const { parts } = await ask(
+      chatName(),
+      { messages: [user('How high is the Golden Bridge?')] },
+      { path: '/ui/curious' },
+    )
+    const types = parts.map(({ type }) => type)
+    expect(types.slice(-4)).toEqual(['text-end', 'data-suggestions', 'finish-step', 'finish'])
+    expect(parts.at(-3)?.data).toEqual({ suggestions: ['What is “Ferries” about?'] })
   })
 
   it.each(['header', 'query'])('has links for citations where the %s asks for them', async (where) => {

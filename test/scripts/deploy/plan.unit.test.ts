@@ -154,7 +154,13 @@ group('the plan of a deployment', () => {
 })
 
 group('what is told', () => {
-  const outcome = { url: 'https://parley.me.workers.dev', key: 'the key', file: 'kept.json', logged: false }
+  const outcome = {
+    url: 'https://parley.me.workers.dev',
+    key: 'the key',
+    given: false,
+    file: 'kept.json',
+    logged: false,
+  }
 
   test('a key that was made is shown once, and never in a log', () => {
     const shown = report({ ...outcome, made: SECRETS })
@@ -162,6 +168,8 @@ group('what is told', () => {
     expect(shown).toContain('the key  (not shown again; kept in kept.json)')
     expect(shown).toContain('Back it up')
     expect(report({ ...outcome, made: [] })).not.toContain('the key')
+    expect(report({ ...outcome, made: [], given: true })).not.toContain('the key')
+    expect(report({ ...outcome, made: [], key: undefined })).toContain('that was set before')
     const logged = report({ ...outcome, made: SECRETS, logged: true })
     expect(logged).not.toContain('the key')
     expect(logged).toContain('npx wrangler secret put ADMIN_API_KEY')

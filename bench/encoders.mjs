@@ -1,0 +1,102 @@
+/** What each protocol costs: CPU a chunk of a streamed answer, against the same answer in Typesense's words. */
+import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
+import { report } from './report.mjs'
+import { call } from './server.mjs'
+import { startUpstream } from './stream.mjs'
+
+const CHUNKS = 2000
+/** milliseconds between chunks: a very fast model */
+const GAP = 0.25
+const ROUNDS = 10
+
+const post = (body) => ({
+  method: 'POST',
+  headers: { authorization: 'Bearer xyz' },
+  body: JSON.stringify(body),
+})
+
+/** How each protocol asks, and how its streams end. */
+const protocols = (question) => {
+  const messages = [{ role: 'user', content: question }]
+  const search = new URLSearchParams({
+    q: question,
+    query_by: 'title,text',
+    conversation: 'true',
+    conversation_model_id: 'paced',
+    conversation_stream: 'true',
+    'x-typesense-api-key': 'xyz',
+  })
+  return {
+    typesense: { path: `/collections/docs/documents/search?${search}`, end: '[DONE]' },
+    parley: {
+      path: '/conversations',
+      init: post({ question, model: 'paced', collections: ['docs'], stream: true }),
+      end: 'event: done',
+    },
+    'ui-stream': { path: '/ui/docs', init: post({ messages }), end: '[DONE]' },
+    openai: {
+      path: '/v1/chat/completions',
+      init: post({ model: 'docs', messages, stream: true }),
+      end: '[DONE]',
+    },
+  }
+}
+
+/** Reads a stream to its end. @throws when it is not whole */
+async function read(server, { path, init, end }) {
+  const response = await fetch(server.url + path, init)
+  const text = await response.text()
+  if (!response.ok || !text.includes(end) || !text.includes(`word${CHUNKS - 1}`))
+    throw new Error(`${path}: ${response.status}, and the stream is not whole`)
+}
+
+async function prepare(server, upstream) {
+  const create = (path, body, method = 'POST') =>
+    call(server, path, { method, body: typeof body === 'string' ? body : JSON.stringify(body) })
+  await create('/collections', { name: 'docs', ...SCHEMA })
+  const documents = Array.from({ length: 1000 }, (_, n) => JSON.stringify(makeDocument(n)))
+  await create('/collections/docs/documents/import', documents.join('\n'))
+  await create('/collections', { name: 'history', fields: HISTORY_FIELDS })
+  await create('/conversations/models', {
+    id: 'paced',
+    model_name: 'openai/bench',
+    history_collection: 'history',
+    api_key: 'sk-benchmark',
+    openai_url: upstream.url,
+    openai_path: `/v1/chat/completions?chunks=${CHUNKS}&gap=${GAP}&wait=50`,
+    max_bytes: 8192,
+  })
+  const searches = [{ collection: 'docs', query_by: 'title,text' }]
+  await create('/assistants/docs', { model: 'paced', searches }, 'PUT')
+}
+
+export async function benchEncoders(server) {
+  const upstream = await startUpstream()
+  try {
+    await prepare(server, upstream)
+    const asked = Object.entries(protocols(makeDocument(5).title))
+    for (const [, protocol] of asked) await read(server, protocol)
+    const spent = new Map(asked.map(([name]) => [name, 0]))
+    // In turns, so that whatever else the machine does falls on all of them.
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const [name, protocol] of asked) {
+        const before = server.cpu()
+        await read(server, protocol)
+        spent.set(name, spent.get(name) + server.cpu() - before)
+      }
+    }
+    const microseconds = (name) => (spent.get(name) / ROUNDS / CHUNKS) * 1e6
+    for (const [name] of asked.slice(1)) {
+      report({
+        what: `CPU a chunk of an answer on ${name}, ${GAP} ms between chunks, against the Typesense stream`,
+        parley: `${microseconds(name).toFixed(0)} µs`,
+        baseline: `${microseconds('typesense').toFixed(0)} µs`,
+        ratio: spent.get(name) / spent.get('typesense'),
+        aim: 1.2,
+        better: 'lower',
+      })
+    }
+  } finally {
+    upstream.stop()
+  }
+}

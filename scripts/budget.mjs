@@ -1,0 +1,58 @@
+/**
+ * What the Worker may weigh: a bundle of at most 200 KB of gzip, and a start-up within twice a bare Hono Worker's, as a
+ * ratio of medians taken in turn in one run.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, parse } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { unstable_readConfig } from 'wrangler'
+import { coldStarts, counted } from './budget/startup.mjs'
+import { root, runWrangler } from './wrangler.mjs'
+
+const GZIP_KB = 200
+const RATIO = 2
+const ROUNDS = 9
+
+const scratch = mkdtempSync(join(tmpdir(), 'parley-budget-'))
+
+/**
+ * Bundles a Worker as a deployment does.
+ * @param {string} entry
+ * @returns {Promise<string>} the path of the bundle
+ */
+async function bundle(entry) {
+  const { name } = parse(entry)
+  const folder = join(scratch, name)
+  await runWrangler(['deploy', entry, '--dry-run', '--minify', '--outdir', folder])
+  return join(folder, `${name}.js`)
+}
+
+/** @param {string} file */
+const gzipped = (file) => gzipSync(readFileSync(file)).length / 1000
+
+try {
+  const config = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+  const parley = await bundle('src/index.ts')
+  const bare = await bundle('scripts/budget/bare.mjs')
+
+  const size = gzipped(parley)
+  console.log(
+    `bundle    ${size.toFixed(1)} KB of gzip, at most ${GZIP_KB} KB (a bare Hono Worker: ${gzipped(bare).toFixed(1)} KB)`,
+  )
+
+  const [own = 0, base = 0] = await coldStarts([parley, bare], config.compatibility_date ?? '', ROUNDS)
+  const ratio = own / base
+  console.log(
+    `start-up  ${own.toFixed(1)} ms${counted ? ' of CPU' : ''}, ${ratio.toFixed(2)} times a bare Hono Worker's ${base.toFixed(1)} ms, at most ${RATIO} times`,
+  )
+
+  if (size > GZIP_KB || !(ratio <= RATIO)) {
+    console.error(
+      'Past the budget. What weighs: npx wrangler deploy --dry-run --minify --outdir dist --metafile',
+    )
+    process.exitCode = 1
+  }
+} finally {
+  rmSync(scratch, { recursive: true, force: true })
+}

@@ -1,0 +1,4 @@
+/** `node scripts/costs.mjs`: what a thousand conversations cost, as docs/deploy.md and the README show it. */
+import { costsSentence, costsTable } from './costs/table.mjs'
+
+console.log(`${costsTable()}\n\n${costsSentence()}`)

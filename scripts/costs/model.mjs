@@ -1,0 +1,141 @@
+/**
+ * What conversations cost on Cloudflare's Workers Paid plan: assumptions, prices, and the arithmetic between. The page
+ * docs/deploy.md shows what comes out, and a test compares the two.
+ */
+
+/**
+ * Of one conversation. The rows are measured (test/costs.worker.test.ts holds them); the rest is a usual case.
+ */
+export const CONVERSATION = {
+  turns: 4,
+  /** searches by a turn: a follow-up is searched as it was said and as it was rewritten */
+  searches: { first: 1, followUp: 2 },
+  /** calls of Durable Objects by a turn: the conversation, each search, the history's reading and writing, an alarm */
+  objectCalls: { first: 5, followUp: 6 },
+  /** seconds that a turn keeps an object busy: the answer is read by the conversation as it is written */
+  objectSeconds: 6,
+  /** of the Worker, which waits for the rest of the time */
+  cpuMilliseconds: 10,
+  /** rows that a turn writes: in its objects, alarms included, and in D1 */
+  rowsWritten: { objects: 32, database: 11 },
+  /** with half as many again for the day on which it expires */
+  expiry: 1.5,
+  /** rows that a turn reads, of both kinds of database */
+  rowsRead: 200,
+  /** what an answer is made of: `max_bytes` of 12 KB and the prompt; a follow-up is rewritten from the history first */
+  tokens: { question: 20, answerIn: 3_000, answerOut: 250, rewriteIn: 500, rewriteOut: 30 },
+}
+
+/** Passages that are searched, in Vectorize. */
+export const STORED_VECTORS = 5_000
+export const DIMENSIONS = 1_024
+
+/** An object is billed as if it took all of its 128 MB. */
+const GIGABYTES = 0.128
+const MILLION = 1e6
+
+/**
+ * US dollars by a million, and what the $5 of a month include: Cloudflare's price lists as of November 2026.
+ * https://developers.cloudflare.com/workers/platform/pricing/
+ * https://developers.cloudflare.com/durable-objects/platform/pricing/
+ * https://developers.cloudflare.com/d1/platform/pricing/
+ * https://developers.cloudflare.com/vectorize/platform/pricing/
+ * https://developers.cloudflare.com/workers-ai/platform/pricing/
+ */
+export const PRICES = {
+  requests: { price: 0.3, included: 10 * MILLION },
+  cpu: { price: 0.02, included: 30 * MILLION },
+  objectRequests: { price: 0.15, included: MILLION },
+  objectSeconds: { price: 12.5, included: 400_000 },
+  rowsWritten: { price: 1, included: 50 * MILLION },
+  rowsRead: { price: 0.001, included: 25_000 * MILLION },
+  dimensionsQueried: { price: 0.01, included: 50 * MILLION },
+  dimensionsStored: { price: 0.0005, included: 10 * MILLION },
+  embedding: { price: 0.012, included: 0 },
+}
+
+/** Dollars by a million tokens, in and out. */
+export const LANGUAGE_MODELS = {
+  'llama-3.3-70b-instruct-fp8-fast': { in: 0.293, out: 2.253 },
+  'glm-4.7-flash': { in: 0.0605, out: 0.4 },
+}
+
+/**
+ * @typedef {object} Line
+ * @property {string} what
+ * @property {string} unit
+ * @property {number} amount
+ * @property {number} price dollars a million
+ * @property {number} cost dollars
+ * @property {number} included by the month, in the unit
+ */
+
+/** @param {{ first: number, followUp: number }} each of a turn */
+const byConversation = ({ first, followUp }) => first + (CONVERSATION.turns - 1) * followUp
+
+/** Tokens that a conversation sends to a language model and receives. */
+function tokens() {
+  const { answerIn, answerOut, rewriteIn, rewriteOut } = CONVERSATION.tokens
+  const followUps = CONVERSATION.turns - 1
+  return {
+    in: CONVERSATION.turns * answerIn + followUps * rewriteIn,
+    out: CONVERSATION.turns * answerOut + followUps * rewriteOut,
+  }
+}
+
+/**
+ * What the platform charges for a number of conversations, but for the language model; nothing taken off.
+ * @param {number} conversations
+ * @returns {Line[]}
+ */
+export function platformCosts(conversations) {
+  const { turns, searches, objectCalls, objectSeconds, rowsWritten, expiry, rowsRead } = CONVERSATION
+  const queries = conversations * byConversation(searches)
+  /** @type {[string, string, keyof typeof PRICES, number][]} */
+  const used = [
+    ['Worker requests', '', 'requests', conversations * turns],
+    ['Worker CPU', 'ms', 'cpu', conversations * turns * CONVERSATION.cpuMilliseconds],
+    ['Durable Object requests', '', 'objectRequests', conversations * byConversation(objectCalls)],
+    ['Durable Object duration', 'GB-s', 'objectSeconds', conversations * turns * objectSeconds * GIGABYTES],
+    ['Durable Object rows written', '', 'rowsWritten', conversations * turns * expiry * rowsWritten.objects],
+    ['D1 rows written', '', 'rowsWritten', conversations * turns * expiry * rowsWritten.database],
+    ['Rows read', '', 'rowsRead', conversations * turns * rowsRead],
+    ['Vectorize dimensions queried', '', 'dimensionsQueried', (queries + STORED_VECTORS) * DIMENSIONS],
+    ['Vectorize dimensions stored', '', 'dimensionsStored', STORED_VECTORS * DIMENSIONS],
+    ['Embedding of questions (bge-m3)', 'tokens', 'embedding', queries * CONVERSATION.tokens.question],
+  ]
+  return used.map(([what, unit, kind, amount]) => {
+    const { price, included } = PRICES[kind]
+    return { what, unit, amount, price, included, cost: (amount * price) / MILLION }
+  })
+}
+
+/**
+ * What a language model charges for a number of conversations.
+ * @param {number} conversations
+ * @returns {{ model: string, in: number, out: number, cost: number }[]} tokens, and dollars
+ */
+export function modelCosts(conversations) {
+  const { in: sent, out: received } = tokens()
+  return Object.entries(LANGUAGE_MODELS).map(([model, price]) => ({
+    model,
+    in: conversations * sent,
+    out: conversations * received,
+    cost: (conversations * (sent * price.in + received * price.out)) / MILLION,
+  }))
+}
+
+/**
+ * How many conversations a month the plan includes before the platform charges more than its $5, embeddings and the
+ * language model aside.
+ * @returns {{ conversations: number, what: string }} `what` is used up first
+ */
+export function includedConversations() {
+  const none = platformCosts(0)
+  const limits = platformCosts(1).flatMap(({ what, amount, included }, index) => {
+    const fixed = none[index]?.amount ?? 0
+    const one = amount - fixed
+    return included > fixed && one > 0 ? [{ what, conversations: Math.floor((included - fixed) / one) }] : []
+  })
+  return limits.reduce((least, limit) => (limit.conversations < least.conversations ? limit : least))
+}

@@ -1,0 +1,64 @@
+/** The costs as docs/deploy.md shows them. */
+import { includedConversations, modelCosts, platformCosts } from './model.mjs'
+
+const CONVERSATIONS = 1_000
+
+/** @param {number} value */
+const whole = (value) => Math.round(value).toLocaleString('en-US')
+
+/** @param {number} value */
+const dollars = (value) => `$${value < 0.0995 ? value.toFixed(4) : value.toFixed(2)}`
+
+/** @param {number} value */
+const short = (value) => (value >= 1e6 ? `${whole(value / 1e6)} M` : value === 0 ? '-' : whole(value))
+
+/**
+ * A table of Markdown, its columns aligned, those after the first to the right.
+ * @param {string[][]} rows the first is the head
+ */
+function markdown(rows) {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const cells = (/** @type {string[]} */ row) =>
+    row.map((cell, column) =>
+      column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+    )
+  const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  const lines = [cells(rows[0] ?? []), rule, ...rows.slice(1).map(cells)]
+  return lines.map((line) => `| ${line.join(' | ')} |`).join('\n')
+}
+
+/** What a thousand conversations cost, in Markdown. */
+export function costsTable() {
+  const lines = platformCosts(CONVERSATIONS)
+  const sum = lines.reduce((total, { cost }) => total + cost, 0)
+  const rows = lines.map(({ what, unit, amount, price, cost, included }) => [
+    what,
+    `${whole(amount)}${unit && ` ${unit}`}`,
+    `$${price}`,
+    dollars(cost),
+    short(included),
+  ])
+  const models = modelCosts(CONVERSATIONS)
+  const included = includedConversations()
+  return [
+    markdown([['A thousand conversations', 'Use', 'A million', 'Cost', 'In the $5'], ...rows]),
+    '',
+    `That is ${dollars(sum)} at list prices. Up to about ${whole(Math.floor(included.conversations / 100) * 100)} conversations a month, all but the embeddings is in the`,
+    `plan's $5; ${included.what} are used up first. The language model costs more than all of it:`,
+    '',
+    markdown([
+      ['Language model', 'Tokens in', 'Tokens out', 'A thousand conversations'],
+      ...models.map((line) => [line.model, whole(line.in), whole(line.out), dollars(line.cost)]),
+    ]),
+  ].join('\n')
+}
+
+/** The same in a sentence for the README, its lines no longer than 120 characters. */
+export function costsSentence() {
+  const platform = platformCosts(CONVERSATIONS).reduce((total, { cost }) => total + cost, 0)
+  const models = modelCosts(CONVERSATIONS).map(({ cost }) => cost)
+  return [
+    `A thousand conversations of four turns cost ${dollars(platform)} of Workers, Durable Objects, D1 and Vectorize, nearly all of it`,
+    `included in the plan's $5 a month, and ${dollars(Math.min(...models))} to ${dollars(Math.max(...models))} for a language model of Workers AI.`,
+  ].join('\n')
+}

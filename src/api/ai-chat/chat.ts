@@ -1,0 +1,147 @@
+/** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
+import { DEFAULT_ASSISTANT } from '../../conversation/assistants'
+import { askAssistant } from '../assistants/ask'
+import { admitAsker, openAssistant } from '../assistants/open'
+import { overrideRights, planOverrides } from '../assistants/overrides'
+import { namedUser } from '../edge/admit-turn'
+import { deliver } from '../edge/deliver'
+import type { RequestRecord } from '../edge/request-log'
+import { streamTurn, wholeTurn } from '../streamed-turn'
+import { eventReader } from '../turn-events'
+import { readChatBody } from './body'
+import {
+  asRecord,
+  dialectOf,
+  type ErrorForm,
+  errorFormOf,
+  isVersion,
+  type Signals,
+  VERSIONS,
+} from './dialect'
+import { encodeAnswer, LineEncoder, type Writing } from './encoder'
+import { errorResponse, FieldError, faultOf } from './errors'
+import { readChat } from './request'
+import { WORDS } from './words'
+
+/** A request to the protocol's routes. */
+export interface ChatCall {
+  env: Cloudflare.Env
+  request: Request
+  record: RequestRecord
+  /** names in the path */
+  path: { assistant?: string; version?: string }
+}
+
+/** What passes for silence: a line break alone. Its clients take anything else for a line of the answer. */
+const HEARTBEAT = '\n'
+
+const STREAM_HEADERS = {
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+}
+
+/** Answers a question, or says in the caller's dialect why not. Never throws. */
+export async function chat(call: ChatCall, streaming: boolean): Promise<Response> {
+  const signals: Signals = { ...signalsOf(call), body: {} }
+  try {
+    return await converse(call, streaming, signals)
+  } catch (error) {
+    return errorResponse(faultOf(error, call.record.requestId), formOf(call, signals))
+  }
+}
+
+/** The error of a request that was not taken, whose body nobody has read. */
+export const refuse = (call: ChatCall, error: unknown): Response =>
+  errorResponse(faultOf(error, call.record.requestId), formOf(call, { ...signalsOf(call), body: {} }))
+
+const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
+  errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
+
+/** @param signals learns the body as soon as it is known, so that an error is told in the right form */
+async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
+  const { env, request, record, path } = call
+  const access = await admitAsker(env, request, record)
+  requireVersion(call)
+  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT)
+  const { json, files, text } = await readChatBody(request)
+  signals.body = asRecord(json)
+  const dialect = dialectOf(signals)
+  const asked = readChat(json, dialect)
+  const isAdmin = access.owner === 'admin'
+  if (asked.instructions.length > 0 && !isAdmin) {
+    throw new FieldError(
+      400,
+      'forbidden_role',
+      '`messages`: the role system is for the admin key.',
+      'messages',
+    )
+  }
+  const { changes, followups, ignored, unknown } = planOverrides(
+    asked.overrides,
+    overrideRights(assistant, isAdmin),
+  )
+  const { prompt } = changes
+  const append = [...(prompt?.append ?? []), ...asked.instructions]
+  const words = WORDS[dialect]
+  const stream = streaming || asked.stream
+
+  const answering = await askAssistant({
+    env,
+    request,
+    access,
+    record,
+    assistant,
+    question: asked.question,
+    conversationId: asked.session,
+    transcript: asked.transcript,
+    attachments: files,
+    changes: { ...changes, prompt: { ...prompt, append } },
+    followups,
+    labels: true,
+    stream,
+    protocol: 'ai-chat',
+    user: namedUser(request) ?? asked.user,
+    bodyText: text,
+  })
+  const { citation_field: citationField, url_field: urlField } = assistant
+  const writing: Writing = {
+    words,
+    errorForm: formOf(call, signals),
+    inlineFollowups: words.inlineFollowups === true || assistant.followup_style === 'inline',
+    contextSession: asked.contextSession,
+    ...(citationField !== undefined && { citationField }),
+    ...(urlField !== undefined && { urlField }),
+    modes: answering.retrievals.map(({ mode }) => mode),
+    ignored,
+    unknown,
+  }
+  const read = eventReader(answering.events)
+  const names = { 'x-parley-conversation-id': answering.conversationId }
+  if (!stream) {
+    const turn = await wholeTurn(read)
+    return deliver(encodeAnswer(turn, writing), names, answering.delivery(turn.turn))
+  }
+  return streamTurn(read, new LineEncoder(writing), {
+    headers: { ...STREAM_HEADERS, ...names, 'content-type': words.mediaType },
+    opensAt: 'found',
+    heartbeat: HEARTBEAT,
+  })
+}
+
+function signalsOf({ request: { headers }, path }: ChatCall): Omit<Signals, 'body'> {
+  const version = path.version ?? headers.get(VERSION_HEADER)
+  return {
+    ...(version !== null && isVersion(version) && { version }),
+    userAgents: [headers.get('user-agent'), headers.get('x-ms-useragent')],
+  }
+}
+
+const VERSION_HEADER = 'ai-chat-protocol-version'
+
+/** @throws FieldError 404 for a path of no version, 400 for a header of none */
+function requireVersion({ request, path }: ChatCall): void {
+  const version = path.version ?? request.headers.get(VERSION_HEADER)
+  if (version === null || version === undefined || isVersion(version)) return
+  const known = `There is no version \`${version.slice(0, 50)}\` of the protocol. The known ones are: ${VERSIONS.join(', ')}.`
+  throw new FieldError(path.version === undefined ? 400 : 404, 'unknown_version', known)
+}

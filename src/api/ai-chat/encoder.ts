@@ -1,0 +1,121 @@
+/**
+ * A turn's events in the words of a dialect: as one JSON object, or as lines of JSON. Pure.
+ *
+ * Every line ends with a line break, the last one too, or a client drops it; none is longer than 64 KB, and none but
+ * an error has a key `error` (contract chat-protocols 1.6).
+ */
+import type { TurnEvent } from '../../conversation/events'
+import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
+import type { TurnEncoder, TurnFault } from '../streamed-turn'
+import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
+import type { ErrorForm } from './dialect'
+import { errorBody, turnFault } from './errors'
+import type { Context, Words } from './words'
+
+/** Characters of the answer in a line. As JSON one takes six bytes at most. */
+const LONGEST_PIECE = 8_000
+const MOST_FOLLOWUPS = 10
+const LONGEST_FOLLOWUP = 500
+
+/** How an answer is written for its request. */
+export interface Writing extends Shown {
+  words: Words
+  errorForm: ErrorForm
+  /** whether next questions stand in the text too */
+  inlineFollowups: boolean
+  contextSession: boolean
+}
+
+/** An answer in one piece. */
+export function encodeAnswer(turn: FoldedTurn, writing: Writing): unknown {
+  const { words } = writing
+  const context: Context = {
+    data_points: dataPointsOf(turn, writing),
+    thoughts: [...thoughtsOf(turn, writing), ...answerThought(turn)],
+    followup_questions: followupsOf(turn) ?? null,
+    ...sessionIn(turn, writing),
+  }
+  return words.whole(turn.answer + inlined(turn, writing), context, turn.conversationId)
+}
+
+/** An answer as it is written. */
+export class LineEncoder implements TurnEncoder {
+  readonly #writing: Writing
+  readonly #turn = emptyTurn()
+
+  constructor(writing: Writing) {
+    this.#writing = writing
+  }
+
+  encode(event: TurnEvent): string {
+    const { words } = this.#writing
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'retrieval':
+        return line(words.open(this.#opening(), event.conversation_id))
+      case 'delta':
+        return this.#pieces(event.text)
+      case 'done':
+        return this.#end(event.conversation_id)
+      default:
+        return ''
+    }
+  }
+
+  fail(fault: TurnFault): string {
+    return line(errorBody(turnFault(fault), this.#writing.errorForm))
+  }
+
+  #opening(): Context {
+    return {
+      data_points: dataPointsOf(this.#turn, this.#writing),
+      thoughts: thoughtsOf(this.#turn, this.#writing),
+      ...sessionIn(this.#turn, this.#writing),
+    }
+  }
+
+  #pieces(text: string): string {
+    return split(text)
+      .map((piece) => line(this.#writing.words.piece(piece)))
+      .join('')
+  }
+
+  #end(session: string): string {
+    const { words } = this.#writing
+    const turn = this.#turn
+    const followups = followupsOf(turn)
+    const context: Context = {
+      // All of them once more, since clients put this list in the place of the first one.
+      thoughts: [...thoughtsOf(turn, this.#writing), ...answerThought(turn)],
+      ...(followups && { followup_questions: followups }),
+      ...sessionIn(turn, this.#writing),
+    }
+    return this.#pieces(inlined(turn, this.#writing)) + line(words.close(context, session, finishOf(turn)))
+  }
+}
+
+const line = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+const finishOf = ({ finishReason = 'stop' }: FoldedTurn): string => finishReason
+
+const followupsOf = ({ followups }: FoldedTurn): string[] | undefined =>
+  followups?.slice(0, MOST_FOLLOWUPS).map((question) => question.slice(0, LONGEST_FOLLOWUP))
+
+/** Next questions as clients find them in the text. */
+const inlined = (turn: FoldedTurn, { inlineFollowups }: Writing): string =>
+  inlineFollowups ? (followupsOf(turn) ?? []).map((question) => `<<${question}>>`).join('') : ''
+
+const sessionIn = ({ conversationId }: FoldedTurn, { contextSession }: Writing): Partial<Context> =>
+  contextSession ? { sessionId: conversationId } : {}
+
+/** Pieces that fit into a line, none of which ends within a character. */
+function split(text: string): string[] {
+  const pieces: string[] = []
+  for (let start = 0; start < text.length; ) {
+    let end = Math.min(text.length, start + LONGEST_PIECE)
+    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end -= 1
+    pieces.push(text.slice(start, end))
+    start = end
+  }
+  return pieces
+}

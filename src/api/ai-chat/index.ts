@@ -1,0 +1,42 @@
+/**
+ * The AI Chat Protocol: questions under `/chat`, of the assistant `default`, of one that the path names, and in a
+ * version that the path names. Clients put `/stream` behind the address that they are given, and drop its query.
+ */
+import { ApiError } from '../../errors'
+import { newRecord } from '../edge/request-log'
+import { discardBody } from '../typesense/body'
+import type { App } from '../typesense/route'
+import { type ChatCall, chat, refuse } from './chat'
+import { content } from './content'
+
+const PREFIXES = ['', '/a/:assistant', '/v/:version', '/a/:assistant/v/:version']
+
+type Handler = (call: ChatCall, label: string) => Promise<Response>
+
+export function mountAiChat(app: App): void {
+  for (const prefix of PREFIXES) {
+    mount(app, 'POST', `${prefix}/chat`, (call) => chat(call, false))
+    mount(app, 'POST', `${prefix}/chat/stream`, (call) => chat(call, true))
+    mount(app, 'GET', `${prefix}/content/:label{.+}`, content)
+  }
+}
+
+function mount(app: App, method: 'GET' | 'POST', path: string, handle: Handler): void {
+  app.all(path, async (context) => {
+    const request = context.req.raw
+    const record = context.get('record') ?? newRecord(request)
+    record.route = path
+    const { label = '', ...names } = context.req.param() as Record<string, string>
+    const call: ChatCall = { env: context.env, request, record, path: names }
+    const isMethod = request.method === method || (method === 'GET' && request.method === 'HEAD')
+    const response = isMethod ? await handle(call, label) : notAllowed(call, method)
+    await discardBody(request)
+    return response
+  })
+}
+
+function notAllowed(call: ChatCall, method: string): Response {
+  const response = refuse(call, new ApiError(405, `Only ${method} is answered here.`))
+  response.headers.set('allow', method)
+  return response
+}

@@ -1,0 +1,280 @@
+/**
+ * What the overrides of a request come to (contract chat-protocols 2): a pure function from them to what changes.
+ *
+ * Each is done, or passed over with a note where it asks for nothing that matters, or refused by name. Clients send
+ * all switches that they have with every request, so what is `false`, null or empty asks for nothing.
+ */
+import { OVERRIDES, type Override } from '../../conversation/overrides'
+import { ApiError } from '../../errors'
+import type { Changes } from './ask'
+
+export interface OverridePlan {
+  changes: Changes
+  /** whether to suggest next questions, where the request says */
+  followups?: boolean
+  /** names of overrides that were understood and have no effect */
+  ignored: string[]
+  /** names that nobody here knows */
+  unknown: string[]
+}
+
+/** Who may override what. */
+export interface OverrideRights {
+  /** names that the assistant allows; the admin key may use all */
+  allowed: readonly string[]
+  /** whether what is passed over otherwise is refused */
+  strict: boolean
+}
+
+/** An override that is refused. */
+export class OverrideError extends ApiError {
+  constructor(
+    readonly override: string,
+    /** `invalid_override`, `unsupported_override` or `forbidden_override` */
+    readonly code: string,
+    why: string,
+  ) {
+    super(400, `context.overrides.${override} ${why}`)
+  }
+}
+
+interface Rule {
+  holds(value: unknown): boolean
+  /** what a value has to be */
+  what: string
+  /** absent: it has no effect */
+  apply?(plan: OverridePlan, value: never): void
+  /** whether `false` asks for something */
+  takesFalse?: boolean
+}
+
+const LONGEST_TEXT = 4_000
+const LONGEST_TEMPLATE = 20_000
+const MOST_DOCUMENTS = 50
+const MOST_TOKENS = 16_384
+
+const isBoolean = (value: unknown): boolean => typeof value === 'boolean'
+const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= LONGEST_TEXT
+const isNumber = (from: number, to: number) => (value: unknown) =>
+  typeof value === 'number' && value >= from && value <= to
+const isInteger = (from: number, to: number) => (value: unknown) =>
+  Number.isSafeInteger(value) && isNumber(from, to)(value)
+
+const text = (apply: (plan: OverridePlan, value: string) => void): Rule => ({
+  holds: isText,
+  what: `a text of at most ${LONGEST_TEXT} characters`,
+  apply,
+})
+
+const number = (from: number, to: number, apply?: (plan: OverridePlan, value: number) => void): Rule => ({
+  holds: isNumber(from, to),
+  what: to === Number.POSITIVE_INFINITY ? `a number from ${from}` : `a number from ${from} to ${to}`,
+  ...(apply && { apply }),
+})
+
+const integer = (from: number, to: number, apply: (plan: OverridePlan, value: number) => void): Rule => ({
+  holds: isInteger(from, to),
+  what: to === Number.MAX_SAFE_INTEGER ? 'an integer' : `an integer from ${from} to ${to}`,
+  apply,
+})
+
+const oneOf = (values: string[], apply?: (plan: OverridePlan, value: string) => void): Rule => ({
+  holds: (value) => values.includes(value as string),
+  what: `one of ${values.join(', ')}`,
+  ...(apply && { apply }),
+})
+
+/** A switch that changes nothing here, whichever way it stands. */
+const idle: Rule = { holds: isBoolean, what: 'true or false' }
+
+const setModel =
+  (property: string) =>
+  ({ changes }: OverridePlan, value: number | string) => {
+    changes.model = { ...changes.model, [property]: value }
+  }
+
+/** Of some generations of the protocol: not names of fields, but what to search. */
+const TEXT_VECTORS = ['textEmbeddingOnly']
+const IMAGE_VECTORS = ['imageEmbedding', 'imageEmbeddingOnly', 'textAndImageEmbeddings']
+
+function setVectorField({ changes }: OverridePlan, value: string | string[]): void {
+  const fields = [value].flat().filter((name) => name !== '' && !TEXT_VECTORS.includes(name))
+  if (fields.some((name) => IMAGE_VECTORS.includes(name))) {
+    throw unsupported('vector_fields', 'there are no images to search')
+  }
+  if (fields.length > 1) throw unsupported('vector_fields', 'a search takes one embedding field')
+  if (fields[0] !== undefined) changes.vectorField = fields[0]
+}
+
+function addPrompt({ changes }: OverridePlan, value: string): void {
+  const { prompt } = changes
+  changes.prompt = { ...prompt, append: [...(prompt?.append ?? []), value] }
+}
+
+/** Rules of what an assistant can allow, and of what asks for what happens anyhow. */
+const RULES: Record<string, Rule> & Record<Override, Rule> = {
+  temperature: number(0, 2, setModel('temperature')),
+  top_p: number(0, 1, setModel('top_p')),
+  frequency_penalty: number(-2, 2, setModel('frequency_penalty')),
+  presence_penalty: number(-2, 2, setModel('presence_penalty')),
+  seed: integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, setModel('seed')),
+  max_response_tokens: integer(1, MOST_TOKENS, setModel('max_tokens')),
+  reasoning_effort: oneOf(['none', 'minimal', 'low', 'medium', 'high'], setModel('reasoning_effort')),
+  top: integer(1, MOST_DOCUMENTS, ({ changes }, top) => {
+    changes.top = top
+  }),
+  retrieval_mode: oneOf(['text', 'vectors', 'hybrid'], ({ changes }, mode) => {
+    changes.mode = mode as 'text'
+  }),
+  vector_fields: {
+    holds: (value) => [value].flat().every(isText),
+    what: 'the name of an embedding field',
+    apply: setVectorField,
+  },
+  include_category: text(({ changes }, category) => {
+    changes.includeCategory = category
+  }),
+  exclude_category: text(({ changes }, category) => {
+    changes.excludeCategory = category
+  }),
+  filter_by: text(({ changes }, filter) => {
+    changes.filterBy = filter
+  }),
+  minimum_search_score: number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
+    changes.minimumScore = score
+  }),
+  suggest_followup_questions: {
+    holds: isBoolean,
+    what: 'true or false',
+    takesFalse: true,
+    apply(plan, value: boolean) {
+      plan.followups = value
+    },
+  },
+  language: {
+    holds: (value) => typeof value === 'string' && /^[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}$/i.test(value),
+    what: 'a language tag such as `de` or `pt-BR`',
+    apply: (plan, tag: string) =>
+      addPrompt(plan, `Where the language of the question is unclear, answer in the language \`${tag}\`.`),
+  },
+  prompt_template: {
+    holds: (value) => typeof value === 'string' && value.length <= LONGEST_TEMPLATE,
+    what: `a text of at most ${LONGEST_TEMPLATE} characters`,
+    apply(plan, template: string) {
+      if (template.startsWith('>>>')) addPrompt(plan, template.slice(3).trim())
+      else plan.changes.prompt = { ...plan.changes.prompt, replace: template }
+    },
+  },
+
+  // Without effect, whatever they say.
+  semantic_ranker: idle,
+  semantic_captions: idle,
+  query_rewriting: idle,
+  approach: { holds: isText, what: 'a text' },
+  retrieval_reasoning_effort: { holds: isText, what: 'a text' },
+  results_merge_strategy: { holds: isText, what: 'a text' },
+  gpt4v_input: oneOf(['text']),
+  send_text_sources: {
+    holds: isBoolean,
+    what: 'true or false',
+    takesFalse: true,
+    apply({ changes }, value: boolean) {
+      if (!value) changes.top = 0
+    },
+  },
+  search_text_embeddings: {
+    holds: isBoolean,
+    what: 'true or false',
+    takesFalse: true,
+    apply({ changes }, value: boolean) {
+      if (value) return
+      if (changes.mode === 'vectors') {
+        throw unsupported('search_text_embeddings', 'cannot be false where `retrieval_mode` is vectors')
+      }
+      changes.mode = 'text'
+    },
+  },
+  minimum_reranker_score: number(0, 0),
+}
+
+/** What nobody here can do, and must not seem to have done. */
+const UNSUPPORTED: Record<string, string> = {
+  use_gpt4v: 'this assistant has no image model',
+  use_multimodal_answering: 'this assistant has no image model',
+  send_image_sources: 'there are no images to send',
+  search_image_embeddings: 'there are no images to search',
+  use_oid_security_filter: 'this assistant has no sign-in; what a key may see is in the key',
+  use_groups_security_filter: 'this assistant has no sign-in; what a key may see is in the key',
+  use_agentic_knowledgebase: 'this is a service of Azure',
+  use_agentic_retrieval: 'this is a service of Azure',
+  use_web_source: 'this assistant searches its own collections alone',
+  use_sharepoint_source: 'this assistant searches its own collections alone',
+  prompt_template_prefix: 'use prompt_template',
+  prompt_template_suffix: 'use prompt_template',
+}
+
+/** Passing over these would answer another question than was asked. */
+const NEVER_PASSED_OVER = [
+  'filter_by',
+  'include_category',
+  'exclude_category',
+  'minimum_search_score',
+  'prompt_template',
+]
+
+const unsupported = (name: string, why: string): OverrideError =>
+  new OverrideError(name, 'unsupported_override', `is not supported: ${why}.`)
+
+/**
+ * @param overrides of a request, as they came
+ * @throws OverrideError for a value that is wrong, cannot be had or is not allowed
+ */
+export function planOverrides(
+  overrides: Readonly<Record<string, unknown>>,
+  { allowed, strict }: OverrideRights,
+): OverridePlan {
+  const plan: OverridePlan = { changes: {}, ignored: [], unknown: [] }
+  if (overrides.send_text_sources === false && overrides.search_text_embeddings === false) {
+    throw unsupported('send_text_sources', 'one of the text inputs has to stay')
+  }
+  // In the order of the rules: some look at what others came to.
+  for (const name of new Set([...Object.keys(RULES), ...Object.keys(overrides)])) {
+    if (Object.hasOwn(overrides, name)) applyOne(plan, name, overrides[name], { allowed, strict })
+  }
+  return plan
+}
+
+function applyOne(plan: OverridePlan, name: string, value: unknown, rights: OverrideRights): void {
+  const rule = Object.hasOwn(RULES, name) ? RULES[name] : undefined
+  if (isNothing(value) && !(value === false && rule?.takesFalse)) return
+  const why = Object.hasOwn(UNSUPPORTED, name) ? UNSUPPORTED[name] : undefined
+  if (why !== undefined) throw unsupported(name, why)
+  if (!rule) {
+    if (rights.strict) throw new OverrideError(name, 'unsupported_override', 'is not known.')
+    plan.unknown.push(name)
+    return
+  }
+  if (!rule.holds(value)) throw new OverrideError(name, 'invalid_override', `is not ${rule.what}.`)
+  const isAllowed = !(OVERRIDES as readonly string[]).includes(name) || rights.allowed.includes(name)
+  if (isAllowed && rule.apply) {
+    rule.apply(plan, value as never)
+  } else if (isAllowed || !(rights.strict || NEVER_PASSED_OVER.includes(name))) {
+    // What was asked for not to be done, and is not done, needs no note.
+    if (value !== false) plan.ignored.push(name)
+  } else {
+    throw new OverrideError(name, 'forbidden_override', 'is not allowed by this assistant.')
+  }
+}
+
+const isNothing = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === false ||
+  value === '' ||
+  (Array.isArray(value) && value.length === 0)
+
+/** What a key may override of an assistant. @param isAdmin whether it is the admin key */
+export const overrideRights = (
+  { overrides, strict }: { overrides: readonly string[]; strict: boolean },
+  isAdmin: boolean,
+): OverrideRights => ({ allowed: isAdmin ? OVERRIDES : overrides, strict })

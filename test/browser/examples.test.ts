@@ -1,0 +1,121 @@
+/** The pages of examples/ in a real browser, from another origin than Parley's, reloaded in the middle of an answer. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createAssistant, createModel, createShows, request, url } from '../clients/harness'
+import { type Paced, startPaced, words } from '../clients/paced'
+import { CHROMIUM, launch } from './chromium'
+
+const EXAMPLES = join(import.meta.dirname, '../../examples')
+
+/** 200 words a second: long enough to be reloaded, and to be waited for. */
+const ANSWER = words(300).join('')
+
+describe.runIf(CHROMIUM)('the example', () => {
+  let browser: Browser
+  let page: Page
+  let paced: Paced
+  let pages: Server
+  let origin: string
+  const faults: string[] = []
+  const conversations: string[] = []
+
+  beforeAll(async () => {
+    paced = await startPaced()
+    const shows = await createShows()
+    const model = await createModel({ model_name: 'openai/paced-300-5', openai_url: paced.url })
+    const assistant = await createAssistant({ model, collections: [shows] })
+    const files = await bundle()
+    const place = (text: string): string =>
+      text
+        .replaceAll('http://localhost:8108', url)
+        .replaceAll('/ui/default', `/ui/${assistant}`)
+        .replace("model: 'docs', collections: ['docs']", `model: '${model}', collections: ['${shows}']`)
+    pages = createServer(({ url: path = '' }, response) => {
+      const text =
+        files.get(path) ?? (path.endsWith('.html') ? readFileSync(join(EXAMPLES, path), 'utf8') : '')
+      response.setHeader('content-type', path.endsWith('.js') ? 'text/javascript' : 'text/html')
+      response.end(place(text))
+    }).listen(0, '127.0.0.1')
+    await once(pages, 'listening')
+    origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`
+    browser = await launch()
+  })
+  afterAll(async () => {
+    await browser.close()
+    pages.close()
+    await paced.stop()
+  })
+
+  beforeEach(async () => {
+    faults.length = 0
+    conversations.length = 0
+    page = await browser.newPage()
+    page.on('pageerror', (error) => faults.push(String(error)))
+    page.on('response', (response) => {
+      const id = response.headers()['x-parley-conversation-id']
+      if (id !== undefined) conversations.push(id)
+    })
+    return async () => {
+      await page.close()
+      expect(faults).toEqual([])
+    }
+  })
+
+  /** The scripts of the pages, by path. */
+  async function bundle(): Promise<Map<string, string>> {
+    const { outputFiles } = await build({
+      entryPoints: [join(EXAMPLES, 'use-chat.jsx')],
+      bundle: true,
+      jsx: 'automatic',
+      outdir: '/',
+      write: false,
+      logLevel: 'silent',
+    })
+    return new Map(outputFiles.map(({ path, text }) => [path, text]))
+  }
+
+  const ask = async (question: string): Promise<void> => {
+    await page.getByLabel('Your question').fill(question)
+    await page.keyboard.press('Enter')
+  }
+
+  const halfWay = (selector: string) => page.locator(selector).filter({ hasText: 'plain32' }).waitFor()
+
+  const turnsOf = async (id = conversations[0]) => (await request('GET', `/conversations/${id}`)).body.turns
+
+  test('use-chat goes on with its answer after a reload, and with its chat', async () => {
+    await page.goto(`${origin}/use-chat.html`)
+    await ask('an action series')
+    await halfWay('.assistant')
+    await page.reload()
+    // The page is ready before it resumes, and again when the answer is whole.
+    await page.locator('.assistant').filter({ hasText: '299' }).waitFor()
+    await page.locator('output', { hasText: 'ready' }).waitFor()
+    expect(await page.locator('.user').allTextContents()).toEqual(['an action series'])
+    expect(await page.locator('.assistant').count()).toBe(1)
+    expect(await page.locator('.assistant').textContent()).toMatch(/^plain0 [\s\S]*299 .*Galactic Quest/)
+    await ask('another one')
+    await page.locator('.assistant').nth(1).filter({ hasText: '299' }).waitFor()
+    expect(await turnsOf()).toMatchObject([
+      { question: 'an action series', answer: ANSWER },
+      { question: 'another one', standalone: 'a question' },
+    ])
+  })
+
+  test('event-source reads its answer from the beginning after a reload', async () => {
+    await page.goto(`${origin}/event-source.html`)
+    await ask('an action series')
+    await halfWay('#answer')
+    await page.reload()
+    await page.locator('#answer', { hasText: '299' }).waitFor()
+    expect(
+      await page.locator('#answer').evaluate((element) => (element as { textContent?: string }).textContent),
+    ).toBe(ANSWER)
+  })
+})

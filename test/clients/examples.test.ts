@@ -1,0 +1,54 @@
+/** The scripts of examples/, run as their readers run them, against the sample. */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeAll, expect, test } from 'vitest'
+import { loadSample } from '../../scripts/sample.mjs'
+import { KEY, request, url } from './harness'
+
+const EXAMPLES = join(import.meta.dirname, '../../examples')
+
+/** What every script asks first, answered from docs/conversations.md. */
+const ANSWER = 'two documents in the model'
+
+beforeAll(() => loadSample(url, KEY))
+
+/** @returns what an example prints */
+async function run(program: string, file: string): Promise<string> {
+  const { stdout, stderr } = await promisify(execFile)(program, [join(EXAMPLES, file)], {
+    env: { ...process.env, PARLEY_URL: url, PARLEY_KEY: KEY },
+  })
+  expect(stderr).toBe('')
+  return stdout
+}
+
+test.each([
+  ['typesense.mjs', 'typesense'],
+  ['openai.mjs', 'openai'],
+])('%s gets an answer and goes on with the conversation', async (file, protocol) => {
+  expect(await run(process.execPath, file)).toContain(ANSWER)
+  const { body } = await request('GET', '/conversations?limit=1')
+  expect(body.conversations).toMatchObject([{ protocol, turn_count: 2 }])
+})
+
+test('ui-stream.mjs gets an answer with its sources', async () => {
+  const lines = (await run(process.execPath, 'ui-stream.mjs')).split('\n')
+  expect(lines.join(' ')).toContain(ANSWER)
+  expect(lines).toContain('How does Parley store history?')
+})
+
+test('curl.sh gets the same answer twice', async () => {
+  const printed = await run('sh', 'curl.sh')
+  const [events = '', chunks = ''] = printed.split(/(?=data: \{"id":"chatcmpl)/, 2)
+  expect(events).toContain('event: done')
+  expect(events).toContain(ANSWER)
+  expect(chunks).toContain('chat.completion.chunk')
+  expect(printed).toMatch(/data: \[DONE\]\s*$/)
+})
+
+test('every file is in the table of the page about them', () => {
+  const page = readFileSync(join(EXAMPLES, 'README.md'), 'utf8')
+  const listed = [...page.matchAll(/\]\(([\w-]+\.\w+)\)/g)].map(([, file]) => file)
+  expect(new Set(listed)).toEqual(new Set(readdirSync(EXAMPLES).filter((file) => file !== 'README.md')))
+})

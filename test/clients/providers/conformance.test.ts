@@ -1,0 +1,219 @@
+/**
+ * Every provider does the same for whoever asks: the same conversation, the same events, the same history, and the
+ * same end of what goes wrong. Each case goes through the real Worker over sockets, to a counterpart that speaks
+ * the provider's wire.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connect, gather, type Received, textOf } from '../event-source'
+import { client, createModel, createShows, request } from '../harness'
+import { ANSWER, REASONING, REFUSED, TOKENS } from './counterparts'
+import type { Relay } from './relay'
+import { documented, Table, write } from './table'
+import { WIRES } from './wires'
+
+const COLUMNS = [
+  'Conversation',
+  'Answer',
+  'Stream',
+  'Tokens',
+  'Finish',
+  'Reasoning',
+  'Refusal',
+  'Error',
+  'Time-out',
+  'Stop',
+  'Cut',
+]
+const table = new Table(
+  WIRES.map(({ name }) => name),
+  COLUMNS,
+)
+
+// Where a wire's own framing shows that a part is missing, the reply counts as malformed.
+const CUT = /the stream ended before the answer was complete$|^Got malformed response from/
+const WITHHELD = 'a content filter or the model itself withheld the answer'
+const SECONDS_OF_SILENCE = 0.4
+
+let shows: string
+
+beforeAll(async () => {
+  shows = await createShows()
+})
+
+const ask = (model: string, name: string, more: Record<string, unknown> = {}) =>
+  connect('/conversations', {
+    method: 'POST',
+    body: { question: `What is good? [case: ${name}]`, model, collections: [shows], ...more },
+  })
+
+/** How a turn ended for whoever watched it. */
+async function watch(
+  model: string,
+  name: string,
+): Promise<{ events: Received[]; last: Received; id: string }> {
+  const connection = await ask(model, name)
+  const events = await gather(connection)
+  // What fails before its first event is answered as JSON.
+  const last = events.at(-1) ?? {
+    id: '',
+    event: 'error',
+    data: JSON.parse(connection.bytes().toString()),
+  }
+  return { events, last, id: connection.headers.get('x-parley-conversation-id') ?? '' }
+}
+
+/** Turns that a conversation keeps; none where it never came to be. */
+async function kept(id: string): Promise<unknown[]> {
+  if (id === '') return []
+  const { status, body } = await request('GET', `/conversations/${id}`)
+  return status === 404 ? [] : body.turns
+}
+
+describe.each(WIRES)('$name', (wire) => {
+  const { name, label, lacks = [] } = wire
+  let relay: Relay
+  let model: string
+
+  beforeAll(async () => {
+    relay = await wire.start()
+    model = await createModel(wire.model(relay.url))
+  })
+  afterAll(() => relay.stop())
+
+  /** A test whose success is a cell of the table. */
+  const proves = (column: string, body: () => Promise<void>) =>
+    test(column, async () => {
+      await body()
+      table.set(name, column, 'yes')
+    })
+
+  proves('Conversation', async () => {
+    const turn = async (q: string, conversation_id?: string) => {
+      const chunks: string[] = []
+      const { conversation } = await client()
+        .collections(shows)
+        .documents()
+        .search(
+          {
+            q,
+            query_by: 'embedding',
+            exclude_fields: 'embedding',
+            conversation: true,
+            conversation_stream: true,
+            conversation_model_id: model,
+            ...(conversation_id !== undefined && { conversation_id }),
+            streamConfig: { onChunk: ({ message }) => chunks.push(message) },
+          },
+          {},
+        )
+      expect(chunks.join('')).toBe(conversation?.answer)
+      return conversation!
+    }
+    const first = await turn('an action series')
+    const second = await turn('and another one?', first.conversation_id)
+    expect(second.conversation_history?.conversation).toEqual([
+      { user: 'an action series' },
+      { assistant: 'You asked: an action series' },
+      { user: 'and another one?' },
+      { assistant: 'You asked: standalone: and another one?' },
+    ])
+    expect((await kept(first.conversation_id)).length).toBe(2)
+  })
+
+  proves('Answer', async () => {
+    const { body } = await request('POST', '/conversations', {
+      question: 'What is good? [case: answer]',
+      model,
+      collections: [shows],
+      stream: false,
+    })
+    expect(body).toMatchObject({ answer: ANSWER, finish_reason: 'stop' })
+  })
+
+  proves('Stream', async () => {
+    const { events, id } = await watch(model, 'stream')
+    const kinds = events.map(({ event }) => event).filter((kind, at, all) => kind !== all[at - 1])
+    expect(kinds).toEqual(['question', 'retrieval', 'delta', 'usage', 'done'])
+    expect(textOf(events)).toBe(ANSWER)
+    expect(events.at(-1)?.data).toMatchObject({ answer: ANSWER, finish_reason: 'stop' })
+    expect(await kept(id)).toMatchObject([{ answer: ANSWER }])
+  })
+
+  proves('Tokens', async () => {
+    const [inputTokens, outputTokens] = TOKENS
+    const { events } = await watch(model, 'tokens')
+    const { usage } = events.find(({ event }) => event === 'usage')!.data
+    expect(usage).toEqual({
+      model: wire.model('').model_name,
+      input_tokens: inputTokens,
+      output_tokens: outputTokens,
+    })
+  })
+
+  if (lacks.includes('finish')) table.set(name, 'Finish', 'not told')
+  else {
+    proves('Finish', async () => {
+      expect((await watch(model, 'length')).last.data).toMatchObject({
+        answer: ANSWER,
+        finish_reason: 'length',
+      })
+    })
+  }
+
+  if (lacks.includes('reasoning')) table.set(name, 'Reasoning', 'not told')
+  else {
+    proves('Reasoning', async () => {
+      const { events, last, id } = await watch(model, 'reasoning')
+      expect(last.data.answer).toBe(ANSWER)
+      expect(JSON.stringify([events, await kept(id)])).not.toContain(REASONING)
+    })
+  }
+
+  /** A turn that fails: its error, and nothing of it in history. */
+  const fails = async (chosen: string, caseName: string, message: string | RegExp) => {
+    const { last, id } = await watch(chosen, caseName)
+    expect(last.event).toBe('error')
+    expect(last.data.message).toMatch(message)
+    expect(await kept(id)).toEqual([])
+  }
+
+  if (lacks.includes('refusal')) table.set(name, 'Refusal', 'not told')
+  else proves('Refusal', () => fails(model, 'refusal', `${label} API error: ${WITHHELD}`))
+
+  proves('Error', async () => {
+    await fails(model, 'error', `${label} API error: `)
+    await fails(model, 'error', REFUSED)
+  })
+
+  proves('Time-out', async () => {
+    const impatient = await createModel({ ...wire.model(relay.url), timeout: SECONDS_OF_SILENCE })
+    await fails(impatient, 'silence', `${label} API timeout.`)
+    await fails(impatient, 'stall', `${label} API timeout.`)
+  })
+
+  proves('Stop', async () => {
+    const before = relay.left
+    const connection = await ask(model, 'stall')
+    const id = connection.headers.get('x-parley-conversation-id')!
+    let stopped: Promise<unknown> | undefined
+    const events: Received[] = []
+    for await (const event of connection.events) {
+      events.push(event)
+      if (event.event === 'delta') stopped ??= request('POST', `/conversations/${id}/stop`)
+    }
+    await stopped
+    expect(events.at(-1)?.event).toBe('error')
+    await expect.poll(() => relay.left).toBe(before + 1)
+    expect(await kept(id)).toEqual([])
+  })
+
+  proves('Cut', async () => {
+    await fails(model, 'cut', CUT)
+    await fails(model, 'end', CUT)
+  })
+})
+
+test('docs/models.md has the table of this run', () => {
+  if (process.env.PROVIDERS === 'write') write(table)
+  expect(documented(), 'run npm run providers').toBe(String(table))
+})

@@ -1,0 +1,84 @@
+/**
+ * What lies between Parley and a provider, and can go wrong: a relay before a counterpart that speaks the
+ * provider's wire. The counterpart answers well; the relay keeps its answer back, stops in the middle of it, or
+ * hangs up. So each wire has the same faults, at a place of its own bytes.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** silence: no answer at all. stall, cut, end: half of it, and then silence, a broken connection, an orderly end. */
+export type Fault = 'silence' | 'stall' | 'cut' | 'end'
+
+export interface Relay {
+  url: string
+  /** how often Parley went before it had the whole answer */
+  left: number
+  stop(): Promise<void>
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  for await (const piece of request) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
+function headersOf({ headers }: IncomingMessage): Headers {
+  const passed = new Headers()
+  for (const [name, value] of Object.entries(headers)) {
+    if (!['host', 'connection', 'content-length', 'accept-encoding'].includes(name)) {
+      passed.set(name, String(value))
+    }
+  }
+  return passed
+}
+
+/** @param faultOf says by the body of a request what is to go wrong with its answer */
+export async function startRelay(
+  target: string,
+  faultOf: (body: string) => Fault | undefined,
+): Promise<Relay> {
+  const counts = { left: 0 }
+
+  const relay = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await bodyOf(request)
+    const left = () => {
+      if (!response.writableFinished) counts.left += 1
+    }
+    response.once('close', left)
+    const interrupt = () => {
+      response.off('close', left)
+      if (fault === 'cut') response.destroy()
+      else response.end()
+    }
+    const fault = faultOf(body.toString())
+    if (fault === 'silence') return
+    const answer = await fetch(target + request.url, {
+      method: request.method ?? 'GET',
+      headers: headersOf(request),
+      ...(body.length > 0 && { body: new Uint8Array(body) }),
+    })
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
+    if (fault === undefined) return void response.end(bytes)
+    const half = bytes.subarray(0, bytes.length >> 1)
+    // The fault goes out after the bytes before it have, not together with them.
+    response.write(half, () => {
+      if (fault !== 'stall') setTimeout(interrupt, 30)
+    })
+  }
+
+  const server = createServer((request, response) => {
+    relay(request, response).catch(() => response.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return Object.assign(counts, {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  })
+}

@@ -1,0 +1,89 @@
+/** Every provider that can answer, as a model is configured for it, and its counterpart. */
+import { TOKEN } from '../../models/workers-ai/server'
+import { startDouble, startMock } from './counterparts'
+import type { Relay } from './relay'
+
+export interface Wire {
+  /** how docs/models.md calls it */
+  name: string
+  /** how its errors begin */
+  label: string
+  start(): Promise<Relay>
+  /** the properties of a model; `url` is the counterpart's */
+  model(url: string): Record<string, unknown>
+  /** what its replies cannot say */
+  lacks?: ('finish' | 'reasoning' | 'refusal')[]
+}
+
+const workersAi = (model: string) => (url: string) => ({
+  model_name: `cloudflare/${model}`,
+  api_key: TOKEN,
+  account_id: 'account',
+  cloudflare_url: url,
+})
+
+// Servers other than OpenAI's own are asked for token counts only where the model says so.
+const counted = { stream_options: { include_usage: true } }
+
+export const WIRES: Wire[] = [
+  {
+    name: '`openai/...`',
+    label: 'OpenAI',
+    start: () => startMock('content_filter'),
+    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url, ...counted }),
+  },
+  {
+    name: '`azure/...`',
+    label: 'Azure',
+    start: () => startMock('content_filter'),
+    model: (url) => ({
+      model_name: 'azure/gpt-4o',
+      url: `${url}/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21`,
+      ...counted,
+    }),
+  },
+  {
+    name: '`google/...`',
+    label: 'Gemini',
+    start: () => startMock('content_filter'),
+    model: (url) => ({ model_name: 'google/gemini-2.5-flash', google_url: url }),
+  },
+  {
+    name: '`anthropic/...`',
+    label: 'Anthropic',
+    start: () => startMock('refusal'),
+    model: (url) => ({ model_name: 'anthropic/claude-sonnet-4-5', anthropic_url: url }),
+  },
+  {
+    name: '`bedrock/...`',
+    label: 'Bedrock',
+    start: () => startMock('content_filtered'),
+    model: (url) => ({
+      model_name: 'bedrock/anthropic.claude-3-5-sonnet-20241022-v2:0',
+      api_key: undefined,
+      region: 'eu-west-1',
+      access_key_id: 'AKIDEXAMPLE',
+      secret_access_key: 'wJalrXUtnFEMI',
+      bedrock_url: url,
+    }),
+  },
+  {
+    name: '`cloudflare/@cf/...` (own form)',
+    label: 'Cloudflare',
+    start: startDouble,
+    model: workersAi('@cf/meta/llama-3.2-1b-instruct'),
+    lacks: ['finish', 'reasoning', 'refusal'],
+  },
+  {
+    name: "`cloudflare/@cf/...` (OpenAI's form)",
+    label: 'Cloudflare',
+    start: startDouble,
+    model: workersAi('@cf/zai-org/glm-4.7-flash'),
+  },
+  {
+    name: '`vllm/...`',
+    label: 'vLLM',
+    start: () => startMock('content_filter'),
+    model: (url) => ({ model_name: 'vllm/gpt-4o', vllm_url: url, ...counted }),
+  },
+]

@@ -1,0 +1,184 @@
+/** The AI SDK, three major versions of it, over real sockets: ask, follow up, cut, resume, stop, ask again, fail. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Counterpart, startCounterpart } from './counterpart'
+import { createAssistant, createModel, createShows, KEY, request, UUID, unique, url } from './harness'
+import { type ChatOptions, makeChat, textOf, VERSIONS, type Version } from './headless-chat'
+import { type Paced, startPaced, words } from './paced'
+
+let paced: Paced
+let counterpart: Counterpart
+let shows: string
+
+beforeAll(async () => {
+  paced = await startPaced()
+  counterpart = await startCounterpart()
+  shows = await createShows()
+})
+afterAll(() => Promise.all([paced.stop(), counterpart.stop()]))
+
+/** @returns the address of an assistant that writes `count` words, one in `gap` milliseconds */
+async function pacedApi(count: number, gap: number): Promise<string> {
+  const model = await createModel({ model_name: `openai/paced-${count}-${gap}`, openai_url: paced.url })
+  return `${url}/ui/${await createAssistant({ model, collections: [shows] })}`
+}
+
+const versions = Object.keys(VERSIONS) as Version[]
+
+/** A key that may search, and nothing else. */
+async function searchKey(): Promise<string> {
+  const body = { description: 'd', actions: ['documents:search'], collections: ['*'] }
+  return (await request('POST', '/keys', body)).body.value
+}
+
+/** A fetch whose connections can be broken off. */
+function breakable(): { fetch: typeof fetch; breakOff: () => void } {
+  const abort = new AbortController()
+  return {
+    fetch: (input, init) => fetch(input, { ...init, signal: abort.signal }),
+    breakOff: () => abort.abort(),
+  }
+}
+
+describe.each(versions)('%s', (version) => {
+  const chatOf = (options: Omit<ChatOptions, 'key'> & { key?: string }) =>
+    makeChat(version, { key: KEY, id: unique('a chat'), ...options })
+
+  const ask = (chat: ReturnType<typeof chatOf>, text = 'an action series') => chat.sendMessage({ text })
+
+  const conversationOf = ({ lastMessage }: ReturnType<typeof chatOf>): string =>
+    (lastMessage?.metadata as { conversation_id?: string } | undefined)?.conversation_id ?? ''
+
+  const QUESTION = {
+    id: 'u1',
+    role: 'user' as const,
+    parts: [{ type: 'text' as const, text: 'an action series' }],
+  }
+
+  test('reads an answer with its sources and what it cost', async () => {
+    const chat = chatOf({ api: await pacedApi(40, 2) })
+    await ask(chat)
+    expect([chat.status, chat.error]).toEqual(['ready', undefined])
+    const answer = chat.lastMessage
+    expect(textOf(answer)).toBe(words(40).join(''))
+    expect(answer?.role).toBe('assistant')
+    const id = conversationOf(chat)
+    expect(id).toMatch(UUID)
+    expect(answer?.id).toBe(`${id}.1`)
+    expect(answer?.metadata).toMatchObject({ finish_reason: 'stop', usage: { model: 'openai/paced-40-2' } })
+    const sources = answer?.parts.filter(({ type }) => type === 'source-document')
+    expect(sources).toContainEqual(
+      expect.objectContaining({ sourceId: `${shows}/quest`, title: 'Galactic Quest' }),
+    )
+  })
+
+  test.each([false, true])('follows up (only the last message is sent: %s)', async (trimmed) => {
+    const chat = chatOf({ api: await pacedApi(5, 1), trimmed })
+    await ask(chat)
+    await ask(chat, 'another one')
+    const id = conversationOf(chat)
+    const { body } = await request('GET', `/conversations/${id}`)
+    expect(body.turns).toMatchObject([
+      { question: 'an action series', answer: words(5).join('') },
+      { question: 'another one', standalone: 'a question' },
+    ])
+  })
+
+  test('resumes an answer after its connection broke', async () => {
+    const api = await pacedApi(120, 5)
+    const id = unique('a chat')
+    const { fetch, breakOff } = breakable()
+    const cut = chatOf({ api, id, fetch })
+    const asked = ask(cut)
+    await expect.poll(() => textOf(cut.lastMessage).length).toBeGreaterThan(20)
+    breakOff()
+    await asked
+    const again = chatOf({ api, id, messages: [QUESTION] })
+    await again.resumeStream()
+    expect(again.status).toBe('ready')
+    expect(again.messages).toHaveLength(2)
+    expect(textOf(again.lastMessage)).toBe(words(120).join(''))
+    expect(again.lastMessage?.parts.filter(({ type }) => type === 'source-document').length).toBeGreaterThan(
+      0,
+    )
+  })
+
+  test('has nothing to resume when nothing is running', async () => {
+    const api = await pacedApi(3, 1)
+    const id = unique('a chat')
+    await ask(chatOf({ api, id }))
+    for (const name of [id, unique('nobody')]) {
+      const chat = chatOf({ api, id: name, messages: [QUESTION] })
+      await chat.resumeStream()
+      expect([chat.status, chat.error, chat.messages]).toEqual(['ready', undefined, [QUESTION]])
+    }
+  })
+
+  test('sees an answer end that another reader stops', async () => {
+    const api = await pacedApi(2_000, 5)
+    const id = unique('a chat')
+    const chat = chatOf({ api, id })
+    const before = paced.abandoned
+    const asked = ask(chat)
+    await expect.poll(() => textOf(chat.lastMessage).length).toBeGreaterThan(20)
+    const { body } = await request('POST', new URL(`${api}/${encodeURIComponent(id)}/stop`).pathname)
+    expect(body).toEqual({ stopped: true })
+    await asked
+    expect([chat.status, chat.error]).toEqual(['ready', undefined])
+    expect(words(2_000).join('')).toContain(textOf(chat.lastMessage))
+    await expect.poll(() => paced.abandoned).toBe(before + 1)
+  })
+
+  test('writes an answer again in the place of the first', async () => {
+    const chat = chatOf({ api: await pacedApi(5, 1) })
+    await ask(chat)
+    await ask(chat, 'another one')
+    const id = conversationOf(chat)
+    await chat.regenerate()
+    expect(chat.messages).toHaveLength(4)
+    expect(chat.lastMessage?.id).toBe(`${id}.3`)
+    const numbers = async () =>
+      (await request('GET', `/conversations/${id}`)).body.turns.map((each: { turn: number }) => each.turn)
+    expect(await numbers()).toEqual([1, 3])
+    const first = chat.messages[1]?.id ?? ''
+    await chat.regenerate({ messageId: first })
+    expect(chat.messages).toHaveLength(2)
+    expect(await numbers()).toEqual([4])
+  })
+
+  test('keeps the part of an answer that came before it failed, and asks again', async () => {
+    const model = await createModel({ model_name: 'openai/cut', openai_url: counterpart.url })
+    const chat = chatOf({ api: `${url}/ui/${await createAssistant({ model, collections: [shows] })}` })
+    await ask(chat)
+    expect(chat.status).toBe('error')
+    expect(chat.error?.message).toMatch(/OpenAI API error/)
+    expect(textOf(chat.lastMessage)).toBe('The first half ')
+    await chat.regenerate()
+    expect(chat.status).toBe('error')
+    expect(chat.messages).toHaveLength(2)
+  })
+
+  test('is told in short JSON what is wrong with a request', async () => {
+    const chat = chatOf({ api: `${url}/ui/nobody` })
+    await ask(chat)
+    expect([chat.status, chat.error?.message]).toEqual(['error', '{"message":"Assistant not found"}'])
+  })
+
+  test('shares its chats with no other key', async () => {
+    const api = await pacedApi(200, 5)
+    const id = unique('a chat')
+    const own = chatOf({ api, id, key: await searchKey() })
+    const asked = ask(own)
+    await expect.poll(() => textOf(own.lastMessage).length).toBeGreaterThan(20)
+    const stranger = chatOf({ api, id, key: await searchKey(), messages: [QUESTION] })
+    await stranger.resumeStream()
+    expect(stranger.messages).toEqual([QUESTION])
+    expect(own.status).toBe('streaming')
+    await asked
+  })
+
+  test('reads an answer of 10,000 pieces', async () => {
+    const chat = chatOf({ api: await pacedApi(10_000, 0) })
+    await ask(chat)
+    expect(textOf(chat.lastMessage)).toBe(words(10_000).join(''))
+  })
+})

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { includedConversations, modelCosts, PRICES, platformCosts } from '../../scripts/costs/model.mjs'
+import { costsSentence, costsTable } from '../../scripts/costs/table.mjs'
+
+const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
+
+test('the page on deploying and the README show what comes out: node scripts/costs.mjs', () => {
+  expect(read('docs/deploy.md')).toContain(costsTable())
+  expect(read('README.md')).toContain(costsSentence())
+})
+
+test('costs grow in proportion, but for what is stored', () => {
+  const fixed = platformCosts(0)
+  expect(fixed.filter(({ amount }) => amount > 0).map(({ what }) => what)).toEqual([
+    'Vectorize dimensions queried',
+    'Vectorize dimensions stored',
+  ])
+  fc.assert(
+    fc.property(fc.nat({ max: 1_000_000 }), (count) => {
+      const one = platformCosts(1)
+      for (const [index, line] of platformCosts(count).entries()) {
+        const base = fixed[index]!.amount
+        expect(line.amount).toBeCloseTo(base + count * (one[index]!.amount - base), 3)
+        expect(line.cost).toBeCloseTo((line.amount * line.price) / 1e6, 9)
+      }
+      for (const [index, line] of modelCosts(count).entries()) {
+        expect(line.cost).toBeCloseTo(count * modelCosts(1)[index]!.cost, 6)
+      }
+    }),
+  )
+})
+
+test('Vectorize is charged as its price list works it out', () => {
+  // Its own example: 10,000 vectors of 768 dimensions and 30,000 queries are $0.31 a month.
+  const { dimensionsQueried, dimensionsStored } = PRICES
+  const cost =
+    ((30_000 + 10_000) * 768 * dimensionsQueried.price + 10_000 * 768 * dimensionsStored.price) / 1e6
+  expect(cost).toBeCloseTo(0.31, 2)
+})
+
+test('what the plan includes lasts for as many conversations as it says, and for no more', () => {
+  const { conversations, what } = includedConversations()
+  const within = (count: number) =>
+    platformCosts(count).every(({ included, amount }) => included === 0 || amount <= included)
+  expect(within(conversations)).toBe(true)
+  expect(within(conversations + 1)).toBe(false)
+  expect(platformCosts(conversations + 1).find((line) => line.what === what)!.amount).toBeGreaterThan(
+    PRICES.dimensionsQueried.included,
+  )
+})
