@@ -250,6 +250,35 @@ describe('a provider', () => {
   })
 })
 
+describe('a query', () => {
+  it('is sent once more when its provider is not reached, and no more often', async () => {
+    const { object } = await newTitles()
+    await importAll(object, titles(3))
+    await drained(object)
+    const failing = (times: number) => {
+      provider.ai.calls.length = 0
+      provider.before = () => {
+        if (provider.ai.calls.length <= times) throw new Error('Network connection lost.')
+      }
+    }
+    failing(1)
+    expect(await found(object, { ...NEAREST, q: 'title number 1' })).toContain('title number 1')
+    expect(provider.ai.calls.length).toBe(2)
+    failing(9)
+    expect(await object.search(NEAREST)).toEqual({
+      ok: false,
+      error: { status: 400, message: 'Cloudflare API error: Network connection lost.' },
+    })
+    expect(provider.ai.calls.length).toBe(2)
+    // A hybrid search would have an answer, but not the one that was asked for.
+    expect(await object.search({ ...NEAREST, query_by: 'title,e' })).toMatchObject({ ok: false })
+    provider.reset()
+    provider.ai.failNext(3040)
+    expect(await object.search(NEAREST)).toMatchObject({ ok: false })
+    expect(provider.ai.calls.length).toBe(1)
+  })
+})
+
 describe('an object that dies', () => {
   it('goes on where it was, by its alarm or by whoever wakes it', async () => {
     const { object, objectId } = newObject()
