@@ -120,7 +120,7 @@ describe('a search whose server breaks the connection', () => {
   })
   afterAll(() => void broken.close())
 
-  test('tries once more, and then says so', async () => {
+  test('tries again, and then says so', async () => {
     const model_config = {
       model_name: 'openai/x',
       url: `http://127.0.0.1:${(broken.address() as AddressInfo).port}`,
@@ -133,7 +133,6 @@ describe('a search whose server breaks the connection', () => {
     const search = () => request('GET', `/collections/${name}/documents/search?q=tale&query_by=embedding`)
     breaks = 1
     expect((await search()).body).toMatchObject({ found: 1 })
-    // The platform tries a connection again by itself.
     breaks = 100
     const reply = await search()
     expect([reply.status, reply.body]).toEqual([

@@ -251,7 +251,7 @@ describe('a provider', () => {
 })
 
 describe('a query', () => {
-  it('is sent once more when its provider is not reached, and no more often', async () => {
+  it('is sent a few times when its provider does not answer, and then answered with the error', async () => {
     const { object } = await newTitles()
     await importAll(object, titles(3))
     await drained(object)
@@ -269,11 +269,11 @@ describe('a query', () => {
       ok: false,
       error: { status: 400, message: 'Cloudflare API error: Network connection lost.' },
     })
-    expect(provider.ai.calls.length).toBe(2)
+    expect(provider.ai.calls.length).toBeGreaterThan(1)
     // A hybrid search would have an answer, but not the one that was asked for.
     expect(await object.search({ ...NEAREST, query_by: 'title,e' })).toMatchObject({ ok: false })
     provider.reset()
-    provider.ai.failNext(3040)
+    provider.ai.failNext(3041)
     expect(await object.search(NEAREST)).toMatchObject({ ok: false })
     expect(provider.ai.calls.length).toBe(1)
   })
