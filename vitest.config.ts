@@ -18,6 +18,7 @@ export default defineConfig(async () => ({
               bindings: {
                 TEST_MIGRATIONS: await readD1Migrations('./migrations'),
                 AI_BACKEND: 'local',
+                VECTORS: 'embedded',
                 ALLOWED_HOSTS: '*, localhost, 127.0.0.1',
                 LOG_REQUESTS: 'off',
                 RATE_LIMITS: 'off',

@@ -155,7 +155,8 @@ try {
 
   const args = ['dev', join(bundle, 'index.js'), '--no-bundle', '--config', localConfig(folder)]
   args.push('--local', '--persist-to', folder, '--port', String(port), '--inspector-port', '0')
-  args.push('--env-file', writeSecrets(folder, apiKey), '--var', 'AI_BACKEND:local')
+  args.push('--env-file', writeSecrets(folder, apiKey))
+  args.push('--var', 'AI_BACKEND:local', '--var', 'VECTORS:embedded')
   // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.
   args.push('--var', `ALLOWED_HOSTS:${allowedHosts}`, '--var', 'RATE_LIMITS:off')
   args.push('--var', `LOG_REQUESTS:${log ? 'on' : 'off'}`)

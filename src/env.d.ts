@@ -1,4 +1,4 @@
-/** Secrets: they are not in wrangler.toml, so `wrangler types` does not know them. */
+/** Secrets and optional bindings: they are not in wrangler.toml, so `wrangler types` does not know them. */
 declare namespace Cloudflare {
   interface Env {
     /** The admin key. `npm start` passes `xyz`; a deployment sets it with `wrangler secret put ADMIN_API_KEY`. */
@@ -7,6 +7,10 @@ declare namespace Cloudflare {
     ENCRYPTION_KEY?: string
     /** The ENCRYPTION_KEY before this one: still opens what was sealed under it, until all of it is sealed anew. */
     ENCRYPTION_KEY_PREVIOUS?: string
+    /** Vectorize indexes of other dimensions than wrangler.toml binds: by hand, where they are wanted. */
+    VECTORIZE_384?: Vectorize
+    VECTORIZE_768?: Vectorize
+    VECTORIZE_1536?: Vectorize
     /** For an AI Gateway that asks who calls. */
     AI_GATEWAY_TOKEN?: string
     /** Where AI Gateways are found, should that be another place than Cloudflare's own. */

@@ -9,6 +9,9 @@
  */
 
 const MAX_STATES = 1_000
+/** Nodes that are built, those included that make no state: of `(){9999}` there are many. */
+const MAX_BUILT = 10_000
+const MAX_NESTING = 100
 const MAX_NAME = 1_000
 
 type Test = (character: string) => boolean
@@ -39,6 +42,7 @@ const ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t', f: '\f', v:
 class Parser {
   readonly #characters: string[]
   #at = 0
+  #nesting = 0
 
   constructor(pattern: string) {
     this.#characters = [...pattern]
@@ -120,8 +124,10 @@ class Parser {
           if (this.#peek(1) !== ':') throw new Unsupported()
           this.#at += 2
         }
+        if (++this.#nesting > MAX_NESTING) throw new Unsupported()
         const node = this.#choice()
         if (this.#take() !== ')') throw new Unsupported()
+        this.#nesting--
         return node
       }
       case '[':
@@ -182,7 +188,9 @@ function compile(root: Node): { states: State[]; first: number } {
     if (states.length >= MAX_STATES) throw new Unsupported()
     return states.push(state) - 1
   }
+  let built = 0
   const build = (node: Node, next: number): number => {
+    if (++built > MAX_BUILT) throw new Unsupported()
     switch (node.kind) {
       case 'character':
         return add({ kind: 'character', test: node.test, next })

@@ -80,9 +80,9 @@ export async function rewriterOf(
   if (typeof name !== 'string') return undefined
   const named = (await read(env, name)) ?? siblingOf(config, name)
   if (!named) return undefined
-  return resilient(candidate(named, env), {
-    others: async () => [candidate(config, env), ...(await fallbacksOf(config, env))],
-    cures: () => true,
+  return resilient(candidate(config, env), {
+    ahead: candidate(named, env),
+    others: () => fallbacksOf(config, env),
   })
 }
 

@@ -7,7 +7,7 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { database } from '../db/client'
-import { deleteConversationRows } from '../db/conversations'
+import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { Alarm } from './alarm'
@@ -353,6 +353,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
     } catch (error) {
       console.error('a conversation could not be deleted yet', reasonOf(error))
       this.#alarm.set(Date.now() + ERASE_RETRY_MS)
+      // Where it is D1 that does not answer nobody reads it there either.
+      await hideConversation(database(this.env), this.#id).catch(() => {})
       return false
     }
   }

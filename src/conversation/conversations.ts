@@ -138,8 +138,8 @@ export async function traceConversation(
 }
 
 /**
- * Deletes a conversation everywhere. It is gone for readers at once; what cannot be deleted now, D1 being out
- * of reach, is deleted by its object's alarm.
+ * Deletes a conversation everywhere. It is gone for readers at once; what cannot be deleted now, D1 or its history
+ * being out of reach, is deleted by its object's alarm.
  * @throws ApiError 404
  */
 export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
@@ -174,7 +174,7 @@ export async function deleteUserConversations(
     const gone = await Promise.all(
       found.map(({ id, historyId }) => conversationObject(env, id).erase(historyId)),
     )
-    deleted += found.length
+    deleted += gone.filter(Boolean).length
     if (found.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
     // Those left to their alarms would be found again and again.
     if (!gone.some(Boolean)) break

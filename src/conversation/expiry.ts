@@ -57,7 +57,7 @@ interface Swept {
 
 /**
  * Deletes what has expired, until nothing is left or a limit is reached. No kind of rows can keep the others
- * waiting for ever: each has a share of the budget, and leaves what it does not use to the next.
+ * waiting for ever: each has a share of the budget, leaves what it does not use to the next, and fails alone.
  * @param now unix seconds
  * @returns how many messages went, and whether all that was expired is gone
  */
@@ -69,17 +69,25 @@ export async function sweepExpired(
   const began = Date.now()
   const db = database(env)
   let rest = calls
-  const run = async <T>(part: number, work: (allowance: Allowance) => Promise<T>): Promise<T> => {
+  const run = async <T>(part: number, work: (allowance: Allowance) => Promise<T>): Promise<T | undefined> => {
     const given = Math.floor(rest / (PARTS + 1 - part))
     const allowance = { until: began + (budgetMs * part) / PARTS, calls: given }
-    const result = await work(allowance)
-    rest -= given - allowance.calls
-    return result
+    try {
+      return await work(allowance)
+    } catch (error) {
+      console.error(`part ${part} of the sweep is left for the next one`, reasonOf(error))
+      return undefined
+    } finally {
+      rest -= given - allowance.calls
+    }
   }
   const rowsGone = await run(1, (allowance) => sweepRows(db, now * 1000, batch, allowance))
   const erased = await run(2, (allowance) => eraseEmptied(env, db, allowance))
   const messages = await run(3, (allowance) => sweepMessages(env, db, now, batch, allowance))
-  return { expired: messages.expired, done: rowsGone && erased && messages.done }
+  return {
+    expired: messages?.expired ?? 0,
+    done: rowsGone === true && erased === true && messages?.done === true,
+  }
 }
 
 /** Rows past their time, conversations to erase, messages. */
@@ -153,7 +161,7 @@ async function sweepMessages(
       after = rules.at(-1)!.id
     }
   }
-  await forgetDeletedModels(db)
+  await forgetDeletedModels(db, now)
   return { expired, done: stuck.size === 0 }
 }
 

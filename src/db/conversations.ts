@@ -1,8 +1,8 @@
 /**
  * Rows of conversations: what there is to list, and whose it is.
  *
- * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts):
- * from then on it is not found, and the sweep erases what is left of it.
+ * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts), and so
+ * does one that cannot be deleted whole now: from then on it is not found, and the sweep erases what is left of it.
  */
 import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'
@@ -96,6 +96,11 @@ export const emptiedConversations = (
     .where(and(eq(conversations.expiresAt, 0), gt(conversations.id, after)))
     .orderBy(asc(conversations.id))
     .limit(limit)
+
+/** Has a conversation not found any more, until its rows can be removed. */
+export async function hideConversation(db: Database, id: string): Promise<void> {
+  await db.update(conversations).set({ expiresAt: 0 }).where(eq(conversations.id, id))
+}
 
 /** Removes a conversation's row and those of its turns. Its messages are its history collection's to remove. */
 export async function deleteConversationRows(db: Database, id: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** What the sweep of expired history asks of D1. Every query is bounded and goes by an index. */
-import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversationModels, messages } from './schema'
 
@@ -47,13 +47,16 @@ export const expiredMessages = (
     .orderBy(asc(messages.timestamp))
     .limit(limit)
 
-/** Deletes the rows of deleted models whose last message is gone. */
-export async function forgetDeletedModels(db: Database): Promise<void> {
+/** How long a deleted model may still be named by messages on their way: of running turns, and while D1 is out. */
+const ON_THEIR_WAY_S = 86_400
+
+/** Deletes the rows of models that were deleted a while ago and whose last message is gone. @param now unix seconds */
+export async function forgetDeletedModels(db: Database, now: number): Promise<void> {
   await db
     .delete(conversationModels)
     .where(
       and(
-        isNotNull(conversationModels.deletedAt),
+        lt(conversationModels.deletedAt, now - ON_THEIR_WAY_S),
         sql`NOT EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.modelId} = ${conversationModels.id})`,
       ),
     )

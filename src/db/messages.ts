@@ -93,9 +93,16 @@ const withoutTraces = (db: Database, going: SQL) =>
 
 const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
 
-/** Removes every message of a history: its collection is gone. */
-export async function deleteHistory(db: Database, historyId: string): Promise<void> {
-  await db.batch(removal(db, sql`${messages.historyId} = ${historyId}`))
+/** Messages of a history that one step removes: D1 does one thing at a time, and everybody waits for it. */
+export const HISTORY_STEP = 500
+
+/** Removes some messages of a history whose collection is gone. @returns how many; fewer than a step: the last */
+export async function deleteSomeOfHistory(db: Database, historyId: string): Promise<number> {
+  const some = sql`SELECT some.document_id FROM ${messages} some WHERE some.history_id = ${historyId}
+    ORDER BY some.document_id LIMIT ${HISTORY_STEP}`
+  const going = sql`${messages.historyId} = ${historyId} AND ${messages.documentId} IN (${some})`
+  const [, , removed] = await db.batch(removal(db, going))
+  return removed.meta.changes
 }
 
 /** Removes messages that have expired, by their documents' ids. */

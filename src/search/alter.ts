@@ -238,7 +238,7 @@ export function applyAlteration(
       // What a model made it can make again; what an owner brought must not be lost.
       if (field.embed === undefined) carried.push({ name, table: vectorsTable(slot) })
       else discardVectors(store, slot)
-      store.forgetVectorTable(vectorsTable(slot))
+      store.vectorFields.retire(slot)
     }
     removeField(store.sql, schema, field)
   }

@@ -31,6 +31,9 @@ import { Store } from './store'
 import { createTables } from './tables'
 import * as turns from './turns'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import { VectorOutbox } from './vectorize/outbox'
+import type { Reconciliation } from './vectorize/reconcile'
+import { VectorMirror } from './vectorize/vector-mirror'
 import { Wakeup } from './wakeup'
 import type { Writer } from './writer'
 
@@ -143,6 +146,10 @@ export class Collection extends DurableObject implements CollectionRpc {
     })
   }
 
+  reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
+    return attempt(() => this.#existing().reconciler.run(after))
+  }
+
   reseal(): Promise<Outcome<number>> {
     return attempt(() => resealSchema(this.#existing().store, this.env))
   }
@@ -160,11 +167,16 @@ export class Collection extends DurableObject implements CollectionRpc {
       open.store.closed = true
       this.#open = undefined
       writeMeta(this.#sql, 'destroyed', true)
+      // Vectorize may take its time, and the caller is not to wait for it.
+      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#wakeup.within(0)
     }
     await this.#clear()
   }
 
-  /** Deletes everything, after the history's copy in D1; while D1 does not answer, the alarm asks again. */
+  /**
+   * Deletes everything, after the history's copy in D1 and the vectors in Vectorize; while those do not answer, the
+   * alarm asks again.
+   */
   async #clear(): Promise<void> {
     if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
       const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
@@ -174,6 +186,10 @@ export class Collection extends DurableObject implements CollectionRpc {
         this.#wakeup.within(ABANDONED_MS)
         return
       }
+    }
+    if (isCreated(this.#sql)) {
+      const wait = await new VectorMirror(this.#around).removeAll()
+      if (wait !== undefined) return this.#wakeup.within(wait)
     }
     await this.ctx.storage.deleteAll()
     this.#wakeup.rang()

@@ -7,7 +7,7 @@
  * a time, so that an older state can never arrive after a newer one.
  */
 import { type Database, database } from '../db/client'
-import { deleteHistory, type MessageRow, syncMessages } from '../db/messages'
+import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
 import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 import type { Store } from './store'
@@ -177,16 +177,19 @@ export class HistoryMirror {
     )
   }
 
-  /** Removes the whole history from D1: the collection is going. @returns false when D1 did not answer in time */
+  /** Removes the history from D1: the collection is going. @returns false when some of it is left for another time */
   async removeAll(): Promise<boolean> {
-    const removal = deleteHistory(this.#db, this.#historyId).then(
-      () => true,
-      (error) => {
-        console.error('history could not be removed from D1', reasonOf(error))
-        return false
-      },
-    )
-    return await Promise.race([removal, scheduler.wait(PATIENCE_MS).then(() => false)])
+    const late = scheduler.wait(PATIENCE_MS).then(() => 'late' as const)
+    try {
+      for (const until = Date.now() + PATIENCE_MS; Date.now() < until; ) {
+        const removed = await Promise.race([deleteSomeOfHistory(this.#db, this.#historyId), late])
+        if (removed === 'late') return false
+        if (removed < HISTORY_STEP) return true
+      }
+    } catch (error) {
+      console.error('history could not be removed from D1', reasonOf(error))
+    }
+    return false
   }
 }
 

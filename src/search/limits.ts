@@ -1,4 +1,7 @@
-/** How much one search may ask for. Each limit is far beyond what a person asks for; docs/limits.md lists them all. */
+/**
+ * How much one search may ask for, and how much memory vectors may take. Each limit is far beyond what a person
+ * asks for; docs/limits.md lists them all.
+ */
 import { ApiError } from '../errors'
 import type { SearchParameters } from './types'
 
@@ -17,6 +20,12 @@ export const MAX_NAMES = 1_000
 
 /** Fields of `group_by`: SQLite gives a function at most 100 arguments. */
 export const MAX_GROUP_FIELDS = 32
+
+/**
+ * Bytes of memory that the vectors of one collection may take as int8: half of an isolate, which may have to
+ * serve other collections too. That is 61,680 vectors of 1024 dimensions or 149,796 of 384.
+ */
+export const MAX_MATRIX_BYTES = 64 << 20
 
 const LISTS = ['include_fields', 'exclude_fields', 'highlight_fields', 'highlight_full_fields']
 const HITS = ['pinned_hits', 'hidden_hits']

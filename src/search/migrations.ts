@@ -24,6 +24,15 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
       PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   ],
+  [
+    // Vectors that Vectorize does not show in their present state (vectorize/outbox.ts).
+    'CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL)',
+    `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,
+      attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    'CREATE INDEX vector_outbox_by_mutation ON vector_outbox (mutation, slot, attempts)',
+    `CREATE TABLE vector_mutations (number INTEGER PRIMARY KEY AUTOINCREMENT, slot INTEGER NOT NULL, mutation_id TEXT,
+      sent_at INTEGER)`,
+  ],
 ]
 
 /** Whether this object has ever been made a collection. */

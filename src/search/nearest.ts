@@ -1,10 +1,11 @@
 /** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
 import { ApiError } from '../errors'
 import type { SearchContext } from './context'
-import type { SqlFragment } from './fragment'
+import { oneOf } from './filter/compile'
+import { fragment, type SqlFragment } from './fragment'
 import type { SearchRequest } from './request'
 import type { Field } from './types'
-import type { Neighbour } from './vector-index'
+import type { Candidates, Neighbour } from './vector-index'
 import type { VectorQuery } from './vector-query'
 
 export interface VectorSearch {
@@ -96,37 +97,72 @@ async function embed(
   return mean
 }
 
+/** What is looked for in the index, beside the filter. */
+export interface Wanted {
+  /** how many neighbours at most */
+  k: number
+  /** how many are enough, where the index can name so many only */
+  enough: number
+}
+
 /**
- * The nearest documents.
+ * Asks an index that lies outside of the object among which documents the nearest are.
  * @param filter `1` for all
- * @param defaultK how many when the query does not say
+ * @returns undefined: among all that pass the filter
+ * @throws VectorsUnavailable
+ */
+export async function seekNeighbours(
+  context: SearchContext,
+  search: VectorSearch,
+  filter: SqlFragment,
+  { k, enough }: Wanted,
+): Promise<Candidates | undefined> {
+  // One more, because the excepted document would take a place.
+  const more = search.except === undefined ? 0 : 1
+  return await context.vectors(search.field).seek?.(search.vector, k + more, enough + more, filter)
+}
+
+/**
+ * The nearest documents, measured.
+ * @param filter `1` for all
+ * @param candidates what the seeking has found
  */
 export function nearestNeighbours(
   context: SearchContext,
   search: VectorSearch,
   filter: SqlFragment,
-  defaultK: number,
+  k: number,
+  candidates?: Candidates,
 ): Neighbour[] {
   const index = context.vectors(search.field)
-  const k = search.k ?? defaultK
-  const allowed = filter.sql === '1' ? undefined : allowedBy(context.sql, filter)
-  if (search.except !== undefined) allowed?.delete(search.except)
-  // One more, because the excepted document would take a place.
+  const allowed = allowedBy(context.sql, filter, candidates)
+  const more = search.except === undefined ? 0 : 1
   const found = index
-    .nearest(search.vector, search.except === undefined ? k : k + 1, allowed)
+    .nearest(search.vector, k + more, allowed)
     .filter(({ seq }) => seq !== search.except)
     .slice(0, k)
   const threshold = search.distanceThreshold
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
 }
 
-const allowedBy = (sql: SqlStorage, filter: SqlFragment): Set<number> =>
-  new Set(
+function allowedBy(
+  sql: SqlStorage,
+  filter: SqlFragment,
+  candidates: Candidates | undefined,
+): ReadonlySet<number> | undefined {
+  if (filter.sql === '1') return candidates
+  const among = candidates === undefined ? fragment('1') : oneOf([...candidates])
+  return new Set(
     sql
-      .exec<{ seq: number }>(`SELECT d.seq FROM documents d WHERE ${filter.sql}`, ...filter.bindings)
+      .exec<{ seq: number }>(
+        `SELECT d.seq FROM documents d WHERE ${among.sql} AND (${filter.sql})`,
+        ...among.bindings,
+        ...filter.bindings,
+      )
       .toArray()
       .map(({ seq }) => seq),
   )
+}
 
 const sequenceNumber = (sql: SqlStorage, id: string): number | undefined =>
   sql.exec<{ seq: number }>('SELECT seq FROM documents WHERE id = ?', id).toArray()[0]?.seq

@@ -10,6 +10,8 @@ import { readMeta } from './migrations'
 import { Reindex } from './reindex'
 import { discarding } from './replacement'
 import { Store } from './store'
+import { Reconciler } from './vectorize/reconcile'
+import { VectorMirror } from './vectorize/vector-mirror'
 import type { Wakeup } from './wakeup'
 import { Writer } from './writer'
 
@@ -22,6 +24,7 @@ export interface Open {
   dropping: Background
   context: SearchContext
   background: BackgroundWorks
+  reconciler: Reconciler
   /** of a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -37,7 +40,9 @@ export interface Surroundings {
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, wakeup } = around
   const { sql } = storage
-  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0)
+  const vectors = new VectorMirror(around, () => store.closed)
+  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, vectors)
+  const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
   const writer = new Writer(storage, store, embedders, () => {
     reindex.start([])
@@ -61,6 +66,8 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     { name: 'history', step: async () => open.mirror?.step() },
     { name: 'reindex', step: async () => (reindex.step().done ? undefined : 0) },
     dropping,
+    ...vectors.works,
+    reconciler.work,
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
@@ -71,10 +78,23 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     const queue = embeddings.queueOf(slot)
     if (queue !== undefined) background.kick(queue)
   }
-  const open: Open = { store, writer, reindex, embeddings, dropping, context, background, mirror: undefined }
+  const open: Open = {
+    store,
+    writer,
+    reindex,
+    embeddings,
+    dropping,
+    context,
+    background,
+    reconciler,
+    mirror: undefined,
+  }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
   for (const slot of store.pending.counts().keys()) store.pending.onMark?.(slot)
+  // Each index is made now, so that Vectorize gets what was there before it was bound.
+  for (const plan of [...store.plan.vectors, ...store.plan.replacing]) store.indexOf(plan)
+  vectors.resume()
   return open
 }
 

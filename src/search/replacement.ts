@@ -64,7 +64,7 @@ export function discardVectors(store: Store, slot: FieldSlot): void {
   const table = vectorsTable(slot)
   store.pending.forgetSlot(slot)
   writeMeta(store.sql, stallKey(slot), undefined)
-  store.forgetVectorTable(table)
+  store.vectorFields.retire(slot)
   writeMeta(store.sql, 'discarded', [...(readMeta<string[]>(store.sql, 'discarded') ?? []), table])
 }
 

@@ -8,6 +8,7 @@
  */
 import type { Outcome } from '../errors'
 import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import type { Reconciliation } from './vectorize/reconcile'
 
 export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
 
@@ -73,6 +74,11 @@ export interface CollectionRpc {
   /** Seals credentials of embedders under the present key. @returns how many it was */
   reseal(): Promise<Outcome<number>>
   reindex(): Promise<Step>
+  /**
+   * Compares some of the vectors with what Vectorize shows, and has sent again what differs.
+   * @param after the last answer's `cursor`, '' at first; it is '' at the end
+   */
+  reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>>
   /** Deletes everything this object holds. */
   destroy(): Promise<void>
 

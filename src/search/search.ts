@@ -1,9 +1,11 @@
 /**
  * One search, from Typesense's parameters to its reply.
  *
- * Everything after the embedding of the query is synchronous, so a search sees one state of the collection.
+ * Everything after the embedding of the query and the asking of Vectorize is synchronous, so a search sees one
+ * state of the collection.
  * Hits are ordered and counted, facets and groups made, inside SQLite; JavaScript sees the page alone.
  */
+import { ApiError } from '../errors'
 import { everything, hybrid, neighbours, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
@@ -12,16 +14,27 @@ import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import type { StoredSchema } from './layout'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
-import { nearestNeighbours, resolveVectorSearch, type VectorSearch } from './nearest'
+import {
+  nearestNeighbours,
+  resolveVectorSearch,
+  seekNeighbours,
+  type VectorSearch,
+  type Wanted,
+} from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
 import { parseRequest, type SearchRequest } from './request'
 import { rerankCandidates } from './rerank'
 import { completeSort, orderBy } from './sort'
 import type { SearchParameters, SearchResult } from './types'
+import { type Candidates, VectorsUnavailable } from './vector-index'
 
 /** Neighbours that a hybrid search takes into account at least. */
 const HYBRID_K = 100
+/** and those that it is content with where an index can name no more: the next would weigh 0.3 / 51. */
+const HYBRID_ENOUGH = 50
+/** After this time Vectorize is asked again. */
+const RETRY_SECONDS = 5
 
 /**
  * Searches a collection.
@@ -29,10 +42,8 @@ const HYBRID_K = 100
  */
 export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
   const started = performance.now()
-  const { request, query, vector, reranking } = await prepare(context, params)
-  const reranked = reranking && concerns(request, reranking, query.terms.length > 0) ? reranking : undefined
-  const wide = reranked ? widened(request, reranked) : request
-  const search = find(context, wide, query, vector)
+  const { request, wide, query, vector, candidates, reranking, reranked } = await prepare(context, params)
+  const search = find(context, wide, query, vector, candidates)
   const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
     facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
@@ -55,30 +66,51 @@ export async function executeSearch(context: SearchContext, params: SearchParame
 
 interface Prepared {
   request: SearchRequest
+  /** the request, of as many hits as are to be reranked */
+  wide: SearchRequest
   query: ParsedQuery
   vector: VectorSearch | undefined
+  candidates: Candidates | 'unavailable' | undefined
   reranking: ReturnType<typeof parseReranking>
+  /** where this search is concerned by it */
+  reranked: Reranking | undefined
 }
 
-/** Reads the request and has its texts embedded, which is what a search waits for. */
+/** Reads the request, has its texts embedded and Vectorize asked, which is what a search waits for. */
 async function prepare(context: SearchContext, params: SearchParameters): Promise<Prepared> {
   const { schema } = context
   const request = parseRequest(params, schema)
   const query = queryOf(context, request)
+  const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
+  const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
+  const wide = reranked ? widened(request, reranked) : request
   // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy)
   }
-  const vector = await resolveVectorSearch(context, request, query.terms.length > 0)
-  if (context.schema !== schema) {
-    // Fields that were dropped during the wait have no columns any more.
-    parseRequest(params, context.schema)
-    // Vectors of a field that has got another model in the meantime cannot be compared with this one.
-    const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
-    if (slotOf(schema) !== slotOf(context.schema)) return prepare(context, params)
-  }
-  return { request, query, vector, reranking }
+  const vector = await resolveVectorSearch(context, request, hasWords)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, params)
+  const candidates = vector && (await seek(context, wide, query, vector, hasWords))
+  if (isOutdated(context, params, schema, vector)) return prepare(context, params)
+  return { request, wide, query, vector, candidates, reranking, reranked }
+}
+
+/**
+ * Whether a search has to begin again after a wait: the vectors of a field that has got another model meanwhile
+ * cannot be compared with the question's.
+ * @throws ApiError when it asks for fields that were dropped: they have no columns any more
+ */
+function isOutdated(
+  context: SearchContext,
+  params: SearchParameters,
+  schema: StoredSchema,
+  vector: VectorSearch | undefined,
+): boolean {
+  if (context.schema === schema) return false
+  parseRequest(params, context.schema)
+  const slotOf = ({ slots }: StoredSchema) => vector && slots[vector.field.name]?.slot
+  return slotOf(schema) !== slotOf(context.schema)
 }
 
 /** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
@@ -110,11 +142,38 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   }
 }
 
+/** Neighbours that are wanted of a search. @param isHybrid words are looked for as well */
+function wantedNeighbours(request: SearchRequest, { k }: VectorSearch, isHybrid: boolean): Wanted {
+  const page = Math.max(1, request.offset + request.perPage)
+  if (k !== undefined) return { k, enough: k }
+  return isHybrid
+    ? { k: Math.max(page, HYBRID_K), enough: Math.max(page, HYBRID_ENOUGH) }
+    : { k: page, enough: page }
+}
+
+/** Candidates from an index outside of the object. @returns 'unavailable' when it cannot be searched now */
+async function seek(
+  context: SearchContext,
+  request: SearchRequest,
+  query: ParsedQuery,
+  vector: VectorSearch,
+  hasWords: boolean,
+): Promise<Candidates | 'unavailable' | undefined> {
+  const filter = effectiveFilter(context, request, query, pinnedDocuments(context, request))
+  try {
+    return await seekNeighbours(context, vector, filter, wantedNeighbours(request, vector, hasWords))
+  } catch (error) {
+    if (!(error instanceof VectorsUnavailable)) throw error
+    return 'unavailable'
+  }
+}
+
 function find(
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
   vector: VectorSearch | undefined,
+  seeking: Candidates | 'unavailable' | undefined,
 ): Found {
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
@@ -128,13 +187,16 @@ function find(
     const candidates = { relation, text: keyword !== undefined, vector: false, found }
     return { candidates, terms, pinned, top: known }
   }
-  const wanted = Math.max(1, request.offset + request.perPage)
+  const { k } = wantedNeighbours(request, vector, keyword !== undefined)
+  if (seeking === 'unavailable' && keyword === undefined) {
+    throw new ApiError(503, 'Vectorize did not answer. Ask again in a moment.', RETRY_SECONDS)
+  }
+  // The words alone answer a hybrid search whose vectors cannot be searched.
+  const nearest = seeking === 'unavailable' ? [] : nearestNeighbours(context, vector, filter, k, seeking)
   if (keyword === undefined) {
-    const nearest = nearestNeighbours(context, vector, filter, wanted)
     const relation = neighbours(nearest)
     return { candidates: { relation, text: false, vector: true, found: nearest.length }, terms, pinned }
   }
-  const nearest = nearestNeighbours(context, vector, filter, Math.max(wanted, HYBRID_K))
   const text = textMatches(keyword.match, filter)
   const relation = request.rerankHybridMatches
     ? rerankCandidates(context, request, { vector, nearest, text, terms, query })

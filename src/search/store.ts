@@ -16,13 +16,13 @@ import {
   scalarColumn,
   textColumn,
   valuesTable,
-  vectorsTable,
 } from './layout'
 import { leaves, place, replace } from './nested'
 import { type FieldPlan, type Plan, planOf } from './plan'
 import { prepare } from './text'
 import type { Document, Field } from './types'
-import { createVectorIndex, type VectorIndex } from './vector-index'
+import { VectorFields } from './vector-fields'
+import { embeddedIndexes, type VectorIndex, type VectorIndexes } from './vector-index'
 
 interface Counters {
   /** the next document's sequence number */
@@ -55,9 +55,9 @@ export class Store {
   #statements: Statements
   #counters: Counters
   #countersChanged = false
-  #indexes = new Map<string, VectorIndex>()
 
   readonly pending: PendingEmbeddings
+  readonly vectorFields: VectorFields
 
   /** The collection is gone; whoever still holds the store must not write. */
   closed = false
@@ -69,7 +69,9 @@ export class Store {
     sql: SqlStorage,
     schema: StoredSchema,
     readonly createdAt: number,
+    vectorIndexes: VectorIndexes = embeddedIndexes(sql),
   ) {
+    this.vectorFields = new VectorFields(vectorIndexes)
     this.#sql = sql
     this.#schema = schema
     this.#plan = planOf(schema)
@@ -126,7 +128,7 @@ export class Store {
     if (row !== undefined) this.#adopt(JSON.parse(row.value))
     this.#counters = this.#readCounters()
     this.#countersChanged = false
-    for (const index of this.#indexes.values()) index.reset()
+    this.vectorFields.reset()
   }
 
   #readCounters(): Counters {
@@ -134,27 +136,33 @@ export class Store {
     return row === undefined ? { nextSeq: 0, count: 0 } : JSON.parse(row.value)
   }
 
+  /** The index of a vector field. */
   vectors(field: Field): VectorIndex {
-    const slot = this.#schema.slots[field.name] as FieldSlot
-    return this.vectorTable(vectorsTable(slot), field.vec_dist ?? 'cosine')
+    return this.vectorFields.index(field, this.#schema.slots[field.name] as FieldSlot)
   }
 
   /** The index of a vector field, also of one that is to take another's place. */
   indexOf({ field, slot }: FieldPlan): VectorIndex {
-    return this.vectorTable(vectorsTable(slot as FieldSlot), field.vec_dist ?? 'cosine')
+    return this.vectorFields.index(field, slot as FieldSlot)
   }
 
-  vectorTable(table: string, distance: 'cosine' | 'ip'): VectorIndex {
-    let index = this.#indexes.get(table)
-    if (index === undefined) {
-      index = createVectorIndex(this.#sql, table, distance)
-      this.#indexes.set(table, index)
-    }
-    return index
+  /**
+   * Whether memory has room for a document's vectors.
+   * @param seq undefined for a new document
+   * @throws ApiError 422
+   */
+  requireRoom(seq: number | undefined, vectors: Vectors): void {
+    this.vectorFields.requireRoom(
+      this.#plan,
+      this.#plan.vectors.filter(({ name }) => vectors.get(name)),
+      seq,
+    )
   }
 
-  forgetVectorTable(table: string): void {
-    this.#indexes.delete(table)
+  /** Stores a vector that was made later than its document. @throws ApiError 422 when memory has no room for it */
+  putVector(plan: FieldPlan, seq: number, vector: Float32Array): void {
+    this.vectorFields.requireRoom(this.#plan, [plan], seq)
+    this.indexOf(plan).put(seq, vector)
   }
 
   /** Sequence numbers of documents, by id. */
@@ -230,10 +238,7 @@ export class Store {
     this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
-    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) {
-      this.#sql.exec(`DELETE FROM ${vectorsTable(plan.slot as FieldSlot)}`)
-      this.indexOf(plan).reset()
-    }
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
     this.#sql.exec('DELETE FROM unstored')
     this.#sql.exec('DELETE FROM documents')

@@ -122,6 +122,7 @@ export class Writer {
 
   #writeOne(item: Parsed, seqs: Seqs): Written {
     const prepared = this.#prepare(item, seqs)
+    this.#store.requireRoom(prepared.seq, prepared.vectors)
     if (prepared.newFields.length > 0) this.addFields(prepared.newFields)
     const { draft, vectors } = prepared
     const { id } = draft

@@ -53,5 +53,10 @@ describe('collection patterns', () => {
 
   it('takes a pattern that would grow too large as a name', () => {
     expect(collectionPattern('((a{99}){99}){99}')('aaa')).toBe(false)
+    // No states at all, but a hundred million repetitions of nothing.
+    expect(collectionPattern('((){9999}){9999}')('')).toBe(false)
+    const deep = `${'('.repeat(50_000)}a${')'.repeat(50_000)}`
+    expect(collectionPattern(deep)('a')).toBe(false)
+    expect(collectionPattern(deep)(deep)).toBe(true)
   })
 })

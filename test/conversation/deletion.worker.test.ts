@@ -6,6 +6,7 @@ import {
   deleteConversation,
   deleteUserConversations,
   getConversation,
+  listConversations,
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
@@ -145,6 +146,27 @@ describe('a deleted conversation', () => {
     })
     expect(await runDurableObjectAlarm(stub(id))).toBe(true)
     expect(await runDurableObjectAlarm(await history())).toBe(true)
+    await expectNothingLeft(id)
+  })
+
+  it('is unreadable at once and gone in the end while its history does not answer', async () => {
+    vi.spyOn(console, 'error').mockReturnValue()
+    const id = await said({ asker: { owner: '8', userId: 'ida' } })
+    const broken = vi
+      .spyOn(Collection.prototype, 'removeConversation')
+      .mockRejectedValue(new Error('out of reach'))
+    await deleteConversation(env, ADMIN, id)
+    await expect(getConversation(env, ADMIN, id)).rejects.toMatchObject(NOT_FOUND)
+    expect((await listConversations(env, ADMIN, { userId: 'ida', limit: 1 })).conversations).toEqual([])
+    // What is left is not counted as gone, however often it is met.
+    const rest = [await said({ asker: { owner: '8', userId: 'ida' } })]
+    broken.mockImplementation(async function (this: Collection, conversationId) {
+      if (conversationId === id) throw new Error('out of reach')
+      return { count: 0, done: true }
+    })
+    expect(await deleteUserConversations(env, ADMIN, 'ida')).toEqual({ deleted: rest.length, done: false })
+    broken.mockRestore()
+    expect(await runDurableObjectAlarm(stub(id))).toBe(true)
     await expectNothingLeft(id)
   })
 

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { createModel, deleteModel } from '../../src/conversation/models'
+import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
 import { createCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
@@ -68,6 +69,27 @@ describe('the sweep', () => {
     await sweepExpired(env, NOW + 6)
     expect(await left(conversationId)).toEqual([])
     expect(await modelRows('deleted')).toHaveLength(0)
+  })
+
+  it('goes on for what a turn said that was running when its model was deleted', async () => {
+    await makeModel('hasty', 10)
+    await deleteModel(env, 'hasty')
+    await sweepExpired(env, Math.floor(Date.now() / 1000) + 60)
+    const conversationId = await say('hasty', [11])
+    await sweepExpired(env, NOW)
+    expect(await left(conversationId)).toEqual([])
+    expect(await modelRows('hasty')).toHaveLength(0)
+  })
+
+  it('goes on to messages where the rows of turns cannot be swept', async () => {
+    vi.spyOn(console, 'error').mockReturnValue()
+    await makeModel('stuck', 10)
+    const conversationId = await say('stuck', [11])
+    const broken = vi.spyOn(turns, 'deleteExpiredTurns').mockRejectedValue(new Error('out of time'))
+    expect(await sweepExpired(env, NOW)).toEqual({ expired: 1, done: false })
+    expect(await left(conversationId)).toEqual([])
+    broken.mockRestore()
+    expect((await sweepExpired(env, NOW)).done).toBe(true)
   })
 
   it('leaves messages of models that nobody knows', async () => {

@@ -309,7 +309,6 @@ describe('secrets', () => {
     [{ secret_access_key: 5 }, 'Property `secret_access_key` is not a string.'],
     [{ session_token: {} }, 'Property `session_token` is not a string.'],
     [{ headers: 'x: y' }, 'Property `headers` is not an object of strings.'],
-    [{ headers: { a: 1 } }, 'Property `headers` is not an object of strings.'],
   ])('are strings: %j', async (parts, message) => {
     await expect(createModel(env, body(parts))).rejects.toMatchObject({ status: 400, message })
   })

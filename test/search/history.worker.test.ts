@@ -146,6 +146,18 @@ describe('the copy in D1', () => {
     expect(await object.summary()).toMatchObject({ error: { status: 404 } })
   })
 
+  it('is removed in steps, none of which D1 is busy with for long', async () => {
+    await object.keepHistory()
+    const many = Array.from({ length: 650 }, (_, n) => turn(`c${n % 7}`, n)).flat()
+    for (let from = 0; from < many.length; from += 400) await importAll(object, many.slice(from, from + 400))
+    expect(await rows()).toHaveLength(1_300)
+    const steps = vi.spyOn(messages, 'deleteSomeOfHistory')
+    await object.destroy()
+    const counts = await Promise.all(steps.mock.results.map(({ value }) => value as Promise<number>))
+    expect(counts).toEqual([500, 500, 300])
+    expect(await rows()).toEqual([])
+  })
+
   it('keeps nobody waiting for a D1 that is silent', async () => {
     await object.keepHistory()
     const silence = Promise.withResolvers<void>()

@@ -2,7 +2,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createVectorIndex, type Neighbour, type VectorIndex } from '../../src/search/vector-index'
+import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vector-index'
 
 /** Runs in an object of its own, with an empty table for vectors. */
 async function withTable(work: (sql: SqlStorage) => void): Promise<void> {
@@ -13,6 +13,13 @@ async function withTable(work: (sql: SqlStorage) => void): Promise<void> {
     work(sql)
   })
 }
+
+const createVectorIndex = (
+  sql: SqlStorage,
+  table: string,
+  distance: 'cosine' | 'ip',
+  matrixBytes = 1 << 20,
+): VectorIndex => new ScannedIndex(sql, table, { distance, dimensions: 64, matrixBytes })
 
 const cosine = (a: Float32Array, b: Float32Array): number => {
   const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, value, i) => sum + value * y[i]!, 0)
@@ -36,20 +43,28 @@ function randomVectors(count: number, dimensions: number): Float32Array[] {
 }
 
 describe('a vector index', () => {
-  it('finds the exact nearest of thousands', async () => {
+  it.each([
+    ['with a matrix', 1 << 20],
+    ['without one', 0],
+  ])('finds the exact nearest of thousands %s', async (_, matrixBytes) => {
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      const index = createVectorIndex(sql, 'vectors_1', 'cosine', matrixBytes)
       const vectors = randomVectors(3000, 64)
       for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
       for (const query of randomVectors(10, 64)) {
-        const expected = order(
-          vectors.map((vector, seq) => ({ seq, distance: cosine(query, vector) })),
-        ).slice(0, 20)
+        const expected = order(vectors.map((vector, seq) => ({ seq, distance: cosine(query, vector) })))
         const found = index.nearest(query, 20)
-        expect(found.map(({ seq }) => seq)).toEqual(expected.map(({ seq }) => seq))
+        expect(found.map(({ seq }) => seq)).toEqual(expected.slice(0, 20).map(({ seq }) => seq))
         for (const [place, { distance }] of found.entries()) {
           expect(distance).toBeCloseTo(expected[place]!.distance, 5)
         }
+        const odd = new Set(vectors.flatMap((_, seq) => (seq % 2 === 1 ? [seq] : [])))
+        expect(index.nearest(query, 5, odd).map(({ seq }) => seq)).toEqual(
+          expected
+            .filter(({ seq }) => odd.has(seq))
+            .map(({ seq }) => seq)
+            .slice(0, 5),
+        )
       }
     })
   })
@@ -89,7 +104,7 @@ describe('a vector index', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('put' as const), seq: fc.nat(12), x: fc.integer({ min: -9, max: 9 }) }),
       fc.record({ kind: fc.constant('remove' as const), seq: fc.nat(12), x: fc.constant(0) }),
-      fc.record({ kind: fc.constant('reset' as const), seq: fc.constant(0), x: fc.constant(0) }),
+      fc.record({ kind: fc.constant('clear' as const), seq: fc.constant(0), x: fc.constant(0) }),
     )
     await withTable((sql) => {
       const query = Float32Array.of(1, 1)
@@ -102,7 +117,7 @@ describe('a vector index', () => {
           for (const { kind, seq, x } of steps) {
             if (kind === 'put') index.put(seq, Float32Array.of(x, 1))
             if (kind === 'remove') index.remove(seq)
-            if (kind === 'reset') index.reset()
+            if (kind === 'clear') index.clear()
           }
           const fresh = createVectorIndex(sql, 'vectors_1', 'cosine')
           expect(all(index)).toEqual(all(fresh))

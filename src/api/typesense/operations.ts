@@ -1,5 +1,6 @@
 /** Operations of whoever runs the deployment. */
 import { resealAll } from '../../search/resealing'
+import { reconcileCollection } from '../../search/vectorize/reconciling'
 import { json } from './response'
 import type { Route } from './route'
 
@@ -10,5 +11,13 @@ export const operationRoutes: Route[] = [
     path: '/operations/reseal',
     action: 'operations:reseal',
     handle: async ({ env }) => json({ resealed: await resealAll(env) }),
+  },
+  // Parley's own: whether Vectorize holds what the documents say (docs/search.md).
+  {
+    method: 'POST',
+    path: '/operations/vectorize/reconcile',
+    action: 'operations:reconcile',
+    handle: async ({ env, query }) =>
+      json(await reconcileCollection(env, query.collection ?? '', query.after ?? '')),
   },
 ]

@@ -217,7 +217,7 @@ export class EmbeddingQueue implements Background {
       return
     }
     try {
-      store.indexOf(plan).put(seq, vector)
+      store.putVector(plan, seq, vector)
       store.pending.settle(this.#slot, seq)
     } catch (error) {
       // There is no room for it: that is the document's own fault to report, as it is in a write.

@@ -88,12 +88,22 @@ function materialize(context: FilterContext, children: Compiled[], operator: 'AN
     else result = new Set([...result].filter((seq) => found.has(seq)))
     start = end
   }
-  return { ...oneOf([...result!]), depth: 3 }
+  const found = oneOf([...result!])
+  return { ...found, depth: 3 + Math.ceil(Math.log2(found.bindings.length)) }
 }
 
+/** Numbers that one bound value holds: SQLite takes none above 2 MB. */
+const SEQS_A_BINDING = 150_000
+
 /** The documents with these numbers. */
-export const oneOf = (seqs: number[]): SqlFragment =>
-  fragment('d.seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+export function oneOf(seqs: number[]): SqlFragment {
+  const parts: SqlFragment[] = []
+  for (let start = 0; start === 0 || start < seqs.length; start += SEQS_A_BINDING) {
+    const part = JSON.stringify(seqs.slice(start, start + SEQS_A_BINDING))
+    parts.push(fragment('d.seq IN (SELECT value FROM json_each(?))', part))
+  }
+  return balanced(parts, 'OR')
+}
 
 export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
 

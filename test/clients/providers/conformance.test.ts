@@ -32,7 +32,8 @@ const table = new Table(
 // Where a wire's own framing shows that a part is missing, the reply counts as malformed.
 const CUT = /the stream ended before the answer was complete$|^Got malformed response from/
 const WITHHELD = 'a content filter or the model itself withheld the answer'
-const SECONDS_OF_SILENCE = 0.4
+// The greeting of a new model has to be answered in this time, too, whatever else the machine is doing.
+const SECONDS_OF_SILENCE = 0.8
 
 let shows: string
 
@@ -40,11 +41,14 @@ beforeAll(async () => {
   shows = await createShows()
 })
 
-const ask = (model: string, name: string, more: Record<string, unknown> = {}) =>
-  connect('/conversations', {
-    method: 'POST',
-    body: { question: `What is good? [case: ${name}]`, model, collections: [shows], ...more },
-  })
+const question = (model: string, name: string) => ({
+  question: `What is good? [case: ${name}]`,
+  model,
+  collections: [shows],
+})
+
+const ask = (model: string, name: string) =>
+  connect('/conversations', { method: 'POST', body: question(model, name) })
 
 /** How a turn ended for whoever watched it. */
 async function watch(
@@ -61,6 +65,10 @@ async function watch(
   }
   return { events, last, id: connection.headers.get('x-parley-conversation-id') ?? '' }
 }
+
+/** The same, asked for in one piece. */
+const whole = (model: string, name: string) =>
+  request('POST', '/conversations', { ...question(model, name), stream: false })
 
 /** Turns that a conversation keeps; none where it never came to be. */
 async function kept(id: string): Promise<unknown[]> {
@@ -121,12 +129,7 @@ describe.each(WIRES)('$name', (wire) => {
   })
 
   proves('Answer', async () => {
-    const { body } = await request('POST', '/conversations', {
-      question: 'What is good? [case: answer]',
-      model,
-      collections: [shows],
-      stream: false,
-    })
+    const { body } = await whole(model, 'answer')
     expect(body).toMatchObject({ answer: ANSWER, finish_reason: 'stop' })
   })
 
@@ -169,12 +172,15 @@ describe.each(WIRES)('$name', (wire) => {
     })
   }
 
-  /** A turn that fails: its error, and nothing of it in history. */
+  /** A turn that fails, streamed and not: its error, and nothing of it in history. */
   const fails = async (chosen: string, caseName: string, message: string | RegExp) => {
     const { last, id } = await watch(chosen, caseName)
     expect(last.event).toBe('error')
     expect(last.data.message).toMatch(message)
     expect(await kept(id)).toEqual([])
+    const { status, body } = await whole(chosen, caseName)
+    expect(status).toBe(400)
+    expect(body.message).toMatch(message)
   }
 
   if (lacks.includes('refusal')) table.set(name, 'Refusal', 'not told')

@@ -1,9 +1,13 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { unwrap } from '../../../src/errors'
+import { not, oneOf } from '../../../src/search/filter/compile'
 import { type FilterClause, type FilterNode, printFilter } from '../../../src/search/filter/parse'
+import type { SqlFragment } from '../../../src/search/fragment'
 import { makeCollection, refusal, type TestCollection } from '../make-collection'
-import { idsWhere } from '../object'
+import { idsWhere, newObject } from '../object'
 
 // Words that the index confuses: forms of one stem, accents, case, and signs that are no words.
 const VOCABULARY = [
@@ -312,5 +316,29 @@ describe('filters on places', () => {
     expect(await refusal(cities, { q: '*', filter_by: 'at:(1,2,5 miles)' })).toBe(
       '400 Unit must be either `km` or `mi`.',
     )
+  })
+})
+
+it('holds more documents than one value of SQLite does', async () => {
+  const seqs = Array.from({ length: 600_000 }, (_, index) => 2_000_000_000 + index)
+  const { objectId, object } = newObject()
+  unwrap(await object.create({ name: 'things', fields: [{ name: 'n', type: 'int32' }] }, 1))
+  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+  await runInDurableObject(stub, (_, { storage: { sql } }) => {
+    for (const seq of [1, 2_000_000_000, 2_000_599_999, 2_000_600_000]) {
+      sql.exec("INSERT INTO documents (seq, id, body) VALUES (?, ?, '{}')", seq, String(seq))
+    }
+    const found = (filter: SqlFragment) =>
+      sql
+        .exec<{ id: string }>(
+          `SELECT d.id FROM documents d WHERE ${filter.sql} ORDER BY d.seq`,
+          ...filter.bindings,
+        )
+        .toArray()
+        .map(({ id }) => id)
+    expect(found(oneOf(seqs))).toEqual(['2000000000', '2000599999'])
+    expect(found(not(oneOf(seqs)))).toEqual(['1', '2000600000'])
+    expect(found(oneOf([]))).toEqual([])
+    expect(found(not(oneOf([])))).toHaveLength(4)
   })
 })

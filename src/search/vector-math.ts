@@ -1,0 +1,25 @@
+/** Distances between vectors, and how a vector lies in a table. */
+
+export function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  const length = Math.min(a.length, b.length)
+  for (let i = 0; i < length; i++) sum += a[i]! * b[i]!
+  return sum
+}
+
+export const norm = (vector: Float32Array): number => Math.sqrt(dot(vector, vector))
+
+/** Cosine distance, 0 to 2. A zero vector has no direction; it is as far as a perpendicular one. */
+export function cosineDistance(a: Float32Array, normOfA: number, b: Float32Array): number {
+  const norms = normOfA * norm(b)
+  return norms === 0 ? 1 : Math.min(2, Math.max(0, 1 - dot(a, b) / norms))
+}
+
+/** Whether two vectors point the same way, but for what rounding does: all that a cosine index knows of them. */
+export const isSameDirection = (a: Float32Array, b: Float32Array): boolean =>
+  a.length === b.length && cosineDistance(a, norm(a), b) < 1e-5
+
+// Workers run on little-endian machines, so a float32 array's own bytes are what the table holds.
+export const toBlob = (vector: Float32Array): ArrayBuffer => vector.slice().buffer
+
+export const fromBlob = (blob: ArrayBuffer): Float32Array => new Float32Array(blob)
