@@ -252,12 +252,16 @@ test.each(Object.entries(protocols))(
   },
 )
 
-test.each(Object.entries(protocols))('on %s an answer may have 10,000 pieces', async (_, read) => {
-  const texts = Array.from({ length: 10_000 }, (_, index) => `wörd${index} `)
-  const log = logOf([...begun, ...deltasOf(texts), ...doneWith(texts.join(''))])
-  const everyKilobyte = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, index) => index * 1_000)
-  expect(await read(inPieces(log, everyKilobyte), everyKilobyte)).toEqual({
-    text: texts.join(''),
-    whole: true,
-  })
-})
+test.each(Object.entries(protocols))(
+  'on %s an answer may have 10,000 pieces',
+  { timeout: PATIENCE },
+  async (_, read) => {
+    const texts = Array.from({ length: 10_000 }, (_, index) => `wörd${index} `)
+    const log = logOf([...begun, ...deltasOf(texts), ...doneWith(texts.join(''))])
+    const everyKilobyte = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, index) => index * 1_000)
+    expect(await read(inPieces(log, everyKilobyte), everyKilobyte)).toEqual({
+      text: texts.join(''),
+      whole: true,
+    })
+  },
+)
