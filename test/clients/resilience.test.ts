@@ -142,7 +142,7 @@ describe('fallbacks', () => {
   test.each<[string, Reply]>([
     ['does not know the key', status(401, 'Incorrect API key')],
     ['does not know the model', status(404, 'No such model')],
-    ['has no quota left', status(429, 'Quota', { 'retry-after': '3600' })],
+    ['wants to be left alone', status(429, 'Later', { 'retry-after': '3600' })],
   ])('answer where the provider %s', async (_, fault) => {
     const second = await model('second')
     const first = await model('first', { fallbacks: [second] })
