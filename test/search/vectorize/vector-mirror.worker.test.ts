@@ -176,6 +176,35 @@ describe('the mirror of vectors in Vectorize', () => {
     })
   })
 
+  it('compares slowly by itself, from the hour after it began, and forgets fields that are gone', async () => {
+    await withStage(async (stage) => {
+      const hour = 3_600_000
+      putAll(stage, 250)
+      await stage.settle()
+      const { work } = stage.reconciler(250)
+      const passes = () => stage.sql.exec("UPDATE meta SET value = '0' WHERE key = 'reconcile_at'")
+      expect(await work.step()).toBe(hour)
+      expect(await work.step()).toBeLessThanOrEqual(hour)
+      expect(stage.double.calls.getByIds).toBe(0)
+      const id = [...stage.double.visible.keys()][230]!
+      stage.double.tamper((stored) => stored.delete(id))
+      passes()
+      expect(await work.step()).toBe(hour)
+      expect([stage.double.calls.getByIds, stage.waiting()]).toEqual([10, 0])
+      passes()
+      expect(await work.step()).toBe(7 * 24 * hour)
+      expect(stage.waiting()).toBe(1)
+      stage.mirror.retire(SLOT)
+      await stage.settle()
+      for (let slice = 0; slice < 2; slice++) {
+        passes()
+        await work.step()
+      }
+      expect(stage.mirror.outbox.fields()).toEqual([])
+      expect(await work.step()).toBeUndefined()
+    })
+  })
+
   it('holds the same on both sides after any history', { timeout: 120_000 }, async () => {
     const seq = fc.nat(24)
     const fault = fc.constantFrom<Fault>('refused', 'unanswered', 'dropped')
