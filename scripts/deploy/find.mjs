@@ -11,7 +11,8 @@ const ask = async (...args) => JSON.parse(await runWrangler(args))
  * @throws Error saying how to log in, or how to choose
  */
 export async function findAccount(named) {
-  const { accounts } = await ask('whoami', '--json').catch(() => {
+  const { accounts } = await ask('whoami', '--json').catch((error) => {
+    if (!/"loggedIn": ?false/.test(String(error))) throw error
     throw new Error(
       'You are not logged in to Cloudflare: run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.',
     )
@@ -23,18 +24,24 @@ export async function findAccount(named) {
 }
 
 /**
+ * Asks all at once: a login that had to be renewed was renewed when the account was asked for.
  * @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted
  * @returns {Promise<import('./plan.mjs').Found>}
  * @throws Error with wrangler's output when the account cannot be asked
  */
 export async function find(wanted) {
+  const [database, indexes, secrets] = await Promise.all([
+    findDatabase(wanted),
+    wanted.indexes.length === 0 ? [] : findIndexes(wanted.indexes),
+    findSecrets(wanted.worker),
+  ])
+  return { ...database, indexes, secrets }
+}
+
+/** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
+async function findDatabase(wanted) {
   const database = wanted.databaseId !== undefined || (await hasDatabase(wanted.database.name))
-  return {
-    database,
-    migrations: database ? await appliedMigrations(wanted) : [],
-    indexes: wanted.indexes.length === 0 ? [] : await findIndexes(wanted.indexes),
-    secrets: await findSecrets(wanted.worker),
-  }
+  return { database, migrations: database ? await appliedMigrations(wanted) : [] }
 }
 
 /** @param {string} name */

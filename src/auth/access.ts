@@ -83,6 +83,28 @@ export function mayAskAssistant(
   return collections.every((each) => allows(SEARCH_ACTION, each) || allows(CONVERSE_ACTION, each))
 }
 
+/**
+ * What a scoped key may fix whose parent is bound to an assistant. The parent may lie open in a page, so that anybody
+ * signs with it: any other parameter could show more of documents than the assistant does.
+ */
+const NARROWING: readonly string[] = [
+  'filter_by',
+  'collection',
+  'q',
+  'user_id',
+  'x-typesense-user-id',
+  'conversation_id',
+  'conversation_model_id',
+  'limit_multi_searches',
+]
+
+/** Whether a key may have signed these parameters. */
+export const maySign = (
+  { limits }: Pick<ApiKeyRecord, 'limits'>,
+  parameters: Readonly<Record<string, string>>,
+): boolean =>
+  limits.assistant === undefined || Object.keys(parameters).every((name) => NARROWING.includes(name))
+
 /** Whether a key can be the parent of scoped keys. */
 export const canSignScopedKeys = (key: Pick<ApiKeyRecord, 'actions'>): boolean =>
   key.actions.length === 1 && key.actions[0] === SEARCH_ACTION

@@ -7,7 +7,7 @@
 import { type ApiKeyRecord, findApiKeyByHash, findApiKeysByPrefix } from '../db/api-keys'
 import { database } from '../db/client'
 import { open } from '../db/sealing'
-import { type Access, ADMIN, accessOf, canSignScopedKeys } from './access'
+import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
 import { sameDigest, sha256, sha256Bytes } from './digest'
 import { embeddedParameters, isSignedBy, parseScopedKey } from './scoped-key'
 
@@ -78,7 +78,7 @@ async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<
   if (!scoped) return undefined
   const parent = await findParent(env, scoped, await findApiKeysByPrefix(database(env), scoped.prefix))
   const parameters = parent && embeddedParameters(scoped)
-  if (!parameters) return undefined
+  if (!parameters || !maySign(parent, parameters.values)) return undefined
   const access = accessOf(parent)
   // Base64 can be written in several ways; what was signed cannot. A limit thus holds for the key, however spelt.
   const digest = `${access.digest}:${(await sha256Bytes(scoped.parameters)).slice(0, 32)}`

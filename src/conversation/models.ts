@@ -19,9 +19,9 @@ import { checkParameters, withoutNulls } from '../models/parameters'
 import { providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { collectionObject, findCollection } from '../search/catalog'
-import { checkCompanions } from './companions'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
+import { checkNamedModels } from './named-models'
 
 const DEFAULT_TTL = 86_400
 
@@ -131,7 +131,7 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
   provider.validate(checked, env)
   requireSecrets(checked)
   checkParameters(checked)
-  await checkCompanions(env, checked, async (id) => (await readModel(database(env), id)) !== undefined)
+  await checkNamedModels(env, checked, async (id) => (await readModel(database(env), id)) !== undefined)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked

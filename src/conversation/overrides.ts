@@ -24,6 +24,7 @@ export const SAFE_OVERRIDES = [
 export const OVERRIDES = [
   ...SAFE_OVERRIDES,
   'filter_by',
+  'semantic_ranker',
   'max_response_tokens',
   'reasoning_effort',
   'prompt_template',

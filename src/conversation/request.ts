@@ -13,6 +13,8 @@ export interface PlannedSearch {
   params: SearchParameters
   /** documents that score less (retrieval.ts) stay out of the prompt */
   minimumScore?: number
+  /** the same by `rerank_score`, of those that have one */
+  minimumRerankScore?: number
   /** an error known before the search runs: it becomes the search's reply */
   error?: { status: number; message: string }
 }

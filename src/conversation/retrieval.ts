@@ -33,9 +33,10 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
   if (!outcome.ok) return failed(outcome.error)
   const vectors = schema.ok ? vectorPaths(schema.value) : []
   const collection = outcome.value.request_params?.collection_name ?? search.collection
-  const { minimumScore = 0 } = search
+  const { minimumScore = 0, minimumRerankScore = 0 } = search
   const documents = hitsOf(outcome.value)
     .filter((hit) => minimumScore === 0 || scoreOf(hit) >= minimumScore)
+    .filter(({ rerank_score: score }) => score === undefined || score >= minimumRerankScore)
     .map(({ document }) => ({ collection, document: withoutVectors(document, vectors) }))
   return { reply: { result: outcome.value }, documents }
 }

@@ -5,7 +5,6 @@ import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
 import type { Gateway } from './gateway'
 import { OPENAI_URL } from './openai'
 import { modelId, withLeadingSlash, withoutTrailingSlash } from './properties'
-import { withRetries } from './retry'
 
 interface EmbeddingCall {
   url: string
@@ -16,11 +15,7 @@ interface EmbeddingCall {
   read(reply: Record<string, unknown>): number[][] | undefined
 }
 
-/** A question that is being searched, and a document that is being written, should not fail with one connection. */
-const send = (request: EmbeddingCall, count: number): Promise<Float32Array[]> =>
-  withRetries(() => sendOnce(request, count), request.options.silence * 1000)
-
-async function sendOnce(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
+async function send(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
   const call = new ProviderCall(request.options)
   const response = await call.fetch(request.url, {
     method: 'POST',

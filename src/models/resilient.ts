@@ -13,10 +13,13 @@ export interface Candidate {
 }
 
 export interface Resilience {
-  /** who comes after the first, in this order; asked for when they are needed */
+  /**
+   * Who is asked before the first. Its reply is given on when it is whole, and whatever keeps it from that is a case
+   * for the first.
+   */
+  ahead?: Candidate
+  /** who comes after the first, in this order, where another provider could cure its fault; fetched when needed */
   others?: () => Promise<Candidate[]>
-  /** whether a fault of the first is one for the others; by default one that another provider could cure */
-  cures?: (error: unknown) => boolean
   clock?: Clock
 }
 
@@ -31,16 +34,21 @@ export const resilient = (first: Candidate, resilience: Resilience = {}): Langua
 
 async function* generate(
   first: Candidate,
-  { others = async () => [], cures = isCurable, clock = systemClock }: Resilience,
+  { ahead, others = async () => [], clock = systemClock }: Resilience,
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
+  if (ahead) {
+    const said = await whole(ahead, clock, request, signal)
+    yield* said
+    if (said.at(-1)?.type !== 'failed') return
+  }
   const begun = { value: false }
   let failure: unknown
   try {
     return yield* persist(first, clock, request, signal, begun)
   } catch (error) {
-    if (begun.value || signal.aborted || !cures(error)) throw error
+    if (begun.value || signal.aborted || !isCurable(error)) throw error
     failure = error
   }
   let failed: Delta = failedAttempt(first, failure)
@@ -54,6 +62,26 @@ async function* generate(
     }
   }
   throw failure
+}
+
+/** All that a model says, or its failed attempts. @throws only when the caller has stopped */
+async function whole(
+  candidate: Candidate,
+  clock: Clock,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): Promise<Delta[]> {
+  const said: Delta[] = []
+  try {
+    const { name } = candidate.model
+    for await (const delta of persist(candidate, clock, request, signal, { value: false }, name)) {
+      said.push(delta)
+    }
+    return said
+  } catch (error) {
+    if (signal.aborted) throw error
+    return [...said.filter(({ type }) => type === 'failed'), failedAttempt(candidate, error)]
+  }
 }
 
 const failedAttempt = ({ model }: Candidate, error: unknown): Delta => ({

@@ -30,8 +30,16 @@ const QUESTION = TURN[0]!
 const DONE = TURN.at(-1)!
 const FAILED: TurnEventBody = { type: 'error', status: 429, message: 'Too fast.', retryable: true }
 const delta = (text: string): TurnEventBody => ({ type: 'delta', text })
-const stream = (read: ReturnType<typeof eventReader>, opensAt: Streaming['opensAt'] = 'event') =>
-  streamTurn(read, plain(), { headers: { 'x-a': 'b' }, opensAt })
+const stream = (
+  read: ReturnType<typeof eventReader>,
+  opensAt: Streaming['opensAt'] = 'event',
+  heartbeat?: string,
+) =>
+  streamTurn(read, plain(), {
+    headers: { 'x-a': 'b' },
+    opensAt,
+    ...(heartbeat !== undefined && { heartbeat }),
+  })
 
 const decoder = new TextDecoder()
 const next = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string | undefined> => {
@@ -121,6 +129,7 @@ describe('a streamed turn', () => {
 
   it.each<[Streaming['opensAt'], number]>([
     ['event', 1_000],
+    ['found', 1_000],
     ['text', 2_500],
   ])('that opens at its first %s waits for it no longer than %i ms', async (opensAt, ms) => {
     const turn = running()
@@ -128,7 +137,7 @@ describe('a streamed turn', () => {
     stream(turn.read, opensAt).then((value) => {
       response = value
     })
-    if (opensAt === 'text') await turn.say(QUESTION)
+    if (opensAt !== 'event') await turn.say(QUESTION)
     await vi.advanceTimersByTimeAsync(ms - 1)
     expect(response).toBeUndefined()
     await vi.advanceTimersByTimeAsync(1)
@@ -136,14 +145,17 @@ describe('a streamed turn', () => {
     await response!.body!.cancel()
   })
 
-  it('fills silence with a comment every 15 s', async () => {
+  it.each([
+    ['a comment', undefined, ': ping\n\n'],
+    ['what its protocol passes over (case 39 of the AI Chat Protocol)', '\n', '\n'],
+  ])('fills silence with %s every 15 s', async (_, heartbeat, beat) => {
     const turn = running()
-    const reader = (await stream(turn.read, 'once')).body!.getReader()
-    expect(await next(reader)).toBe(': ping\n\n')
-    for (let beat = 0; beat < 3; beat++) {
+    const reader = (await stream(turn.read, 'once', heartbeat)).body!.getReader()
+    expect(await next(reader)).toBe(beat)
+    for (let count = 0; count < 3; count++) {
       const beaten = next(reader)
       await vi.advanceTimersByTimeAsync(15_000)
-      expect(await beaten).toBe(': ping\n\n')
+      expect(await beaten).toBe(beat)
     }
     await reader.cancel()
   })

@@ -172,3 +172,13 @@ test('who is not logged in is told how to', async () => {
   expect(code).toBe(1)
   expect(output).toContain('run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN')
 })
+
+test('a Cloudflare that cannot be reached is told from a login that is missing', async () => {
+  const { code, output } = await deploy({
+    ...loggedIn(),
+    CLOUDFLARE_API_BASE_URL: 'http://127.0.0.1:1/client/v4',
+  })
+  expect(code).toBe(1)
+  expect(output).toContain('Cloudflare could not be reached')
+  expect(output).not.toContain('not logged in')
+})

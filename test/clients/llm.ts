@@ -31,13 +31,19 @@ export const documentsIn = (content: string): Record<string, unknown>[] =>
 /**
  * Starts the mock. It answers `You asked: <question>`, and makes `standalone: <question>` of a follow-up, in
  * pieces of eight characters when streaming, `latency` milliseconds apart.
+ * @param answer what it answers instead, by the question and the system prompt
  */
-export async function startLlm({ latency = 0 } = {}): Promise<Llm> {
+export async function startLlm({
+  latency = 0,
+  answer = (question: string, _system: string): string => `You asked: ${question}`,
+} = {}): Promise<Llm> {
   const mock = new LLMock({ port: 0, chunkSize: 8, latency })
   mock.on({ predicate: () => true }, (request) => {
     const content = lastContent(request)
     if (isStandalone(content)) return { content: `standalone: ${questionIn(content)}` }
-    return { content: `You asked: ${questionIn(content) || content}` }
+    const [first] = request.messages
+    const system = first?.role === 'system' ? String(first.content) : ''
+    return { content: answer(questionIn(content) || content, system) }
   })
   await mock.start()
   return {

@@ -252,11 +252,55 @@ describe('fallbacks', () => {
     })
     expect(looked).toBe(false)
   })
+})
 
-  it('may be for every fault', async () => {
-    const first = scripted('openai/small', fault('refused'))
-    const second = scripted('openai/big', REPLY)
-    const deltas = await say(first.candidate, { others: behind(second.candidate), cures: () => true })
-    expect(deltas.at(1)).toEqual({ type: 'model', name: 'openai/big' })
+describe('a model ahead of another', () => {
+  it('answers in its place, and says so', async () => {
+    const small = scripted('openai/small', REPLY)
+    const big = scripted('openai/big', REPLY)
+    const deltas = await say(big.candidate, { ahead: small.candidate })
+    expect(deltas).toEqual([{ type: 'model', name: 'openai/small' }, ...REPLY])
+    expect(big.calls()).toBe(0)
+  })
+
+  it('leaves it to the other one, whatever its fault is', async () => {
+    for (const error of [fault('refused'), fault('silent'), new ApiError(400, 'not allowed')]) {
+      const small = scripted('openai/small', error)
+      const big = scripted('openai/big', REPLY)
+      const deltas = await say(big.candidate, { ahead: small.candidate })
+      expect(deltas).toEqual([{ type: 'failed', model: 'openai/small', error: error.message }, ...REPLY])
+    }
+  })
+
+  it('leaves it the blame, too', async () => {
+    const small = scripted('openai/small', fault('denied'))
+    const big = scripted('openai/big', fault('refused'))
+    await expect(say(big.candidate, { ahead: small.candidate })).rejects.toThrow('refused')
+  })
+
+  it('is replaced even when it has begun, since nobody has seen it', async () => {
+    const small = scripted('openai/small', fault('busy'), [{ type: 'text', text: 'So' }, fault('cut')])
+    const big = scripted('openai/big', REPLY)
+    const deltas = await say(big.candidate, { ahead: small.candidate, ...stoppedClock() })
+    expect(deltas.map((delta) => ('error' in delta ? delta.error : delta.type))).toEqual([
+      'OpenAI API error: busy',
+      'OpenAI API error: cut',
+      'text',
+      'finish',
+    ])
+  })
+
+  it('is not replaced when the caller has stopped', async () => {
+    const abort = new AbortController()
+    const small = scripted('openai/small')
+    Object.assign(small.candidate.model, {
+      generate: () => {
+        abort.abort(new Error('stopped'))
+        throw abort.signal.reason
+      },
+    })
+    const big = scripted('openai/big', REPLY)
+    await expect(say(big.candidate, { ahead: small.candidate }, abort.signal)).rejects.toThrow('stopped')
+    expect(big.calls()).toBe(0)
   })
 })

@@ -3,6 +3,7 @@ import { DEFAULT_ASSISTANT } from '../../conversation/assistants'
 import { askAssistant } from '../assistants/ask'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { overrideRights, planOverrides } from '../assistants/overrides'
+import { canRerank } from '../assistants/plan'
 import { namedUser } from '../edge/admit-turn'
 import { deliver } from '../edge/deliver'
 import type { RequestRecord } from '../edge/request-log'
@@ -112,7 +113,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ...(citationField !== undefined && { citationField }),
     ...(urlField !== undefined && { urlField }),
     modes: answering.retrievals.map(({ mode }) => mode),
-    ignored,
+    ignored: changes.rerank && !canRerank(env) ? [...ignored, 'semantic_ranker'] : ignored,
     unknown,
   }
   const read = eventReader(answering.events)

@@ -46,6 +46,7 @@ const LONGEST_WAIT = 10
 const CHANGES: Record<string, string> = {
   mode: 'retrieval_mode',
   vectorField: 'vector_fields',
+  minimumRerankScore: 'minimum_reranker_score',
   includeCategory: 'include_category',
   excludeCategory: 'exclude_category',
 }

@@ -1,5 +1,5 @@
 /** A question to an assistant, as every protocol that has assistants asks it. */
-import { type Access, forbidden } from '../../auth/access'
+import type { Access } from '../../auth/access'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
 import type { Attachment, Replacement } from '../../conversation/request'
@@ -62,28 +62,13 @@ export interface AssistantAnswering extends Answering {
   retrievals: AssistantRetrieval[]
 }
 
-/** What a scoped key of a bound key may fix. Anything else could show more of documents than the assistant does. */
-const NARROWING = [
-  'filter_by',
-  'collection',
-  'q',
-  'user_id',
-  'x-typesense-user-id',
-  'conversation_id',
-  'conversation_model_id',
-  'limit_multi_searches',
-]
-
 /**
  * Asks, or joins the turn that the same request began before (conversation/ask.ts).
  * @throws ApiError 400, 401, 404, 422, 429
  */
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
   const { env, request, access, record, assistant, changes = {}, stream, protocol, user, bodyText } = asked
-  const { embedded, limits } = access
-  if (limits.assistant !== undefined && Object.keys(embedded).some((name) => !NARROWING.includes(name))) {
-    throw forbidden()
-  }
+  const { embedded } = access
   const question = embedded.q ?? asked.question
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)

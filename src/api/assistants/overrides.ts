@@ -166,8 +166,20 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
     },
   },
 
+  semantic_ranker: {
+    holds: isBoolean,
+    what: 'true or false',
+    apply({ changes }) {
+      changes.rerank = true
+    },
+  },
+  minimum_reranker_score: number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
+    if (score === 0) return
+    if (!changes.rerank) throw unsupported('minimum_reranker_score', 'semantic_ranker is off')
+    changes.minimumRerankScore = score
+  }),
+
   // Without effect, whatever they say.
-  semantic_ranker: idle,
   semantic_captions: idle,
   query_rewriting: idle,
   approach: { holds: isText, what: 'a text' },
@@ -194,7 +206,6 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
       changes.mode = 'text'
     },
   },
-  minimum_reranker_score: number(0, 0),
 }
 
 /** What nobody here can do, and must not seem to have done. */

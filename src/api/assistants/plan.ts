@@ -24,6 +24,10 @@ export interface SearchChanges {
   filterBy?: string
   /** documents that score less stay out of the prompt (conversation/retrieval.ts) */
   minimumScore?: number
+  /** whether a model puts the best hits in its own order, where there is one */
+  rerank?: boolean
+  /** documents that this model scores less stay out of the prompt */
+  minimumRerankScore?: number
   includeCategory?: string
   excludeCategory?: string
 }
@@ -52,6 +56,9 @@ export async function planRetrieval(
   const wanted = changes.top ? searches.filter((_, index) => shares![index]! > 0) : searches
   const schemas = await Promise.all(wanted.map(({ collection }) => schemaOf(env, collection)))
   requirePossible(schemas, changes, categoryField)
+  if (changes.minimumRerankScore !== undefined && !canRerank(env)) {
+    throw new ImpossibleChange('minimumRerankScore', 'there is no model here that ranks anew')
+  }
   const embedded: SearchParameters = { ...access.embedded }
   for (const name of CONVERSATION) delete embedded[name]
   return Promise.all(
@@ -61,14 +68,28 @@ export async function planRetrieval(
       const changed: SearchParameters = {
         ...(shares && { per_page: String(shares[index]) }),
         ...filterOf(schema, changes, categoryField),
+        ...(changes.rerank && canRerank(env) && own.group_by === undefined && RERANKING),
       }
       const { params, mode } = inMode(override(asParameters(own), changed), schema, changes)
       const planned = await planSearch(env, collection, override(params, embedded))
-      const { minimumScore } = changes
-      return { search: { ...planned, ...(minimumScore !== undefined && { minimumScore }) }, mode }
+      const { minimumScore, minimumRerankScore } = changes
+      return {
+        search: {
+          ...planned,
+          ...(minimumScore !== undefined && { minimumScore }),
+          ...(minimumRerankScore !== undefined && { minimumRerankScore }),
+        },
+        mode,
+      }
     }),
   )
 }
+
+/** Of the model on Workers AI: it reads fifty hits, as Azure's does. */
+const RERANKING = { rerank_model: 'cloudflare/@cf/baai/bge-reranker-base', rerank_top: '50' }
+
+/** Whether a model can rank hits anew. */
+export const canRerank = (env: Pick<Cloudflare.Env, 'AI_BACKEND'>): boolean => env.AI_BACKEND === 'workers-ai'
 
 /** `top` documents among searches as evenly as can be, the first ones having more. */
 const share = (top: number, searches: number): number[] =>

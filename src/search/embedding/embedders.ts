@@ -1,8 +1,9 @@
 /** The models of a collection's embedding fields. */
 import { ApiError } from '../../errors'
+import { silenceOf } from '../../models/call'
 import { createEmbeddingModel, probeDimensions } from '../../models/embedders'
 import type { EmbeddingModel } from '../../models/embedding-model'
-import { ProviderError } from '../../models/provider-error'
+import { withRetries } from '../../models/retry'
 import { openConfig } from '../embedding-secrets'
 import type { EmbeddingModelConfig, Field } from '../types'
 
@@ -34,7 +35,7 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
   }
 }
 
-/** A model whose credentials are opened at its first call, and whose queries survive a connection that breaks. */
+/** A model whose credentials are opened at its first call, and whose queries survive a fault that passes. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
   const { name, batchSize, embedNow } = createEmbeddingModel(config, env, dimensions)
   let opened: EmbeddingModel | undefined
@@ -46,17 +47,11 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
       opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
       const model = opened
       if (kind === 'document') return model.embed(texts, kind)
-      // Somebody waits for a query, so one more try has to do. Documents have all the time that they need.
-      return model.embed(texts, kind).catch((error) => {
-        if (!isUnreachable(error)) throw error
-        return model.embed(texts, kind)
-      })
+      // Somebody waits for a query. Documents have all the time that they need, and their queue tries again.
+      return withRetries(() => model.embed(texts, kind), silenceOf(config) * 1000)
     },
   }
 }
-
-const isUnreachable = (error: unknown): boolean =>
-  error instanceof ProviderError && error.fault === 'unreached'
 
 /** The embedders of one collection. */
 export class Embedders {

@@ -1,5 +1,9 @@
 /** The AI Chat Protocol inside workerd: overrides and dialects. The numbers are the conformance cases of contract section 5. */
+import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { planRetrieval } from '../../../src/api/assistants/plan'
+import { ADMIN } from '../../../src/auth/access'
+import { findAssistant, searchesOf } from '../../../src/conversation/assistants'
 import { makeKey, QUESTION } from '../parley/stage'
 import { ask, lines, override, setChatStage, user } from './stage'
 
@@ -88,6 +92,26 @@ describe('an override', () => {
       const [, { context }] = await ask({ context: { overrides } }, {}, '/a/vectors/chat')
       expect(context.data_points.text).toHaveLength(left!)
     }
+  })
+
+  it('has hits ranked anew where a model for that is there', async () => {
+    const key = await makeKey({ actions: ['documents:search'] })
+    const [, { context }] = await override({ semantic_ranker: true }, { key })
+    expect(context.thoughts[1].props.ignored).toEqual(['semantic_ranker'])
+    expect(await override({ semantic_ranker: true, minimum_reranker_score: 0.5 })).toMatchObject([
+      400,
+      { field: 'context.overrides.minimum_reranker_score' },
+    ])
+    const assistant = (await findAssistant(env, 'default'))!
+    const planned = await planRetrieval(
+      { ...env, AI_BACKEND: 'workers-ai' },
+      ADMIN,
+      { ...assistant, searches: searchesOf(assistant) },
+      { rerank: true, minimumRerankScore: 0.5 },
+    )
+    expect(planned).toMatchObject([
+      { search: { params: { rerank_model: expect.any(String), rerank_top: '50' }, minimumRerankScore: 0.5 } },
+    ])
   })
 
   it('can leave out all documents', async () => {

@@ -43,6 +43,12 @@ describe('an override that is done', () => {
     [{ search_text_embeddings: true }, {}],
     [{ send_text_sources: false, top: 5 }, { top: 0 }],
     [{ send_text_sources: true }, {}],
+    [{ semantic_ranker: true }, { rerank: true }],
+    [
+      { minimum_reranker_score: 0.5, semantic_ranker: true },
+      { rerank: true, minimumRerankScore: 0.5 },
+    ],
+    [{ minimum_reranker_score: 0 }, {}],
   ])('%j comes to %j', (overrides, expected) => {
     expect(planOverrides(overrides, ALL)).toEqual({ changes: expected, ignored: [], unknown: [] })
   })
@@ -57,7 +63,6 @@ describe('an override that is done', () => {
 describe('an override without effect', () => {
   it('is noted when it asks for something', () => {
     const asked = {
-      semantic_ranker: true,
       semantic_captions: true,
       query_rewriting: true,
       approach: 'rtr',
@@ -65,7 +70,7 @@ describe('an override without effect', () => {
     }
     expect(planOverrides(asked, ALL)).toEqual({
       changes: {},
-      ignored: ['semantic_ranker', 'semantic_captions', 'query_rewriting', 'approach', 'gpt4v_input'],
+      ignored: ['semantic_captions', 'query_rewriting', 'approach', 'gpt4v_input'],
       unknown: [],
     })
   })
@@ -119,7 +124,8 @@ describe('an override that is refused', () => {
     [{ top_p: 1.1 }, 'top_p', 'invalid_override'],
     [{ max_response_tokens: 1e9 }, 'max_response_tokens', 'invalid_override'],
     [{ minimum_search_score: -1 }, 'minimum_search_score', 'invalid_override'],
-    [{ minimum_reranker_score: 1 }, 'minimum_reranker_score', 'invalid_override'],
+    [{ minimum_reranker_score: 1 }, 'minimum_reranker_score', 'unsupported_override'],
+    [{ minimum_reranker_score: -1 }, 'minimum_reranker_score', 'invalid_override'],
     [{ suggest_followup_questions: 'yes' }, 'suggest_followup_questions', 'invalid_override'],
     [{ semantic_ranker: 'yes' }, 'semantic_ranker', 'invalid_override'],
     [{ include_category: 5 }, 'include_category', 'invalid_override'],
@@ -157,9 +163,9 @@ describe('an override that is refused', () => {
 
 describe('what an assistant does not allow', () => {
   it('is passed over with a note, and refused in strict mode', () => {
-    expect(planOverrides({ temperature: 1, top: 3 }, NONE)).toEqual({
+    expect(planOverrides({ temperature: 1, top: 3, semantic_ranker: true }, NONE)).toEqual({
       changes: {},
-      ignored: ['temperature', 'top'],
+      ignored: ['temperature', 'top', 'semantic_ranker'],
       unknown: [],
     })
     expect(refusal({ temperature: 1 }, { allowed: [], strict: true })).toEqual([

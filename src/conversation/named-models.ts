@@ -5,13 +5,10 @@
  * Both are named by id, so that no credentials are kept twice. A name leads one step: what a fallback names in its
  * turn is not followed, and cycles are harmless. One that was deleted is passed over.
  */
-import { ApiError, reasonOf } from '../errors'
-import { silenceOf } from '../models/call'
-import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
-import { createLanguageModel, namespaceOf, providerOf } from '../models/providers'
-import { type Candidate, resilient } from '../models/resilient'
+import { ApiError } from '../errors'
+import type { ConversationModelConfig } from '../models/language-model'
+import { namespaceOf, providerOf } from '../models/providers'
 import { withoutSampling } from '../models/sampling'
-import { findModel } from './models'
 
 const MOST_FALLBACKS = 5
 
@@ -20,7 +17,7 @@ const MOST_FALLBACKS = 5
  * @param exists whether there is a conversation model of an id
  * @throws ApiError 400 saying which name leads nowhere, or with what the provider says of `rewrite_model`
  */
-export async function checkCompanions(
+export async function checkNamedModels(
   env: Cloudflare.Env,
   config: ConversationModelConfig,
   exists: (id: string) => Promise<boolean>,
@@ -64,50 +61,13 @@ async function checkFallbacks(
   }
 }
 
-/** A model ready to be asked, with its fallbacks behind it. @throws ApiError 400 for an unknown namespace */
-export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
-  resilient(candidate(config, env), { others: () => fallbacksOf(config, env) })
-
-/**
- * The model that writes standalone questions and suggestions, where one is named. Whatever keeps it from that, the
- * model itself and then its fallbacks are asked.
- */
-export async function rewriterOf(
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-): Promise<LanguageModel | undefined> {
-  const { rewrite_model: name } = config
-  if (typeof name !== 'string') return undefined
-  const named = (await read(env, name)) ?? siblingOf(config, name)
-  if (!named) return undefined
-  return resilient(candidate(named, env), {
-    others: async () => [candidate(config, env), ...(await fallbacksOf(config, env))],
-    cures: () => true,
-  })
-}
-
 /** A model of the same provider, under the same credentials: what else is set is meant for the model itself. */
-function siblingOf(config: ConversationModelConfig, name: string): ConversationModelConfig | undefined {
+export function siblingOf(
+  config: ConversationModelConfig,
+  name: string,
+): ConversationModelConfig | undefined {
   const namespace = namespaceOf(config.model_name)
   // Azure names its model in the URL, and `local` has but one.
   if (namespaceOf(name) !== namespace || namespace === 'azure' || namespace === 'local') return undefined
   return { ...withoutSampling(config), model_name: name }
 }
-
-async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env): Promise<Candidate[]> {
-  const ids = Array.isArray(config.fallbacks) ? (config.fallbacks as string[]) : []
-  const models = await Promise.all(ids.map((id) => read(env, id)))
-  return models.flatMap((model) => (model ? [candidate(model, env)] : []))
-}
-
-/** A model that may be gone, or that cannot be read just now: the turn goes on without it. */
-const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig | undefined> =>
-  findModel(env, id).catch((error) => {
-    console.error('a model that another one names could not be read', reasonOf(error))
-    return undefined
-  })
-
-const candidate = (config: ConversationModelConfig, env: Cloudflare.Env): Candidate => ({
-  model: createLanguageModel(config, env),
-  patience: silenceOf(config) * 1000,
-})

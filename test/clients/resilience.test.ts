@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RawServer, sendJson, startRawServer } from '../models/raw-server'
-import { connect, gather } from './event-source'
+import { connect, gather, textOf } from './event-source'
 import { createHistory, createModel, createShows, request, unique } from './harness'
 import { isStandalone, questionIn } from './llm'
 
@@ -67,6 +67,14 @@ const ask = (id: string, more: Record<string, unknown> = {}) =>
     collections: [shows],
     ...more,
   })
+
+const stream = async (id: string, more: Record<string, unknown> = {}) =>
+  gather(
+    await connect('/conversations', {
+      method: 'POST',
+      body: { question: 'an action series', model: id, collections: [shows], ...more },
+    }),
+  )
 
 const callsOf = async (conversation: string, turn = 0) =>
   (await request('GET', `/conversations/${conversation}/trace`)).body.turns[turn].trace.calls
@@ -134,7 +142,7 @@ describe('fallbacks', () => {
   test.each<[string, Reply]>([
     ['does not know the key', status(401, 'Incorrect API key')],
     ['does not know the model', status(404, 'No such model')],
-    ['has no quota left', status(429, 'Quota', { 'retry-after': '3600' })],
+    ['wants to be left alone', status(429, 'Later', { 'retry-after': '3600' })],
   ])('answer where the provider %s', async (_, fault) => {
     const second = await model('second')
     const first = await model('first', { fallbacks: [second] })
@@ -166,6 +174,51 @@ describe('fallbacks', () => {
     expect(status).toBe(200)
     expect(body.usage.model).toBe('local/extractive')
     expect(body.answer).toContain('salvages warships')
+  })
+
+  test.each<[string, Reply]>([
+    [
+      'breaks off before its first word',
+      (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write(': one moment\n\n', () => response.destroy())
+      },
+    ],
+    ['says nothing in time', () => {}],
+    [
+      'reports an overload in its stream',
+      (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.end('data: {"error":{"message":"Overloaded","type":"overloaded_error"}}\n\n')
+      },
+    ],
+  ])('stream where the provider %s', async (_, fault) => {
+    const second = await model('second')
+    const first = await model('first', { fallbacks: [second], timeout: 0.5 })
+    script.set('first', [fault, fault, fault])
+    const events = await stream(first)
+    expect(textOf(events)).toBe('Answered: an action series')
+    expect(events.at(-2)?.data.usage.model).toBe('openai/second')
+  })
+
+  test('do not go on with what another one began', async () => {
+    const second = await model('second')
+    const first = await model('first', { fallbacks: [second] })
+    script.set('first', [
+      (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write('data: {"choices":[{"delta":{"content":"Half an "}}]}\n\n', () =>
+          setTimeout(() => response.destroy(), 50),
+        )
+      },
+    ])
+    const events = await stream(first)
+    expect(textOf(events)).toBe('Half an ')
+    expect(events.at(-1)).toMatchObject({
+      event: 'error',
+      data: { message: expect.stringMatching(/ended before/) },
+    })
+    expect(asked).toEqual(['first'])
   })
 
   test('do not answer what the provider refused', async () => {
@@ -276,11 +329,7 @@ describe('suggestions', () => {
   test('of the rewriting model come as an event before the usage', async () => {
     const id = await model('big', { rewrite_model: 'openai/small' })
     script.set('small', [saying('<<Which is new?>>')])
-    const connection = await connect('/conversations', {
-      method: 'POST',
-      body: { question: 'an action series', model: id, collections: [shows], followups: true },
-    })
-    const events = await gather(connection)
+    const events = await stream(id, { followups: true })
     expect(events.slice(-3).map(({ event }) => event)).toEqual(['followups', 'usage', 'done'])
     expect(events.at(-3)?.data).toEqual({ questions: ['Which is new?'] })
     expect(asked).toEqual(['big', 'small'])

@@ -1,0 +1,51 @@
+/**
+ * The language models of a turn: the one that was asked for with its `fallbacks` behind it, and the one that writes
+ * what is written beside the answer. How one names others is in named-models.ts.
+ */
+import { reasonOf } from '../errors'
+import { silenceOf } from '../models/call'
+import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
+import { createLanguageModel } from '../models/providers'
+import { type Candidate, resilient } from '../models/resilient'
+import { findModel } from './models'
+import { siblingOf } from './named-models'
+
+/** A model ready to be asked, with its fallbacks behind it. @throws ApiError 400 for an unknown namespace */
+export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
+  resilient(candidate(config, env), { others: () => fallbacksOf(config, env) })
+
+/**
+ * The model that writes standalone questions and suggestions, where one is named. Whatever keeps it from that, the
+ * model itself and then its fallbacks are asked.
+ */
+export async function rewriterOf(
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+): Promise<LanguageModel | undefined> {
+  const { rewrite_model: name } = config
+  if (typeof name !== 'string') return undefined
+  const named = (await read(env, name)) ?? siblingOf(config, name)
+  if (!named) return undefined
+  return resilient(candidate(config, env), {
+    ahead: candidate(named, env),
+    others: () => fallbacksOf(config, env),
+  })
+}
+
+async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env): Promise<Candidate[]> {
+  const ids = Array.isArray(config.fallbacks) ? (config.fallbacks as string[]) : []
+  const models = await Promise.all(ids.map((id) => read(env, id)))
+  return models.flatMap((model) => (model ? [candidate(model, env)] : []))
+}
+
+/** A model that may be gone, or that cannot be read just now: the turn goes on without it. */
+const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig | undefined> =>
+  findModel(env, id).catch((error) => {
+    console.error('a model that another one names could not be read', reasonOf(error))
+    return undefined
+  })
+
+const candidate = (config: ConversationModelConfig, env: Cloudflare.Env): Candidate => ({
+  model: createLanguageModel(config, env),
+  patience: silenceOf(config) * 1000,
+})
