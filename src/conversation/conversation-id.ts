@@ -1,13 +1,10 @@
-/**
- * Ids of conversations: random to whoever looks at them, and made from what they stand for, under a secret of the
- * server, or whoever shares a key could work out the ids of others.
- */
+/** Ids of conversations: random to whoever looks at them, and made from what they stand for. */
 import { ADMIN } from './ownership'
 import type { Asker, AskRequest } from './request'
 
 /**
  * The id of a new conversation, which a retry of its first request is led to as well: by its idempotency key, else by
- * its fingerprint.
+ * its fingerprint. Made under a secret of the server, or whoever shares a key could work out the ids of others.
  */
 export async function newConversationId(
   env: Cloudflare.Env,
@@ -19,27 +16,24 @@ export async function newConversationId(
 ): Promise<string> {
   if (idempotencyKey === undefined && fingerprint === undefined) return crypto.randomUUID()
   const named = idempotencyKey === undefined ? ['request', fingerprint] : ['key', idempotencyKey]
-  return digestOf(env, [asker.owner, asker.userId, ...named])
+  const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
+  if (!secret) return crypto.randomUUID()
+  return digestOf(`conversation ids ${secret}`, [asker.owner, asker.userId, ...named])
 }
 
 /**
  * The id of a conversation that its caller gave a name. Another key's conversation of the same name is another one, and
- * so is another user's.
+ * so is another user's. There is no secret in it: the name alone lets its key and user in, and the conversation has to
+ * be found again when the server's secrets have changed.
  * @param scope where the name counts
  */
-export const namedConversationId = (
-  env: Cloudflare.Env,
-  { owner, userId }: Asker,
-  scope: string,
-  name: string,
-): Promise<string> => digestOf(env, [owner, userId, 'name', scope, name])
+export const namedConversationId = ({ owner, userId }: Asker, scope: string, name: string): Promise<string> =>
+  digestOf('named conversations', [owner, userId, 'name', scope, name])
 
-async function digestOf(env: Cloudflare.Env, parts: (string | undefined)[]): Promise<string> {
-  const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
-  if (!secret) return crypto.randomUUID()
+async function digestOf(secret: string, parts: (string | undefined)[]): Promise<string> {
   const key = await crypto.subtle.importKey(
     'raw',
-    encoder.encode(`conversation ids ${secret}`),
+    encoder.encode(secret),
     { name: 'HMAC', hash: 'SHA-256' },
     false,
     ['sign'],

@@ -1,6 +1,5 @@
 /** Turns that are asked again: what they replace goes when the new answer is there, and not before. */
 import { runDurableObjectAlarm } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { namedConversationId } from '../../src/conversation/conversation-id'
 import type { AskRequest } from '../../src/conversation/request'
@@ -69,14 +68,14 @@ describe('a conversation that its caller has named', () => {
 
   it('has an id that depends on the key, the user and the scope', async () => {
     const ids = await Promise.all([
-      namedConversationId(env, { owner: '1', userId: '' }, 'docs', 'chat'),
-      namedConversationId(env, { owner: '2', userId: '' }, 'docs', 'chat'),
-      namedConversationId(env, { owner: '1', userId: 'a' }, 'docs', 'chat'),
-      namedConversationId(env, { owner: '1', userId: '' }, 'shop', 'chat'),
-      namedConversationId(env, { owner: '1', userId: '' }, 'docs', 'chat2'),
+      namedConversationId({ owner: '1', userId: '' }, 'docs', 'chat'),
+      namedConversationId({ owner: '2', userId: '' }, 'docs', 'chat'),
+      namedConversationId({ owner: '1', userId: 'a' }, 'docs', 'chat'),
+      namedConversationId({ owner: '1', userId: '' }, 'shop', 'chat'),
+      namedConversationId({ owner: '1', userId: '' }, 'docs', 'chat2'),
     ])
     expect(new Set(ids).size).toBe(5)
-    expect(await namedConversationId(env, { owner: '1', userId: '' }, 'docs', 'chat')).toBe(ids[0])
+    expect(await namedConversationId({ owner: '1', userId: '' }, 'docs', 'chat')).toBe(ids[0])
   })
 
   it('remains unknown when its id is only given', async () => {

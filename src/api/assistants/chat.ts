@@ -37,7 +37,7 @@ const SHORTEST_NAME = 7
  * @throws ApiError 400 for a name that anybody could guess
  */
 export async function findChat(parties: ChatParties, name: string): Promise<Chat> {
-  const { env, access, assistant, user } = parties
+  const { access, assistant, user } = parties
   const asker = identify([access], user)
   if (asker.owner !== 'admin' && asker.userId === '' && name.length < SHORTEST_NAME) {
     throw new ApiError(
@@ -46,16 +46,16 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
     )
   }
   if (ID.test(name) && (await isKnown(parties, asker, name))) return { conversationId: name, named: false }
-  return { conversationId: await namedConversationId(env, asker, assistant.name, name), named: true }
+  return { conversationId: await namedConversationId(asker, assistant.name, name), named: true }
 }
 
 /** The ids of conversations that a name may stand for, the likeliest first. For what changes nothing. */
 export async function chatIds(
-  { env, access, assistant, user }: ChatParties,
+  { access, assistant, user }: ChatParties,
   name: string,
 ): Promise<{ asker: Asker; ids: string[] }> {
   const asker = identify([access], user)
-  const named = await namedConversationId(env, asker, assistant.name, name)
+  const named = await namedConversationId(asker, assistant.name, name)
   return { asker, ids: ID.test(name) ? [named, name] : [named] }
 }
 

@@ -15,6 +15,8 @@ import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicate
 const MOST_PER_PAGE = 250
 /** How deep a page may lie: every search of the union is run that deep. */
 const DEEPEST = 5_000
+/** Hits of all searches together: they are in memory at once, with their documents. */
+const MOST_HITS = 10_000
 const PAGINATION = ['page', 'per_page', 'offset', 'limit', 'limit_hits']
 
 interface Page {
@@ -35,7 +37,7 @@ export async function unite(
   removeDuplicates: boolean,
 ): Promise<Record<string, unknown>> {
   try {
-    const page = readPage(query)
+    const page = readPage(query, Math.min(DEEPEST, Math.floor(MOST_HITS / searches.length)))
     const sorts = searches.map((search) => sortClauses(search.params.sort_by))
     requireSameSorts(sorts)
     const results = await Promise.all(
@@ -75,14 +77,14 @@ export async function unite(
   }
 }
 
-function readPage(query: SearchParameters): Page {
+function readPage(query: SearchParameters, deepest: number): Page {
   const perPage = count(query, 'per_page') ?? count(query, 'limit') ?? 10
   const page = count(query, 'page')
   const offset = page === undefined ? count(query, 'offset') : undefined
   if (perPage > MOST_PER_PAGE) throw new ApiError(422, 'Only upto 250 hits can be fetched per page.')
   const number = Math.max(page ?? 1, 1)
   const from = offset ?? (number - 1) * perPage
-  const limit = Math.min(count(query, 'limit_hits') ?? DEEPEST, DEEPEST)
+  const limit = Math.min(count(query, 'limit_hits') ?? deepest, deepest)
   if (from + perPage > limit) {
     throw new ApiError(
       422,

@@ -269,6 +269,19 @@ describe('a union', () => {
     expect(all.hits).toHaveLength(4)
   })
 
+  it('is no deeper than all of its searches together may be', async () => {
+    const many = Array.from({ length: 50 }, () => ({ collection: 'a', q: '*', per_page: 1 }))
+    expect((await multi({ per_page: 100, page: 2 }, { union: true, searches: many }))[1].found).toBe(5)
+    const message =
+      'Only upto 200 hits can be fetched. Ensure that `page` and `per_page` parameters are within this range.'
+    expect(await multi({ per_page: 100, page: 3 }, { union: true, searches: many })).toEqual([
+      200,
+      { error: message, code: 422 },
+    ])
+    const deep = { per_page: 250, page: 20 }
+    expect((await multi(deep, { union: true, searches: many.slice(0, 2) }))[1].found).toBe(5)
+  })
+
   it('answers an error with status 200', async () => {
     const searches = [{ collection: 'none', q: '*' }]
     expect(await multi({}, { union: true, searches })).toEqual([
