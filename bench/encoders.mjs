@@ -11,7 +11,7 @@ const ROUNDS = 10
 
 const post = (body) => ({
   method: 'POST',
-  headers: { authorization: 'Bearer xyz' },
+  headers: { authorization: 'Bearer xyz', 'content-type': 'application/json' },
   body: JSON.stringify(body),
 })
 
@@ -39,6 +39,7 @@ const protocols = (question) => {
       init: post({ model: 'docs', messages, stream: true }),
       end: '[DONE]',
     },
+    'ai-chat': { path: '/a/docs/chat/stream', init: post({ messages }), end: '{"delta":{},' },
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Assistant } from '../conversation/assistants'
 import type { SearchReply, SourceReference } from '../conversation/events'
 import { labelOf } from '../conversation/labels'
+import { hitsOf } from '../conversation/retrieval'
 import { titleOf } from '../models/extractive/sentences'
 import type { Document } from '../search/types'
 
@@ -39,10 +40,8 @@ export function sourcesOf(
   const found = new Map<string, Document>()
   for (const reply of replies) {
     if (!('result' in reply)) continue
-    const { hits = [], grouped_hits: groups = [], request_params: parameters } = reply.result
-    for (const { document } of [...hits, ...groups.flatMap((group) => group.hits)]) {
-      found.set(sourceId(parameters.collection_name, document.id), document)
-    }
+    const { collection_name: collection } = reply.result.request_params
+    for (const { document } of hitsOf(reply.result)) found.set(sourceId(collection, document.id), document)
   }
   const { title_field: title, url_field: address = 'url', citation_field: field } = fields
   return references.map(({ collection, document_id: documentId }) => {

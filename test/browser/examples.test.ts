@@ -35,6 +35,7 @@ describe.runIf(CHROMIUM)('the example', () => {
       text
         .replaceAll('http://localhost:8108', url)
         .replaceAll('/ui/default', `/ui/${assistant}`)
+        .replaceAll(`${url}/chat`, `${url}/a/${assistant}/chat`)
         .replace("model: 'docs', collections: ['docs']", `model: '${model}', collections: ['${shows}']`)
     pages = createServer(({ url: path = '' }, response) => {
       const text =
@@ -70,7 +71,7 @@ describe.runIf(CHROMIUM)('the example', () => {
   /** The scripts of the pages, by path. */
   async function bundle(): Promise<Map<string, string>> {
     const { outputFiles } = await build({
-      entryPoints: [join(EXAMPLES, 'use-chat.jsx')],
+      entryPoints: [join(EXAMPLES, 'use-chat.jsx'), join(EXAMPLES, 'ai-chat.js')],
       bundle: true,
       jsx: 'automatic',
       outdir: '/',
@@ -108,14 +109,27 @@ describe.runIf(CHROMIUM)('the example', () => {
     ])
   })
 
+  test('ai-chat goes on after an answer that a reload has lost sight of', async () => {
+    await page.goto(`${origin}/ai-chat.html`)
+    await ask('an action series')
+    await halfWay('#answer')
+    await page.reload()
+    expect(await page.locator('#answer').textContent()).toBe('')
+    await ask('another one')
+    await page.locator('output', { hasText: 'ready' }).waitFor()
+    expect(await page.locator('#answer').textContent()).toBe(ANSWER)
+    expect(await turnsOf()).toMatchObject([
+      { question: 'an action series', answer: ANSWER },
+      { question: 'another one', standalone: 'a question' },
+    ])
+  })
+
   test('event-source reads its answer from the beginning after a reload', async () => {
     await page.goto(`${origin}/event-source.html`)
     await ask('an action series')
     await halfWay('#answer')
     await page.reload()
     await page.locator('#answer', { hasText: '299' }).waitFor()
-    expect(
-      await page.locator('#answer').evaluate((element) => (element as { textContent?: string }).textContent),
-    ).toBe(ANSWER)
+    expect(await page.locator('#answer').textContent()).toBe(ANSWER)
   })
 })

@@ -2,11 +2,16 @@
  * One turn on every protocol, read by its own clients: whatever the answer is and wherever the network cuts its bytes,
  * within characters too, all of them read the same text, and none takes a failure for an answer.
  */
+import { Readable } from 'node:stream'
+import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { DefaultChatTransport, readUIMessageStream } from 'ai'
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { expect, test, vi } from 'vitest'
+import type { Dialect } from '../../src/api/ai-chat/dialect'
+import { LineEncoder, type Writing } from '../../src/api/ai-chat/encoder'
+import { WORDS } from '../../src/api/ai-chat/words'
 import { CompletionEncoder } from '../../src/api/openai/encoder'
 import { answerStreaming as parleyAnswer } from '../../src/api/parley/event-stream'
 import { streamTurn } from '../../src/api/streamed-turn'
@@ -61,6 +66,55 @@ async function eventsOf(response: Response, decode: (bytes: Uint8Array) => strin
   for await (const bytes of response.body!) parser.feed(decode(bytes))
   return events
 }
+
+const LONGEST_LINE = 64 * 1024
+
+const aiChat =
+  (dialect: Dialect, errorForm: 'text' | 'object'): Protocol =>
+  async (log, cuts) => {
+    const writing: Writing = {
+      words: WORDS[dialect],
+      errorForm,
+      inlineFollowups: false,
+      contextSession: false,
+      modes: ['hybrid'],
+      ignored: [],
+      unknown: [],
+    }
+    const answered = await streamTurn(eventReader(log), new LineEncoder(writing), {
+      headers: {},
+      opensAt: 'found',
+      heartbeat: '\n',
+    })
+    const bytes = new Uint8Array(await answered.arrayBuffer())
+    for (let start = 0; start < bytes.length; ) {
+      const end = bytes.indexOf(0x0a, start)
+      expect(end, 'a line ends with a line break').toBeGreaterThanOrEqual(0)
+      expect(end - start).toBeLessThanOrEqual(LONGEST_LINE)
+      start = end + 1
+    }
+    const httpClient = {
+      sendRequest: async (request: unknown) => ({
+        request,
+        status: 200,
+        headers: Object.assign(new Headers(), { toJSON: () => ({}) }),
+        readableStreamBody: Readable.fromWeb(inPieces(bytes, cuts) as never),
+      }),
+    }
+    const client = new AIChatProtocolClient('http://localhost/chat', { httpClient } as never)
+    let text = ''
+    try {
+      for await (const { delta } of await client.getStreamedCompletion([{ role: 'user', content: 'q' }])) {
+        text += delta.content ?? ''
+      }
+    } catch (error) {
+      // The client throws what stands on the line: a text, or an object with a message.
+      const message = typeof error === 'string' ? error : (error as Error).message
+      if (/^(No\.|Internal error)/.test(message)) return { text, whole: false }
+      throw error
+    }
+    return { text, whole: true }
+  }
 
 const protocols: Record<string, Protocol> = {
   typesense: async (log, cuts) => {
@@ -127,6 +181,9 @@ const protocols: Record<string, Protocol> = {
     }
     return { text, whole: true }
   },
+
+  'ai-chat 2024-05-29': aiChat('2024-05-29', 'text'),
+  'ai-chat 2024-08': aiChat('2024-08', 'object'),
 }
 
 const cuts = fc.array(fc.nat(1_000_000), { maxLength: 30 })
@@ -195,12 +252,16 @@ test.each(Object.entries(protocols))(
   },
 )
 
-test.each(Object.entries(protocols))('on %s an answer may have 10,000 pieces', async (_, read) => {
-  const texts = Array.from({ length: 10_000 }, (_, index) => `wörd${index} `)
-  const log = logOf([...begun, ...deltasOf(texts), ...doneWith(texts.join(''))])
-  const everyKilobyte = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, index) => index * 1_000)
-  expect(await read(inPieces(log, everyKilobyte), everyKilobyte)).toEqual({
-    text: texts.join(''),
-    whole: true,
-  })
-})
+test.each(Object.entries(protocols))(
+  'on %s an answer may have 10,000 pieces',
+  { timeout: PATIENCE },
+  async (_, read) => {
+    const texts = Array.from({ length: 10_000 }, (_, index) => `wörd${index} `)
+    const log = logOf([...begun, ...deltasOf(texts), ...doneWith(texts.join(''))])
+    const everyKilobyte = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, index) => index * 1_000)
+    expect(await read(inPieces(log, everyKilobyte), everyKilobyte)).toEqual({
+      text: texts.join(''),
+      whole: true,
+    })
+  },
+)

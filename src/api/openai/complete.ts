@@ -2,7 +2,7 @@
 import type { Assistant } from '../../conversation/assistants'
 import type { Override } from '../../conversation/overrides'
 import { ApiError } from '../../errors'
-import { askAssistant } from '../assistants/ask'
+import { askAssistant, type Changes } from '../assistants/ask'
 import { type Chat, type ChatParties, findChat } from '../assistants/chat'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { namedUser } from '../edge/admit-turn'
@@ -32,7 +32,7 @@ export async function complete({ env, request, query, record }: OpenCall): Promi
     record,
     question,
     transcript,
-    changes: { model: modelChanges(assistant, asked, access.owner === 'admin') },
+    changes: changesOf(assistant, asked, access.owner === 'admin'),
     stream,
     protocol: 'openai',
     bodyText,
@@ -56,21 +56,22 @@ async function chatOf(
   return name ? findChat(parties, name) : undefined
 }
 
-/** What the assistant lets a request change of its model. Clients send the rest unasked: it is passed over. */
-function modelChanges(
-  { overrides, system_prompt: prompt = '' }: Assistant,
+/** What the assistant lets a request change. Clients send the rest unasked: it is passed over. */
+function changesOf(
+  { overrides }: Assistant,
   { sampling, instructions }: ChatCompletionRequest,
   isAdmin: boolean,
-): Record<string, unknown> {
+): Changes {
   const allows = (name: Override) => isAdmin || overrides.includes(name)
   const { temperature, top_p, seed, max_tokens } = sampling
   return {
-    ...(temperature !== undefined && allows('temperature') && { temperature }),
-    ...(top_p !== undefined && allows('top_p') && { top_p }),
-    ...(seed !== undefined && allows('seed') && { seed }),
-    ...(max_tokens !== undefined && allows('max_response_tokens') && { max_tokens }),
+    model: {
+      ...(temperature !== undefined && allows('temperature') && { temperature }),
+      ...(top_p !== undefined && allows('top_p') && { top_p }),
+      ...(seed !== undefined && allows('seed') && { seed }),
+      ...(max_tokens !== undefined && allows('max_response_tokens') && { max_tokens }),
+    },
     // Clients send a system prompt by default: whoever holds a page's key must not rewrite the assistant by it.
-    ...(instructions !== '' &&
-      isAdmin && { system_prompt: [prompt, instructions].filter(Boolean).join('\n\n') }),
+    ...(isAdmin && instructions !== '' && { prompt: { append: [instructions] } }),
   }
 }

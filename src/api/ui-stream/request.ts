@@ -33,7 +33,11 @@ const Body = v.looseObject({
   message: v.optional(Message),
   trigger: v.optional(v.string()),
   messageId: v.nullish(v.string()),
+  context: v.optional(v.unknown()),
 })
+
+/** What of a page's context is for the assistant. Other clients put other things of theirs there. */
+const Context = v.object({ overrides: v.record(v.string(), v.unknown()) })
 
 export interface UiRequest {
   /** the client's own name for the chat */
@@ -41,6 +45,8 @@ export interface UiRequest {
   question: string
   /** what the client remembers of the chat, oldest first, without the question */
   transcript: TranscriptMessage[]
+  /** changes of the assistant for one turn, by the names of the AI Chat Protocol */
+  overrides: Record<string, unknown>
   /** set when answers that are there give way to the new one: the client's word for where */
   rewrites?: Rewrite
 }
@@ -65,7 +71,7 @@ export function readUiRequest(body: unknown): UiRequest {
     const place = v.getDotPath(issue)
     throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
   }
-  const { id, threadId, conversation_id, messages, message, trigger, messageId } = parsed.output
+  const { id, threadId, conversation_id, messages, message, trigger, messageId, context } = parsed.output
   const said = message ? [message] : [...(messages ?? [])]
   const again = trigger === 'regenerate-message'
   // Some clients leave the answer that is to be written again in their transcript.
@@ -81,6 +87,7 @@ export function readUiRequest(body: unknown): UiRequest {
   return {
     ...(chat !== undefined && { chat }),
     question,
+    overrides: v.is(Context, context) ? context.overrides : {},
     transcript: said.flatMap((each) => {
       const { role } = each
       return role === 'user' || role === 'assistant' ? [{ role, message: textOf(each, false) }] : []

@@ -6,6 +6,7 @@ import { ApiError, type Outcome, unwrap } from '../../errors'
 import { askAssistant } from '../assistants/ask'
 import { type ChatParties, chatIds, findChat } from '../assistants/chat'
 import { admitAsker, openAssistant } from '../assistants/open'
+import { overrideRights, planOverrides } from '../assistants/overrides'
 import { namedUser } from '../edge/admit-turn'
 import { streamTurn } from '../streamed-turn'
 import { eventReader } from '../turn-events'
@@ -24,6 +25,9 @@ export async function ask(call: OpenCall): Promise<Response> {
   const bodyText = await readText(request)
   const { chat, rewrites, ...asked } = readUiRequest(parseJson(bodyText))
   const citations = citationsOf(call)
+  const { access, assistant } = parties
+  const rights = overrideRights(assistant, access.owner === 'admin')
+  const { changes, followups } = planOverrides(asked.overrides, rights)
   const found = chat === undefined ? undefined : await findChat(parties, chat)
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
   const { conversationId, events } = await askAssistant({
@@ -32,6 +36,8 @@ export async function ask(call: OpenCall): Promise<Response> {
     record,
     question: asked.question,
     transcript: asked.transcript,
+    changes,
+    followups,
     ...found,
     ...(found && rewrites && { replaces: after === undefined ? {} : { after } }),
     labels: citations === 'markdown',
@@ -39,7 +45,7 @@ export async function ask(call: OpenCall): Promise<Response> {
     protocol: 'ui-stream',
     bodyText,
   })
-  return streamTurn(eventReader(events), encoderFor(parties.assistant, citations), {
+  return streamTurn(eventReader(events), encoderFor(assistant, citations), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })

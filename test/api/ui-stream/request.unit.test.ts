@@ -8,7 +8,7 @@ const assistant = (id: string, text: string) => ({
   parts: [{ type: 'step-start' }, { type: 'text', text }],
 })
 
-const ASKED = { chat: 'chat-1', question: 'And there?', transcript: [] }
+const ASKED = { chat: 'chat-1', question: 'And there?', transcript: [], overrides: {} }
 const TRANSCRIPT = [
   { role: 'user', message: 'How high?' },
   { role: 'assistant', message: '330 m' },
@@ -64,7 +64,17 @@ describe('a request of a chat widget', () => {
     expect(readUiRequest({ messages: [system, { role: 'user', content: 'q' }] })).toEqual({
       question: 'q',
       transcript: [],
+      overrides: {},
     })
+  })
+
+  it.each([
+    [{ overrides: { top: 1 } }, { top: 1 }],
+    [{ page: '/' }, {}],
+    [[{ description: 'd', value: 'v' }], {}],
+    [null, {}],
+  ])('has the overrides of the context %j', (context, overrides) => {
+    expect(readUiRequest({ message: user('u', 'q'), context }).overrides).toEqual(overrides)
   })
 
   it.each(['DEFAULT_THREAD_ID', '__DEFAULT_ID__', 'default', ''])('takes %j for no name', (id) => {

@@ -142,6 +142,20 @@ describe('a question', () => {
     expect([conversation, message]).toEqual([conversation_id, `${conversation_id}.2`])
   })
 
+  it('is answered with the overrides that the assistant allows', async () => {
+    const body = (overrides: Record<string, unknown>) => ({
+      messages: [user(QUESTION)],
+      context: { overrides },
+    })
+    const { parts } = await ask(chatName(), body({ top: 1 }))
+    expect(parts.filter(({ type }) => type === 'source-document')).toHaveLength(1)
+    const refused = await ask(chatName(), body({ top: 'all' }))
+    expect([refused.response.status, JSON.parse(refused.text).message]).toEqual([
+      400,
+      expect.stringContaining('context.overrides.top'),
+    ])
+  })
+
   it('comes with suggestions where the assistant makes them', async () => {
     const { parts } = await ask(
       chatName(),
