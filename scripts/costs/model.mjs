@@ -26,8 +26,8 @@ export const CONVERSATION = {
   tokens: { question: 20, answerIn: 3_000, answerOut: 250, rewriteIn: 500, rewriteOut: 30 },
 }
 
-/** Passages that are searched, in Vectorize. */
-export const STORED_VECTORS = 5_000
+/** Passages that are searched, in Vectorize: enough of them for it to be asked (docs/search.md). */
+export const STORED_VECTORS = 8_000
 export const DIMENSIONS = 1_024
 
 /** An object is billed as if it took all of its 128 MB. */

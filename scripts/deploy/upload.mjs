@@ -29,7 +29,9 @@ export async function upload(args, secrets) {
   const scratch = mkdtempSync(join(tmpdir(), 'parley-deploy-'))
   try {
     const file = join(scratch, 'secrets.json')
-    const output = join(scratch, 'output.ndjson')
+    // Workers Builds names a place for wrangler's report, and reads there which version was deployed.
+    const { WRANGLER_OUTPUT_FILE_PATH: place, WRANGLER_OUTPUT_FILE_DIRECTORY: folder } = process.env
+    const output = place || join(folder || scratch, 'wrangler-output-deploy.json')
     const anew = Object.keys(secrets).length > 0
     if (anew) writeFileSync(file, JSON.stringify(secrets), { mode: 0o600 })
     await runWrangler([...args, ...(anew ? ['--secrets-file', file] : [])], {

@@ -100,9 +100,11 @@ async function runBinding(
     // The signal alone would not do: whether a binding heeds it is its own business.
     return await Promise.race([ai.run(model, inputs, { signal }), silence])
   } catch (error) {
-    if (signal.aborted) throw call.timedOut()
     const { message, upstream } = workersAiError(error)
-    throw upstream.upstream === 408 ? call.timedOut() : call.reported(JSON.stringify({ message }), upstream)
+    if (signal.aborted || upstream.upstream === 408) throw call.timedOut()
+    throw upstream.upstream === undefined
+      ? call.explain(error, message)
+      : call.reported(JSON.stringify({ message }), upstream)
   } finally {
     call.close()
   }

@@ -167,8 +167,8 @@ export class Collection extends DurableObject implements CollectionRpc {
       open.store.closed = true
       this.#open = undefined
       writeMeta(this.#sql, 'destroyed', true)
-      // Vectorize may take its time, and the caller is not to wait for it.
-      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#wakeup.within(0)
+      // Vectorize may take its time, and what is being sent to it may arrive yet: the alarm sees to it, later.
+      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#wakeup.within(ABANDONED_MS)
     }
     await this.#clear()
   }

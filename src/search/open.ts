@@ -91,7 +91,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
-  for (const slot of store.pending.counts().keys()) store.pending.onMark?.(slot)
+  for (const work of embeddings.waiting()) background.kick(work)
   // Each index is made now, so that Vectorize gets what was there before it was bound.
   for (const plan of [...store.plan.vectors, ...store.plan.replacing]) store.indexOf(plan)
   vectors.resume()

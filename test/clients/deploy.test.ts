@@ -147,7 +147,10 @@ test('after a failure it says what to do, and the next run goes on with the same
   const kept = JSON.parse(readFileSync(path, 'utf8'))
   expect(statSync(path).mode & 0o077).toBe(0)
 
-  const last = await deploy(loggedIn(), '--url', inject('url'))
+  // As Workers Builds runs it: it wants to read what was deployed.
+  const report = join(folder, 'report.json')
+  const last = await deploy({ ...loggedIn(), WRANGLER_OUTPUT_FILE_PATH: report }, '--url', inject('url'))
+  expect(readFileSync(report, 'utf8')).toContain('"targets":["https://parley.developer.workers.dev"')
   expect(last.code).toBe(0)
   expect(last.output).toMatch(/1\/2 {2}Deploy the Worker parley, with new secrets/)
   expect(Object.fromEntries(api.workers.get('parley')!.secrets)).toEqual(kept)

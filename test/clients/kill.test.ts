@@ -4,12 +4,8 @@
  *
  * KILLS says how often, SEED where: the seed is printed.
  */
-import { type ChildProcess, fork, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CrashingParley } from './crashing'
 import { HISTORY_FIELDS, KEY } from './harness'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'
@@ -24,38 +20,12 @@ const DOCUMENTS_AN_IMPORT = 700
 const CATCH_UP_MS = 60_000
 
 let paced: Paced
-let folder: string
-let server: { child: ChildProcess; url: string }
-
-const root = join(import.meta.dirname, '../..')
-
-async function boot(): Promise<void> {
-  const args = [join(folder, 'bundle'), join(folder, 'storage')]
-  const child = fork(join(import.meta.dirname, 'crash-server.mjs'), args, { detached: true })
-  const [url] = await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(() => Promise.reject(new Error('The server did not start.'))),
-  ])
-  server = { child, url }
-}
-
-/** Kills the process of workerd, and the one that started it, at once. */
-async function kill(): Promise<void> {
-  if (server.child.exitCode !== null || server.child.signalCode !== null) return
-  const gone = once(server.child, 'exit')
-  process.kill(-Number(server.child.pid), 'SIGKILL')
-  await gone
-}
+let server: CrashingParley
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-kill-'))
-  const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js')
-  const args = [wrangler, 'deploy', '--dry-run', '--outdir', join(folder, 'bundle')]
-  const env = { ...process.env, WRANGLER_SEND_METRICS: 'false', CI: 'true' }
-  const built = spawnSync(process.execPath, args, { cwd: root, env, encoding: 'utf8' })
-  expect(built.status, built.stderr).toBe(0)
+  server = new CrashingParley()
   paced = await startPaced()
-  await boot()
+  await server.boot()
   await api('POST', '/collections', { name: 'history', fields: HISTORY_FIELDS })
   await api('POST', '/collections', { name: 'shows', fields: [{ name: 'title', type: 'string' }] })
   await api('POST', '/collections/shows/documents', { title: 'An action series' })
@@ -69,9 +39,8 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
-  await kill()
+  await server.remove()
   await paced.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const headers = { 'x-typesense-api-key': KEY }
@@ -99,17 +68,9 @@ async function readUntilKilled(path: string, init: RequestInit, onText = (_: str
       onText(text)
     }
   } catch (error) {
-    if (!server.child.killed && server.child.signalCode === null && server.child.exitCode === null)
-      await gone(error)
+    await server.requireDead(error)
   }
   return text
-}
-
-/** A connection may break a moment before the process is known to be dead. @throws the error when it is not */
-async function gone(error: unknown): Promise<void> {
-  if (server.child.exitCode !== null || server.child.signalCode !== null) return
-  const late = new Promise((_, reject) => setTimeout(() => reject(error), 5_000))
-  await Promise.race([once(server.child, 'exit'), late])
 }
 
 interface Question {
@@ -190,7 +151,8 @@ async function converse(round: number, worker: number): Promise<void> {
     talk.questions.push(question)
     await ask(talk, question, worker % 2 === 0)
     // A turn that broke off while the server lives is a failure.
-    if (!question.finished && alive) await gone(new Error(`the turn broke off: ${question.text}`))
+    if (!question.finished && alive)
+      await server.requireDead(new Error(`the turn broke off: ${question.text}`))
   }
 }
 
@@ -232,7 +194,7 @@ async function load(name: string): Promise<void> {
     const last = results.at(-1) === '{"success":true}' ? results.length : results.length - 1
     target.acknowledged = begun + last
     expect(results.slice(0, last)).toEqual(Array(last).fill('{"success":true}'))
-    if (last < DOCUMENTS_AN_IMPORT && alive) await gone(new Error('the import broke off'))
+    if (last < DOCUMENTS_AN_IMPORT && alive) await server.requireDead(new Error('the import broke off'))
   }
 }
 
@@ -343,9 +305,9 @@ test(`${KILLS} kills lose nothing that was acknowledged, and leave nothing by ha
     // Should the work fail, there is no point in waiting.
     await Promise.race([working, new Promise((resolve) => setTimeout(resolve, 50 + moments() * 1_500))])
     alive = false
-    await kill()
+    await server.kill()
     await working
-    await boot()
+    await server.boot()
     await checkImport(imports.at(-1)!)
     await checkTurns()
     await retry()

@@ -81,7 +81,7 @@ describe('background works', () => {
     expect(at).toBeGreaterThan(0)
     expect(at).toBeLessThanOrEqual(1_000)
     expect([failing.steps, sound.steps]).toEqual([2, 3])
-    expect(logged).toHaveBeenCalledWith('background work failed: test', expect.any(Error))
+    expect(logged).toHaveBeenCalledWith('background work failed: test', expect.stringContaining('Error: no'))
     logged.mockRestore()
   })
 
@@ -91,5 +91,22 @@ describe('background works', () => {
     const at = await ring([hanging, sound], (background) => background.run())
     expect(at).toBeGreaterThan(20_000)
     expect([hanging.steps, sound.steps]).toEqual([1, 4])
+  })
+})
+
+describe('an alarm', () => {
+  it('that could not be set is set the next time', async () => {
+    vi.spyOn(console, 'error').mockReturnValue()
+    const object = env.COLLECTION.get(env.COLLECTION.idFromName(crypto.randomUUID()))
+    await runInDurableObject(object, async (_, { storage }) => {
+      const wakeup = new Wakeup(storage)
+      const broken = vi.spyOn(storage, 'setAlarm').mockRejectedValueOnce(new Error('out of reach'))
+      wakeup.within(60_000)
+      await Promise.allSettled(broken.mock.results.map(({ value }) => value))
+      wakeup.within(90_000)
+      expect(await storage.getAlarm()).toBeGreaterThan(Date.now() + 80_000)
+      await storage.deleteAlarm()
+    })
+    vi.restoreAllMocks()
   })
 })

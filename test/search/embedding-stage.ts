@@ -47,6 +47,15 @@ export class Provider {
     this.#open?.()
   }
 
+  /**
+   * Lets new calls through and leaves those that wait without an answer for ever: their object has died. Here its
+   * code would go on all the same, in the context of another.
+   */
+  abandon(): void {
+    this.before = () => {}
+    this.#open = undefined
+  }
+
   reset(): void {
     this.release()
     this.ai.calls.length = 0
@@ -73,9 +82,13 @@ export async function newTitles(
 export const summaryOf = async (object: CollectionRpc): Promise<Record<string, unknown>> =>
   unwrap(await object.summary())
 
-/** Waits until nothing is pending any more. */
+/** Waits until nothing is pending any more, and no field on its way to another model. */
 export const drained = (object: CollectionRpc): Promise<void> =>
-  vi.waitFor(async () => expect(await summaryOf(object)).not.toHaveProperty('pending_embeddings'), WAIT)
+  vi.waitFor(async () => {
+    const summary = await summaryOf(object)
+    expect(summary).not.toHaveProperty('pending_embeddings')
+    expect(summary).not.toHaveProperty('replacing_embeddings')
+  }, WAIT)
 
 /** What the double makes of a title, as an export shows it. */
 export function vectorOf(title: string, model = SMALL): number[] {

@@ -250,6 +250,35 @@ describe('a provider', () => {
   })
 })
 
+describe('a query', () => {
+  it('is sent a few times when its provider does not answer, and then answered with the error', async () => {
+    const { object } = await newTitles()
+    await importAll(object, titles(3))
+    await drained(object)
+    const failing = (times: number) => {
+      provider.ai.calls.length = 0
+      provider.before = () => {
+        if (provider.ai.calls.length <= times) throw new Error('Network connection lost.')
+      }
+    }
+    failing(1)
+    expect(await found(object, { ...NEAREST, q: 'title number 1' })).toContain('title number 1')
+    expect(provider.ai.calls.length).toBe(2)
+    failing(9)
+    expect(await object.search(NEAREST)).toEqual({
+      ok: false,
+      error: { status: 400, message: 'Cloudflare API error: Network connection lost.' },
+    })
+    expect(provider.ai.calls.length).toBeGreaterThan(1)
+    // A hybrid search would have an answer, but not the one that was asked for.
+    expect(await object.search({ ...NEAREST, query_by: 'title,e' })).toMatchObject({ ok: false })
+    provider.reset()
+    provider.ai.failNext(3041)
+    expect(await object.search(NEAREST)).toMatchObject({ ok: false })
+    expect(provider.ai.calls.length).toBe(1)
+  })
+})
+
 describe('an object that dies', () => {
   it('goes on where it was, by its alarm or by whoever wakes it', async () => {
     const { object, objectId } = newObject()
@@ -259,7 +288,7 @@ describe('an object that dies', () => {
     for (let from = 0; from < 2_000; from += 500) await importAll(object, titles(500, from))
     await vi.waitFor(async () => expect((await summaryOf(object)).pending_embeddings).toBeLessThan(1_500))
     await abortAllDurableObjects()
-    provider.release()
+    provider.abandon()
     const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
     await runDurableObjectAlarm(stub)
     const again = stub as unknown as typeof object

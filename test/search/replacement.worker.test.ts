@@ -133,7 +133,7 @@ describe('a field on its way to another model', () => {
     expect(await dimensionsOf(again())).toBe(384)
     await expectVectors(again())
     await abortAllDurableObjects()
-    provider.release()
+    provider.abandon()
     await drained(again())
     expect(await dimensionsOf(again())).toBe(768)
     await expectVectors(again(), { model: BASE })

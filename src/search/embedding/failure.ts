@@ -1,5 +1,5 @@
 /** What a failed call to an embedding model says about the next one. */
-import { ApiError } from '../../errors'
+import { ApiError, reasonOf } from '../../errors'
 import { ProviderError } from '../../models/provider-error'
 
 /**
@@ -18,7 +18,7 @@ export function causeOf(error: unknown): Cause {
 /** What may be said of a failure: the provider's words, which hold no secrets. */
 export function messageOf(error: unknown): string {
   if (error instanceof ApiError) return error.message
-  console.error('embedding failed', error)
+  console.error('embedding failed', reasonOf(error))
   return 'The embedding model did not answer.'
 }
 

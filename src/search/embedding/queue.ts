@@ -57,6 +57,10 @@ export class EmbeddingQueue implements Background {
     this.#around = around
   }
 
+  get slot(): number {
+    return this.#slot.slot
+  }
+
   get stall(): Stall | undefined {
     return readMeta<Stall>(this.#around.store.sql, stallKey(this.#slot))
   }

@@ -139,7 +139,9 @@ export class Reconciler {
 
   async #slice(): Promise<number | undefined> {
     if (this.#mirror.outbox.fields().length === 0) return undefined
-    const due = readMeta<number>(this.#sql, 'reconcile_at') ?? 0
+    const due = readMeta<number>(this.#sql, 'reconcile_at')
+    // What was sent a moment ago cannot be compared yet.
+    if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
     let place = readMeta<Place>(this.#sql, 'reconcile_place') ?? { slot: 0, seq: 0 }
     const counts = nothing()
@@ -153,8 +155,12 @@ export class Reconciler {
       console.warn('vectors differed in Vectorize and are sent again', counts)
     }
     writeMeta(this.#sql, 'reconcile_place', place)
-    writeMeta(this.#sql, 'reconcile_at', Date.now() + SLICE_PAUSE_MS)
-    return SLICE_PAUSE_MS
+    return this.#pause(SLICE_PAUSE_MS)
+  }
+
+  #pause(milliseconds: number): number {
+    writeMeta(this.#sql, 'reconcile_at', Date.now() + milliseconds)
+    return milliseconds
   }
 
   #finish(): number {
@@ -163,7 +169,6 @@ export class Reconciler {
     for (const { slot, retired } of outbox.fields())
       if (retired && outbox.count(slot) === 0) outbox.forget(slot)
     writeMeta(this.#sql, 'reconcile_place', undefined)
-    writeMeta(this.#sql, 'reconcile_at', Date.now() + WALK_PAUSE_MS)
-    return WALK_PAUSE_MS
+    return this.#pause(WALK_PAUSE_MS)
   }
 }

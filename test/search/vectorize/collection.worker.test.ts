@@ -118,6 +118,23 @@ describe('ten thousand documents in Vectorize', { timeout: 120_000 }, () => {
     expect(idsOf(many)).toEqual(idsOf(await search(embedded, params)))
   })
 
+  it('come, change and go while Vectorize shows the old state', async () => {
+    const q = QUESTIONS[3]!
+    const first = async () => idsOf(await search(mirrored, { q, query_by: 'embedding', per_page: '2' }))
+    const [before] = await first()
+    const calls = double.calls.query
+    await importMany(mirrored.object, [{ id: 'new', title: q, year: 2000, group: 'g1' }])
+    expect(await first()).toEqual(['new', before])
+    await importMany(mirrored.object, [{ id: 'd77', title: `${q} ${q}`, year: 2000, group: 'g1' }])
+    expect((await first()).toSorted()).toEqual(['d77', 'new'])
+    await importMany(mirrored.object, [{ id: 'd77', title: 'something else', year: 2000, group: 'g1' }])
+    unwrap(await mirrored.object.remove('new', false))
+    expect(await first()).toContain(before)
+    expect(await first()).not.toContain('new')
+    expect(double.calls.query).toBeGreaterThan(calls)
+    await importMany(mirrored.object, makeDocuments(COUNT).slice(77, 78))
+  })
+
   it('change and go, and are found so at once', async () => {
     const changed = makeDocuments(COUNT, 5).slice(0, 400)
     for (const collection of [embedded, mirrored]) {

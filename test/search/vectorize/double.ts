@@ -311,10 +311,10 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
   }
 }
 
-/** FNV-1a over a vector and a number. */
+/** FNV-1a over the non-zero components of a vector and a number. */
 function hash(bytes: Int8Array, salt: number): number {
   let value = (2166136261 ^ salt) >>> 0
-  for (const byte of bytes) value = Math.imul(value ^ (byte & 255), 16777619) >>> 0
+  for (const byte of bytes) if (byte !== 0) value = Math.imul(value ^ (byte & 255), 16777619) >>> 0
   return value
 }
 

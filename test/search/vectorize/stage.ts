@@ -83,10 +83,13 @@ export class Stage {
     return this.sql.exec<{ count: number }>('SELECT count(*) AS count FROM vector_outbox').one().count
   }
 
+  reconciler(nextSeq: number): Reconciler {
+    return new Reconciler(this.#around('vectorize'), this.mirror, { nextSeq, closed: false } as Store)
+  }
+
   /** Compares everything. */
   async reconcile(nextSeq: number): Promise<Reconciliation> {
-    const store = { nextSeq, closed: false } as Store
-    const reconciler = new Reconciler(this.#around('vectorize'), this.mirror, store)
+    const reconciler = this.reconciler(nextSeq)
     const counts = nothing()
     for (let place: { slot: number; seq: number } | undefined = { slot: 0, seq: 0 }; place !== undefined; ) {
       place = await reconciler.step(place, counts)

@@ -1,0 +1,143 @@
+/** Embedding in the background over real connections, by an OpenAI-compatible server. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DIMENSIONS, type Embedder, embeddedBy, startEmbedder } from './embedder'
+import { client, request, unique } from './harness'
+
+let embedder: Embedder
+beforeAll(async () => {
+  embedder = await startEmbedder()
+})
+afterAll(() => embedder.stop())
+
+/** Most of it is the server's, which makes thousands of vectors one after the other. */
+const SLOW = { timeout: 90_000 }
+
+const TITLE = { name: 'title', type: 'string' }
+
+async function makeCollection(field: unknown = embeddedBy(embedder, ['title'])): Promise<string> {
+  const name = unique('embedded')
+  const made = await request('POST', '/collections', { name, fields: [TITLE, field] })
+  expect(made.status, made.text).toBe(201)
+  return name
+}
+
+const titled = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ id: `d${n}`, title: `A tale of number ${n}` }))
+
+const summary = async (name: string) => (await request('GET', `/collections/${name}`)).body
+
+const drained = (name: string) =>
+  expect.poll(() => summary(name), { timeout: 60_000, interval: 50 }).not.toHaveProperty('pending_embeddings')
+
+/** Checks that each document has the vector that the server makes of its title. */
+async function expectVectors(name: string, count: number): Promise<void> {
+  const lines = (await client().collections(name).documents().export()).split('\n')
+  const documents: { title: string; embedding?: number[] }[] = lines.map((line) => JSON.parse(line))
+  expect(documents.length).toBe(count)
+  const expected = await embedder.vectors(documents.map(({ title }) => `${title} `))
+  for (const [number, { title, embedding }] of documents.entries()) {
+    expect(embedding, title).toHaveLength(DIMENSIONS)
+    expect(
+      Math.max(...expected[number]!.map((part, i) => Math.abs(part - embedding![i]!))),
+      title,
+    ).toBeLessThan(1e-6)
+  }
+}
+
+describe('an OpenAI-compatible server', () => {
+  test(
+    'makes the vectors of thousands of documents that are found by their words meanwhile',
+    SLOW,
+    async () => {
+      const name = await makeCollection()
+      embedder.forget()
+      const results = await client().collections(name).documents().import(titled(2_100))
+      expect(results.every(({ success }) => success)).toBe(true)
+      const words = await client().collections(name).documents().search({ q: 'tale', query_by: 'title' })
+      expect(words.found).toBe(2_100)
+      await drained(name)
+      // 200 texts a call.
+      expect(embedder.calls()).toBeGreaterThanOrEqual(11)
+      await expectVectors(name, 2_100)
+      const both = await client()
+        .collections(name)
+        .documents()
+        .search({ q: 'number 2099', query_by: 'title,embedding', exclude_fields: 'embedding' })
+      expect(both.hits![0]!.document).toEqual({ id: 'd2099', title: 'A tale of number 2099' })
+    },
+  )
+
+  test('that limits its rate is asked when it wants to be, and nothing is lost', SLOW, async () => {
+    const name = await makeCollection()
+    embedder.limit(5, 4)
+    const importing = client().collections(name).documents().import(titled(1_000))
+    await expect
+      .poll(() => summary(name), { timeout: 10_000, interval: 20 })
+      .toMatchObject({ embedding_error: 'OpenAI API error: Rate limit reached' })
+    await importing
+    await drained(name)
+    await expectVectors(name, 1_000)
+    expect(await summary(name)).not.toHaveProperty('embedding_error')
+  })
+
+  test('takes the place of the built-in model as a whole', async () => {
+    const model_config = { model_name: 'local/hash-32' }
+    const local = { name: 'embedding', type: 'float[]', embed: { from: ['title'], model_config } }
+    const name = await makeCollection(local)
+    await client().collections(name).documents().import(titled(300))
+    const fields = [{ name: 'embedding', drop: true }, embeddedBy(embedder, ['title'])]
+    const altered = await request('PATCH', `/collections/${name}`, { fields })
+    expect(altered.status, altered.text).toBe(200)
+    expect(altered.text).not.toContain('sk-1234567890')
+    await expect
+      .poll(() => summary(name), { timeout: 25_000, interval: 20 })
+      .toMatchObject({ fields: [{}, { name: 'embedding', num_dim: DIMENSIONS }] })
+    await expectVectors(name, 300)
+  })
+})
+
+describe('a search whose server breaks the connection', () => {
+  let broken: Server
+  /** how many connections are still to be broken */
+  let breaks = 0
+
+  beforeAll(async () => {
+    broken = createServer(async (incoming, response) => {
+      let body = ''
+      for await (const piece of incoming) body += piece
+      const { input } = JSON.parse(body)
+      if (input[0] === 'tale' && breaks > 0) {
+        breaks -= 1
+        incoming.socket.destroy()
+        return
+      }
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ data: input.map(() => ({ embedding: [1, 2] })) }))
+    })
+    await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve))
+  })
+  afterAll(() => void broken.close())
+
+  test('tries again, and then says so', async () => {
+    const model_config = {
+      model_name: 'openai/x',
+      url: `http://127.0.0.1:${(broken.address() as AddressInfo).port}`,
+      api_key: 'sk-1234567890',
+    }
+    const field = { name: 'embedding', type: 'float[]', embed: { from: ['title'], model_config } }
+    const name = await makeCollection(field)
+    await client().collections(name).documents().create({ id: '1', title: 'A tale' })
+    await drained(name)
+    const search = () => request('GET', `/collections/${name}/documents/search?q=tale&query_by=embedding`)
+    breaks = 1
+    expect((await search()).body).toMatchObject({ found: 1 })
+    breaks = 100
+    const reply = await search()
+    expect([reply.status, reply.body]).toEqual([
+      400,
+      { message: 'OpenAI API error: the provider could not be reached' },
+    ])
+  })
+})
