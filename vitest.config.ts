@@ -8,7 +8,9 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig(async () => ({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/**/*.unit.test.ts'], environment: 'node' } },
+      {
+        test: { name: 'unit', include: ['test/**/*.unit.test.ts'], environment: 'node', testTimeout: 30_000 },
+      },
       {
         plugins: [
           cloudflareTest({
@@ -29,7 +31,12 @@ export default defineConfig(async () => ({
             },
           }),
         ],
-        test: { name: 'worker', include: ['test/**/*.worker.test.ts'], setupFiles: ['./test/setup.ts'] },
+        test: {
+          name: 'worker',
+          include: ['test/**/*.worker.test.ts'],
+          setupFiles: ['./test/setup.ts'],
+          testTimeout: 30_000,
+        },
       },
       {
         test: {

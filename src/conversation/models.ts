@@ -45,27 +45,38 @@ export async function createModel(env: Cloudflare.Env, body: unknown): Promise<S
   return shown(row)
 }
 
+/** How often a change is made anew because another one came first. */
+const MOST_TRIES = 10
+
 /**
  * Merges properties into a model and checks the whole anew. Another `id` renames it. A secret that comes masked, as
- * GET gave it, stays as it is.
+ * GET gave it, stays as it is. Of changes at the same time none is lost.
  * @throws ApiError as createModel does, and 404 when there is no such model
  */
 export async function updateModel(env: Cloudflare.Env, id: string, body: unknown): Promise<ShownModel> {
   const given = asObject(body)
-  const db = database(env)
-  const row = (await readModel(db, id)) ?? missing()
-  const newId = typeof given.id === 'string' && given.id !== '' ? given.id : id
-  if (newId !== id && (await readModel(db, newId))) throw taken()
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const row = (await readModel(database(env), id)) ?? missing()
+    const updated = await merged(env, row, given)
+    const outcome = await replaceModel(database(env), row, updated, unixNow())
+    if (outcome === 'taken') throw taken()
+    if (outcome === 'missing') missing()
+    if (outcome === 'done') return shown(updated)
+  }
+  throw new ApiError(409, 'The model is being changed by other requests. Try again.')
+}
+
+/** A model with properties merged into it, checked. @throws ApiError as createModel does */
+async function merged(
+  env: Cloudflare.Env,
+  row: ConversationModelRow,
+  given: Record<string, unknown>,
+): Promise<ConversationModelRow> {
+  const id = typeof given.id === 'string' && given.id !== '' ? given.id : row.id
+  if (id !== row.id && (await readModel(database(env), id))) throw taken()
   const { secrets, rest } = partSecrets(given)
   const kept = await changeSecrets(row, secrets, env)
-  const updated = await toRow(
-    env,
-    await check(env, { ...JSON.parse(row.config), ...rest, ...kept, id: newId }),
-  )
-  const outcome = await replaceModel(db, id, updated, unixNow())
-  if (outcome === 'taken') throw taken()
-  if (outcome === 'missing') missing()
-  return shown(updated)
+  return toRow(env, await check(env, { ...JSON.parse(row.config), ...rest, ...kept, id }))
 }
 
 export const listModels = async (env: Cloudflare.Env): Promise<ShownModel[]> =>

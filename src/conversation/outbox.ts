@@ -115,13 +115,21 @@ export class Outbox {
     }
   }
 
-  /** What is still waiting, as its history would tell it. @param without turns whose question and answer do not count */
-  pending(historyId: string, without: number[]): StoredMessage[] {
+  /** Origins of the turns whose place is taken by those that are waiting: their history does not know it yet. */
+  get replaced(): string[] {
+    return this.#rows().flatMap(({ replaced }): string[] => JSON.parse(replaced))
+  }
+
+  /**
+   * What is still waiting, as its history would tell it.
+   * @param without origins of turns whose question and answer do not count
+   */
+  pending(historyId: string, without: string[]): StoredMessage[] {
     return this.#rows()
       .filter((row) => row.history_id === historyId)
       .flatMap(({ turn, documents }) =>
         (JSON.parse(documents) as HistoryDocument[])
-          .slice(0, without.includes(turn) ? -MESSAGES_A_TURN : undefined)
+          .slice(0, without.includes(this.originsOf([turn])[0]!) ? -MESSAGES_A_TURN : undefined)
           .map((document) => ({
             documentId: '',
             role: document.role,

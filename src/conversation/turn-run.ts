@@ -158,12 +158,12 @@ export class TurnRun {
     const memory = this.#around.memory()
     if (memory && !memory.outbox.empty) await memory.outbox.deliver()
     const history = collectionObject(this.#env, historyId)
-    const without = memory?.outbox.originsOf(this.#replaced) ?? []
+    const without = memory ? [...memory.outbox.originsOf(this.#replaced), ...memory.outbox.replaced] : []
     const stored: RecentMessages =
       bytes === undefined
         ? { messages: await history.messages(this.#id, without), complete: true }
         : await history.recentMessages(this.#id, bytes, without)
-    const pending = memory && !memory.closed ? memory.outbox.pending(historyId, this.#replaced) : []
+    const pending = memory && !memory.closed ? memory.outbox.pending(historyId, without) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
 

@@ -3,7 +3,7 @@
  *
  * The cache holds what was found for a few seconds, so that a turn waits for no query. An unknown id is never
  * cached, and a write here forgets its row at once; another isolate sees it when its copy is old. While D1 does
- * not answer an old copy goes on being true: nobody can have changed it.
+ * not answer an old copy goes on being used: it is better than none, and is seldom wrong.
  */
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { reasonOf } from '../errors'
@@ -75,43 +75,53 @@ export async function insertModel(db: Database, row: ConversationModelRow): Prom
   return written.length === 1
 }
 
+/** 'taken': the new id belongs to another model. 'missing': the old one is gone. 'changed': somebody else changed it. */
+export type Replaced = 'done' | 'taken' | 'missing' | 'changed'
+
 /**
- * Replaces a model, under another id when `row.id` says so. The old id then stays as a deleted model, so that
- * the messages that carry it go on expiring. One transaction.
- * @returns 'taken' when the new id belongs to another model, 'missing' when the old one is gone
+ * Replaces a model that is as it was read, under another id when `row.id` says so. The old id then stays as a deleted
+ * model, so that the messages that carry it go on expiring. One transaction.
+ * @param read the model that `row` was made from @param now unix seconds
  */
 export async function replaceModel(
   db: Database,
-  id: string,
+  read: ConversationModelRow,
   row: ConversationModelRow,
   now: number,
-): Promise<'done' | 'taken' | 'missing'> {
+): Promise<Replaced> {
   try {
-    return await writeReplacement(db, id, row, now)
+    return await writeReplacement(db, read, row, now)
   } finally {
     // After the write: a reader in between could have put the old row back.
-    cache.delete(id)
+    cache.delete(read.id)
     cache.delete(row.id)
   }
 }
 
 async function writeReplacement(
   db: Database,
-  id: string,
+  read: ConversationModelRow,
   row: ConversationModelRow,
   now: number,
-): Promise<'done' | 'taken' | 'missing'> {
+): Promise<Replaced> {
+  const { id, config, sealedSecrets } = read
+  const unchanged = and(
+    eq(conversationModels.id, id),
+    isNull(conversationModels.deletedAt),
+    eq(conversationModels.config, config),
+    sql`${conversationModels.sealedSecrets} IS ${sealedSecrets}`,
+  )
   if (row.id === id) {
     const updated = await db
       .update(conversationModels)
       .set(row)
-      .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
+      .where(unchanged)
       .returning({ id: conversationModels.id })
-    return updated.length === 1 ? 'done' : 'missing'
+    if (updated.length === 1) return 'done'
+    return (await readModel(db, id)) ? 'changed' : 'missing'
   }
-  const alive = and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt))
   const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}, NULL
-    FROM ${conversationModels} WHERE ${alive}`
+    FROM ${conversationModels} WHERE ${unchanged}`
   // The second statement asks what the first did: the batch either moves the model or leaves all as it was.
   const [moved] = await db.batch([
     db
@@ -125,10 +135,12 @@ async function writeReplacement(
     db
       .update(conversationModels)
       .set({ deletedAt: now, sealedSecrets: null })
-      .where(and(alive, sql`changes() = 1`)),
+      .where(and(unchanged, sql`changes() = 1`)),
   ])
   if (moved.meta.changes === 1) return 'done'
-  return (await readModel(db, id)) ? 'taken' : 'missing'
+  const present = await readModel(db, id)
+  if (!present) return 'missing'
+  return present.config === config && present.sealedSecrets === sealedSecrets ? 'taken' : 'changed'
 }
 
 /** Marks a model as deleted. @returns false when there is none */

@@ -175,10 +175,10 @@ async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void>
 /** Objects that are asked for their summary at the same time. */
 const SUMMARIES_AT_ONCE = 20
 
-/** GET /collections, newest first. @param limit 0: all @param excludeFields keys to leave out */
+/** GET /collections, newest first. @param limit 0: all */
 export async function listCollections(
   env: Cloudflare.Env,
-  { limit, offset, excludeFields = [] }: { limit: number; offset: number; excludeFields?: string[] },
+  { limit, offset }: { limit: number; offset: number },
 ): Promise<CollectionSummary[]> {
   const rows = await listCollectionRows(database(env), limit, offset)
   const summaries: CollectionSummary[] = []
@@ -191,7 +191,6 @@ export async function listCollections(
     // One that is being deleted has no summary any more.
     for (const outcome of outcomes) if (outcome.ok) summaries.push(outcome.value)
   }
-  for (const summary of summaries) for (const key of excludeFields) delete summary[key]
   return summaries
 }
 

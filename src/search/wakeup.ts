@@ -17,7 +17,11 @@ export class Wakeup {
     const at = Date.now() + milliseconds
     if (this.#at !== undefined && this.#at <= at) return
     this.#at = at
-    this.#storage.setAlarm(at).catch((error) => console.error('the alarm could not be set', reasonOf(error)))
+    this.#storage.setAlarm(at).catch((error) => {
+      // Whoever asks next sets it, rather than rely on it.
+      this.#at = undefined
+      console.error('the alarm could not be set', reasonOf(error))
+    })
   }
 
   /** The alarm has rung: there is none now. */

@@ -210,7 +210,10 @@ describe('the same request without a key', () => {
     expect(retry.conversationId).toBe(first.conversationId)
     expect((await read(retry.events)).at(-1)).toEqual(done)
     expect(fetch).toHaveBeenCalledTimes(1)
-    expect((await ask(question)).conversationId).not.toBe(first.conversationId)
+    const again = await ask(question)
+    expect(again.conversationId).not.toBe(first.conversationId)
+    // To its end, so that nothing of it runs during the next test.
+    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done' })
   })
 
   it('is a new question more than a minute later', async () => {

@@ -219,6 +219,26 @@ describe('a changed model', () => {
     expect(await getModel(env, 'steady')).toMatchObject({ max_bytes: 16_384 })
   })
 
+  it('takes all that several give it at the same time', async () => {
+    await createModel(env, local({ id: 'shared' }))
+    const parts = [{ system_prompt: 'Be brief.' }, { ttl: 60 }, { max_bytes: 20_000 }, { colour: 'red' }]
+    await Promise.all(parts.map((part) => updateModel(env, 'shared', part)))
+    expect(await getModel(env, 'shared')).toMatchObject(Object.assign({}, ...parts))
+  })
+
+  it('keeps what it was given while it was being renamed', async () => {
+    await createModel(env, local({ id: 'moving' }))
+    const [renamed, changed] = await Promise.allSettled([
+      updateModel(env, 'moving', { id: 'moved' }),
+      updateModel(env, 'moving', { ttl: 60 }),
+    ])
+    expect(renamed.status).toBe('fulfilled')
+    const { ttl } = await getModel(env, 'moved')
+    // Whoever came too late for the old id is told so, and nothing is lost without a word.
+    if (changed.status === 'rejected') expect(changed.reason).toMatchObject({ status: 404 })
+    else expect(ttl).toBe(60)
+  })
+
   it('may be renamed, and then its old id is unknown and free', async () => {
     await createModel(env, body({ id: 'old' }))
     await findModel(env, 'old')

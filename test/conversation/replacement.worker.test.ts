@@ -4,6 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { namedConversationId } from '../../src/conversation/conversation-id'
 import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
+import { Collection } from '../../src/search/collection'
 import {
   ADMIN,
   asking,
@@ -162,6 +163,24 @@ describe('a turn that replaces others', () => {
     expect((await reading).at(-1)).toMatchObject({ type: 'error' })
     expect(await said()).toEqual(['one', 'first'])
     expect((await eventsOf(id, { turn: 1, seq: -1 }))[0]).toMatchObject({ type: 'question', turn: 1 })
+  })
+
+  it('counts while its history is out of reach, and replaces there later', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await answered('one', 'first')
+    const away = vi.spyOn(Collection.prototype, 'appendTurn').mockRejectedValue(new Error('out of reach'))
+    await answered('one', 'better', { replaces: {} })
+    await answered('two', 'second')
+    const events = await answered('two', 'best', { replaces: {} })
+    const end = events.at(-1)
+    const history = ['one', 'better', 'two', 'best']
+    expect(end?.type === 'done' && end.history?.map(({ message }) => message)).toEqual(history)
+    expect(await said()).toEqual(['one', 'first'])
+    away.mockRestore()
+    await runDurableObjectAlarm(stub(id))
+    expect(await said()).toEqual(history)
+    expect(await recorded()).toMatchObject([{ answer: 'better' }, { answer: 'best' }])
+    await expect.poll(inD1).toEqual(history)
   })
 
   it('replaces a turn that D1 has not seen yet', async () => {

@@ -252,12 +252,33 @@ test.each(Object.entries(protocols))(
   },
 )
 
+/** Five documents of 200,000 characters each. */
+const LONG_RETRIEVAL: TurnEventBody = {
+  type: 'retrieval',
+  replies: [
+    {
+      result: {
+        facet_counts: [],
+        found: 5,
+        hits: Array.from({ length: 5 }, (_, index) => ({
+          document: { id: String(index), text: 'wörd '.repeat(40_000) },
+          highlight: {},
+          highlights: [],
+        })),
+        request_params: { collection_name: 'facts', first_q: 'q', per_page: 10, q: 'q' },
+        search_cutoff: false,
+      },
+    },
+  ],
+  sources: Array.from({ length: 5 }, (_, index) => ({ collection: 'facts', document_id: String(index) })),
+}
+
 test.each(Object.entries(protocols))(
-  'on %s an answer may have 10,000 pieces',
+  'on %s an answer may have 10,000 pieces, and long sources',
   { timeout: PATIENCE },
   async (_, read) => {
     const texts = Array.from({ length: 10_000 }, (_, index) => `wörd${index} `)
-    const log = logOf([...begun, ...deltasOf(texts), ...doneWith(texts.join(''))])
+    const log = logOf([TURN[0]!, LONG_RETRIEVAL, ...deltasOf(texts), ...doneWith(texts.join(''))])
     const everyKilobyte = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, index) => index * 1_000)
     expect(await read(inPieces(log, everyKilobyte), everyKilobyte)).toEqual({
       text: texts.join(''),

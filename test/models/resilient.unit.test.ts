@@ -254,6 +254,48 @@ describe('fallbacks', () => {
   })
 })
 
+describe('whatever providers do', () => {
+  const call = fc.oneof(
+    fc
+      .constantFrom<Fault>('unreached', 'busy', 'exhausted', 'silent', 'cut', 'denied', 'refused')
+      .map((name) => [fault(name)]),
+    fc.constant(REPLY),
+    fc
+      .constantFrom<Fault>('busy', 'cut')
+      .map((name) => [{ type: 'text' as const, text: 'Half' }, fault(name)]),
+  )
+  const calls = fc.array(call, { minLength: MOST_ATTEMPTS, maxLength: MOST_ATTEMPTS })
+
+  it('one of them answers at most, and nobody is asked after its first piece', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(calls, { minLength: 1, maxLength: 4 }), async (scripts) => {
+        const models = scripts.map((script, index) => scripted(`x/${index}`, ...script))
+        const [first, ...others] = models.map(({ candidate }) => candidate)
+        const deltas: Delta[] = []
+        const saying = resilient(first!, { others: async () => others, ...stoppedClock() })
+        let thrown = false
+        try {
+          const signal = new AbortController().signal
+          for await (const delta of saying.generate(request(), signal)) deltas.push(delta)
+        } catch {
+          thrown = true
+        }
+        const asked = models.map((model) => model.calls())
+        expect(Math.max(...asked)).toBeLessThanOrEqual(MOST_ATTEMPTS)
+        expect(deltas.filter(({ type }) => type === 'text').length).toBeLessThanOrEqual(1)
+        const begun = deltas.findIndex(({ type }) => type === 'text')
+        // Every attempt but the last is told of as failed, and none comes after a piece.
+        const failed = deltas.filter(({ type }) => type === 'failed').length
+        const total = asked.reduce((sum, count) => sum + count, 0)
+        expect(total - failed).toBe(1)
+        if (begun >= 0) expect(deltas.slice(begun).some(({ type }) => type === 'failed')).toBe(false)
+        if (!thrown) expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' })
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
 describe('a model ahead of another', () => {
   it('answers in its place, and says so', async () => {
     const small = scripted('openai/small', REPLY)

@@ -93,3 +93,20 @@ describe('background works', () => {
     expect([hanging.steps, sound.steps]).toEqual([1, 4])
   })
 })
+
+describe('an alarm', () => {
+  it('that could not be set is set the next time', async () => {
+    vi.spyOn(console, 'error').mockReturnValue()
+    const object = env.COLLECTION.get(env.COLLECTION.idFromName(crypto.randomUUID()))
+    await runInDurableObject(object, async (_, { storage }) => {
+      const wakeup = new Wakeup(storage)
+      const broken = vi.spyOn(storage, 'setAlarm').mockRejectedValueOnce(new Error('out of reach'))
+      wakeup.within(60_000)
+      await Promise.allSettled(broken.mock.results.map(({ value }) => value))
+      wakeup.within(90_000)
+      expect(await storage.getAlarm()).toBeGreaterThan(Date.now() + 80_000)
+      await storage.deleteAlarm()
+    })
+    vi.restoreAllMocks()
+  })
+})

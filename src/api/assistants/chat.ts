@@ -33,12 +33,15 @@ const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}
 const SHORTEST_NAME = 7
 
 /**
- * The conversation of a name. A conversation that was begun elsewhere can be gone on with by its id.
+ * The conversation of a name. A conversation that was begun elsewhere can be gone on with by its id. A scoped key that
+ * fixes one is for that one, whatever its client calls it.
  * @throws ApiError 400 for a name that anybody could guess
  */
 export async function findChat(parties: ChatParties, name: string): Promise<Chat> {
   const { access, assistant, user } = parties
   const asker = identify([access], user)
+  const fixed = access.embedded.conversation_id
+  if (fixed !== undefined) return { conversationId: fixed, named: false }
   if (asker.owner !== 'admin' && asker.userId === '' && name.length < SHORTEST_NAME) {
     throw new ApiError(
       400,
@@ -55,6 +58,8 @@ export async function chatIds(
   name: string,
 ): Promise<{ asker: Asker; ids: string[] }> {
   const asker = identify([access], user)
+  const fixed = access.embedded.conversation_id
+  if (fixed !== undefined) return { asker, ids: [fixed] }
   const named = await namedConversationId(asker, assistant.name, name)
   return { asker, ids: ID.test(name) ? [named, name] : [named] }
 }

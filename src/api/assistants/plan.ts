@@ -2,11 +2,10 @@
 import type { Access } from '../../auth/access'
 import type { Assistant, AssistantSearch } from '../../conversation/assistants'
 import type { PlannedSearch } from '../../conversation/request'
-import { ApiError, unwrap } from '../../errors'
-import { collectionObject, findCollection } from '../../search/catalog'
-import { isVector } from '../../search/layout'
-import type { CollectionSchema, SearchParameters } from '../../search/types'
-import { asParameters, CONVERSATION, searchableFields } from '../parley/searches'
+import { ApiError } from '../../errors'
+import { findOutline, type Outline, searchableFields } from '../../search/outline'
+import type { SearchParameters } from '../../search/types'
+import { asParameters, CONVERSATION } from '../parley/searches'
 import { listed, override } from '../typesense/parameters'
 import { planSearch } from '../typesense/plan'
 
@@ -52,25 +51,33 @@ export async function planRetrieval(
   changes: SearchChanges,
 ): Promise<AssistantRetrieval[]> {
   const { searches = [], category_field: categoryField } = assistant
-  const shares = changes.top === undefined ? undefined : share(changes.top, searches.length)
-  const wanted = changes.top ? searches.filter((_, index) => shares![index]! > 0) : searches
-  const schemas = await Promise.all(wanted.map(({ collection }) => schemaOf(env, collection)))
-  requirePossible(schemas, changes, categoryField)
+  const all = await Promise.all(
+    searches.map(async (search) => ({ search, outline: await findOutline(env, search.collection) })),
+  )
+  requirePossible(
+    all.map(({ outline }) => outline),
+    changes,
+    categoryField,
+  )
+  const able = all.filter(
+    ({ outline }) => changes.includeCategory === undefined || outline.indexed.includes(categoryField),
+  )
+  const shares = changes.top === undefined ? undefined : share(changes.top, able.length)
+  const wanted = changes.top ? able.filter((_, index) => shares![index]! > 0) : able
   if (changes.minimumRerankScore !== undefined && !canRerank(env)) {
     throw new ImpossibleChange('minimumRerankScore', 'there is no model here that ranks anew')
   }
   const embedded: SearchParameters = { ...access.embedded }
   for (const name of CONVERSATION) delete embedded[name]
   return Promise.all(
-    wanted.map(async (search, index) => {
+    wanted.map(async ({ search, outline }, index) => {
       const { collection, ...own }: AssistantSearch = search
-      const schema = schemas[index]!
       const changed: SearchParameters = {
         ...(shares && { per_page: String(shares[index]) }),
-        ...filterOf(schema, changes, categoryField),
+        ...filterOf(outline, changes, categoryField),
         ...(changes.rerank && canRerank(env) && own.group_by === undefined && RERANKING),
       }
-      const { params, mode } = inMode(override(asParameters(own), changed), schema, changes)
+      const { params, mode } = inMode(override(asParameters(own), changed), outline, changes)
       const planned = await planSearch(env, collection, override(params, embedded))
       const { minimumScore, minimumRerankScore } = changes
       return {
@@ -95,17 +102,6 @@ export const canRerank = (env: Pick<Cloudflare.Env, 'AI_BACKEND'>): boolean => e
 const share = (top: number, searches: number): number[] =>
   Array.from({ length: searches }, (_, index) => Math.floor((top + searches - 1 - index) / searches))
 
-async function schemaOf(env: Cloudflare.Env, collection: string): Promise<CollectionSchema> {
-  const { objectId } = await findCollection(env, collection)
-  return unwrap(await collectionObject(env, objectId).schema())
-}
-
-const embeddings = ({ fields }: CollectionSchema): string[] =>
-  fields.filter((field) => field.index && field.embed).map(({ name }) => name)
-
-const hasField = ({ fields }: CollectionSchema, name: string): boolean =>
-  fields.some((field) => field.name === name && field.index)
-
 /** A change that no collection of the assistant can follow. */
 export class ImpossibleChange extends ApiError {
   constructor(
@@ -117,19 +113,19 @@ export class ImpossibleChange extends ApiError {
 }
 
 /** @throws ImpossibleChange for what not one of the collections has */
-function requirePossible(schemas: CollectionSchema[], changes: SearchChanges, categoryField: string): void {
+function requirePossible(outlines: Outline[], changes: SearchChanges, categoryField: string): void {
   const { mode, vectorField, includeCategory, excludeCategory } = changes
-  if (mode === 'vectors' && !schemas.every((schema) => embeddings(schema).length > 0)) {
+  if (mode === 'vectors' && !outlines.every(({ embeddings }) => embeddings.length > 0)) {
     throw new ImpossibleChange(
       'mode',
       'A search by vectors alone needs an embedding field in every collection.',
     )
   }
-  if (vectorField !== undefined && !schemas.some((schema) => embeddings(schema).includes(vectorField))) {
+  if (vectorField !== undefined && !outlines.some(({ embeddings }) => embeddings.includes(vectorField))) {
     throw new ImpossibleChange('vectorField', `No collection has an embedding field \`${vectorField}\`.`)
   }
   const byCategory = includeCategory !== undefined || excludeCategory !== undefined
-  if (byCategory && !schemas.some((schema) => hasField(schema, categoryField))) {
+  if (byCategory && !outlines.some(({ indexed }) => indexed.includes(categoryField))) {
     const change = includeCategory === undefined ? 'excludeCategory' : 'includeCategory'
     throw new ImpossibleChange(
       change,
@@ -142,11 +138,11 @@ function requirePossible(schemas: CollectionSchema[], changes: SearchChanges, ca
 const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
 
 function filterOf(
-  schema: CollectionSchema,
+  { indexed }: Outline,
   { filterBy, includeCategory, excludeCategory }: SearchChanges,
   categoryField: string,
 ): SearchParameters {
-  const categorised = hasField(schema, categoryField)
+  const categorised = indexed.includes(categoryField)
   const filters: SearchParameters[] = []
   if (includeCategory !== undefined && categorised) {
     filters.push({ filter_by: `${categoryField}:=${quoted(includeCategory)}` })
@@ -164,17 +160,19 @@ const BY_FIELD = ['query_by_weights', 'prefix', 'infix', 'num_typos']
 /** Parameters that search by words, by meaning or by both, and what of these it came to. */
 function inMode(
   given: SearchParameters,
-  schema: CollectionSchema,
+  outline: Outline,
   { mode, vectorField }: SearchChanges,
 ): { params: SearchParameters; mode: RetrievalMode } {
-  const all = embeddings(schema)
-  const isEmbedding = (name: string) => all.includes(name)
-  const own = given.query_by ? listed(given.query_by) : searchableFields(schema)
+  const { embeddings, vectors } = outline
+  const isEmbedding = (name: string) => embeddings.includes(name)
+  const own = given.query_by ? listed(given.query_by) : searchableFields(outline)
   const texts = own.filter((name) => !isEmbedding(name))
   const vector =
-    vectorField !== undefined && isEmbedding(vectorField) ? vectorField : (own.find(isEmbedding) ?? all[0])
+    vectorField !== undefined && isEmbedding(vectorField)
+      ? vectorField
+      : (own.find(isEmbedding) ?? embeddings[0])
   const bySense = vector === undefined ? [] : [vector]
-  const byWords = texts.length > 0 ? texts : searchableFields(schema).filter((name) => !isEmbedding(name))
+  const byWords = texts.length > 0 ? texts : outline.texts
   const fields =
     mode === undefined && vectorField === undefined
       ? own
@@ -182,7 +180,7 @@ function inMode(
   if (fields.length === 0 && !given.vector_query) {
     throw new ApiError(
       400,
-      `Collection \`${schema.name}\` has no field of text that is indexed. Give \`query_by\`.`,
+      `Collection \`${outline.name}\` has no field of text that is indexed. Give \`query_by\`.`,
     )
   }
   const params: SearchParameters = { ...given, ...(fields.length > 0 && { query_by: fields.join(',') }) }
@@ -192,7 +190,6 @@ function inMode(
   if (mode === 'text') delete params.vector_query
   if (!params.include_fields) {
     // Nobody reads vectors, and a stream of lines has no room for them.
-    const vectors = schema.fields.filter(isVector).map(({ name }) => name)
     const hidden = [...new Set([...listed(params.exclude_fields), ...vectors])]
     if (hidden.length > 0) params.exclude_fields = hidden.join(',')
   }

@@ -3,10 +3,9 @@ import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
 import { type Note, requireAccess } from '../../auth/admit'
 import type { PlannedSearch } from '../../conversation/request'
-import { ApiError, unwrap } from '../../errors'
-import { collectionObject, findCollection } from '../../search/catalog'
-import { isVector } from '../../search/layout'
-import type { CollectionSchema, SearchParameters } from '../../search/types'
+import { ApiError } from '../../errors'
+import { findOutline, searchableFields } from '../../search/outline'
+import type { SearchParameters } from '../../search/types'
 import { fill, override } from '../typesense/parameters'
 import { planSearch } from '../typesense/plan'
 import { operations } from './operations'
@@ -64,28 +63,19 @@ async function withDefaults(
   collection: string,
   given: SearchParameters,
 ): Promise<SearchParameters> {
-  const { objectId } = await findCollection(env, collection)
-  const schema = unwrap(await collectionObject(env, objectId).schema())
-  const fields = searchableFields(schema)
+  const outline = await findOutline(env, collection)
+  const fields = searchableFields(outline)
   if (fields.length === 0) {
     throw new ApiError(
       400,
       `Collection \`${collection}\` has no field of text that is indexed. Give \`query_by\`.`,
     )
   }
-  const vectors = schema.fields.filter(isVector).map(({ name }) => name)
+  const { vectors } = outline
   const selected = given.include_fields !== undefined || given.exclude_fields !== undefined
   return {
     query_by: fields.join(','),
     ...(vectors.length > 0 && !selected && { exclude_fields: vectors.join(',') }),
     ...given,
   }
-}
-
-/** An embedding field, if there is one, and all indexed text. A search takes no second embedding field. */
-export function searchableFields({ fields }: Pick<CollectionSchema, 'fields'>): string[] {
-  const indexed = fields.filter((field) => field.index)
-  const embedding = indexed.find((field) => field.embed)
-  const texts = indexed.filter((field) => field.type === 'string' || field.type === 'string[]')
-  return [...(embedding ? [embedding] : []), ...texts].map(({ name }) => name)
 }

@@ -253,6 +253,13 @@ describe('a chat', () => {
     expect(stranger.message).toBe(`${stranger.conversation}.1`)
   })
 
+  it('is the one that a scoped key fixes, whatever the client calls it', async () => {
+    const { conversation } = await ask(chatName(), { messages: [user(QUESTION)] }, { key: otherKey })
+    const key = await scopedKey(otherKey, { conversation_id: conversation })
+    const { message } = await ask('1', { messages: [user('Who was its architect?')] }, { key })
+    expect(message).toBe(`${conversation}.2`)
+  })
+
   it('needs a name that nobody guesses, unless its user is known', async () => {
     const messages = [user(QUESTION)]
     const guessed = await ask('1', { messages }, { key: pageKey })
