@@ -102,15 +102,6 @@ describe.each(['/chat', '/chat/'])('an endpoint that ends in %s', (ending) => {
   })
 })
 
-test('the default assistant answers on the bare path', async () => {
-  await request('PUT', '/assistants/default', {
-    model: await createModel({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url }),
-    collections: [shows],
-  })
-  const answer = await client('/chat').getCompletion([user('Who?')])
-  expect(answer.message.content).toBe('You asked: Who?')
-})
-
 describe('a session', () => {
   const first = user('Which show has explorers?')
   const second = user('What else do they do?')
