@@ -9,13 +9,9 @@ import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
 import { report } from './deploy/report.mjs'
 import { keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
 import { upload } from './deploy/upload.mjs'
-import { askSample, tryOut, unhealthy } from './deploy/verify.mjs'
+import { verify } from './deploy/verify.mjs'
 import { wanted } from './deploy/wanted.mjs'
-import { loadSample } from './sample.mjs'
 import { runWrangler } from './wrangler.mjs'
-
-const HEALTHY_MS = 120_000
-const ANSWER_LENGTH = 300
 
 /** @param {unknown} error */
 const message = (error) => (error instanceof Error ? error.message : String(error))
@@ -42,34 +38,6 @@ function options() {
   }
   console.log(usage)
   process.exit(0)
-}
-
-/**
- * Tries a deployment out. A failure here is told and no more: the deployment stands.
- * @param {string | undefined} url
- * @param {string | undefined} key
- */
-async function verify(url, key) {
-  if (url === undefined) {
-    return console.log('It has no address of its own: name one to have it tried out, with --url https://...')
-  }
-  const problem = await unhealthy(url, HEALTHY_MS)
-  if (problem !== undefined) {
-    return console.log(`It is deployed, and does not answer at ${url} yet: ${problem}
-A new workers.dev address can take some minutes. See what it logs: npx wrangler tail`)
-  }
-  if (key === undefined) {
-    return console.log('It is healthy. To have it asked a question as well, set ADMIN_API_KEY to its key.')
-  }
-  try {
-    if (wish.sample) console.log(await loadSample(url, key, wish.model))
-    const { question, answer } = wish.sample ? await askSample(url, key) : await tryOut(url, key, wish.model)
-    console.log(`  asked     ${question}\n  answered  ${answer.replace(/\s+/g, ' ').slice(0, ANSWER_LENGTH)}`)
-  } catch (error) {
-    console.log(`It is deployed and healthy, but the trial question failed: ${message(error)}
-Look at what it logs (npx wrangler tail), whether the key in ADMIN_API_KEY is the deployment's own, and whether
-Workers AI still has the model: npm run deploy -- --model cloudflare/@cf/...`)
-  }
 }
 
 /** What is wanted and what that takes, or the end of the program. */
@@ -115,7 +83,7 @@ for (const [index, step] of steps.entries()) {
       const own = await upload(command(step), secrets.values)
       url ??= own
     } else if (step.do === 'verify') {
-      await verify(url, key)
+      console.log(await verify(url, key, wish))
     } else {
       await runWrangler(command(step))
     }

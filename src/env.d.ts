@@ -1,7 +1,7 @@
 /** Secrets and optional bindings: they are not in wrangler.toml, so `wrangler types` does not know them. */
 declare namespace Cloudflare {
   interface Env {
-    /** The admin key. `npm start` passes `xyz`; a deployment sets it with `wrangler secret put ADMIN_API_KEY`. */
+    /** The admin key. `npm start` passes `xyz`; `npm run deploy` makes one. */
     ADMIN_API_KEY?: string
     /** Seals provider credentials at rest. Any string of 16 characters or more. */
     ENCRYPTION_KEY?: string

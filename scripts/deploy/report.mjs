@@ -5,7 +5,7 @@
  * @property {string | undefined} url
  * @property {string | undefined} key the admin key, when this run knows it
  * @property {boolean} given whether that key came from the environment
- * @property {string[]} made names of the secrets that this run made
+ * @property {string[]} made names of the secrets that this run set and nobody had given it
  * @property {string} file where those are kept
  * @property {boolean} logged whether the output goes into a build's log, which more people read than may hold a key
  */

@@ -37,12 +37,12 @@ export function keptSecrets(file) {
 }
 
 /**
- * Values for the secrets that a Worker lacks: from the environment, else as an earlier run made them, else new.
+ * Values for the secrets that a Worker lacks: from the environment, else as a run made them that failed later, else new.
  * New ones are in the file before this returns.
  * @param {string[]} missing
  * @param {Record<string, string | undefined>} env
  * @param {string} file
- * @returns {{ values: Secrets, made: string[] }} `made` names those that are new
+ * @returns {{ values: Secrets, made: string[] }} `made` names those that are not from the environment
  * @throws Error for a value of the environment that is too short to be a secret
  */
 export function makeSecrets(missing, env, file) {
@@ -56,10 +56,9 @@ export function makeSecrets(missing, env, file) {
     if (given && given.length < SHORTEST) {
       throw new Error(`${name} has ${given.length} characters, and needs ${SHORTEST}: openssl rand -hex 32`)
     }
-    const known = given || kept[name]
-    const value = known || randomBytes(32).toString('hex')
-    if (!known) made[name] = value
+    const value = given || kept[name] || randomBytes(32).toString('hex')
     values[name] = value
+    if (!given) made[name] = value
   }
   if (Object.keys(made).length > 0) {
     mkdirSync(dirname(file), { recursive: true })

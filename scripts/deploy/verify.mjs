@@ -1,4 +1,8 @@
 /** Whether a deployment works: its health, and one real question from the import to the answer. */
+import { loadSample } from '../sample.mjs'
+
+const HEALTHY_MS = 120_000
+const ANSWER_LENGTH = 300
 
 const NAME = 'parley_deploy_check'
 const HISTORY = `${NAME}_history`
@@ -15,9 +19,10 @@ const DOCUMENTS = [
  * Waits until a deployment answers. A first one can take a minute to be known to the name servers.
  * @param {string} url
  * @param {number} ms how long at most
+ * @param {number} pause between two tries, in milliseconds
  * @returns {Promise<string | undefined>} what went wrong last, or undefined once it is healthy
  */
-export async function unhealthy(url, ms) {
+export async function unhealthy(url, ms, pause = 2_000) {
   const deadline = Date.now() + ms
   for (;;) {
     const problem = await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) }).then(
@@ -26,7 +31,7 @@ export async function unhealthy(url, ms) {
       (error) => String(error.cause ?? error),
     )
     if (problem === undefined || Date.now() > deadline) return problem
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    await new Promise((resolve) => setTimeout(resolve, pause))
   }
 }
 
@@ -105,7 +110,7 @@ export async function tryOut(url, key, model) {
  * @param {string} url
  * @param {string} key
  */
-export const askSample = (url, key) =>
+const askSample = (url, key) =>
   ask(client(url, key), 'docs', 'docs', 'title,heading,text', 'How do I create a conversation model?')
 
 /**
@@ -127,4 +132,33 @@ async function ask(call, collection, model, fields, question) {
   if (!conversation?.answer)
     throw new Error(`The search was answered without an answer: ${JSON.stringify(conversation)}`)
   return { question, answer: String(conversation.answer) }
+}
+
+/**
+ * Tries a deployment out. Nothing that goes wrong here is an error: the deployment stands.
+ * @param {string | undefined} url
+ * @param {string | undefined} key
+ * @param {{ sample: boolean, model: string }} wish
+ * @param {number} ms how long to wait for its health
+ * @returns {Promise<string>} what came of it, and what to look at
+ */
+export async function verify(url, key, { sample, model }, ms = HEALTHY_MS) {
+  if (url === undefined)
+    return 'It has no address of its own: name one to have it tried out, with --url https://...'
+  const problem = await unhealthy(url, ms)
+  if (problem !== undefined) {
+    return `It is deployed, and does not answer at ${url} yet: ${problem}
+A new workers.dev address can take some minutes. See what it logs: npx wrangler tail`
+  }
+  if (key === undefined)
+    return 'It is healthy. To have it asked a question as well, set ADMIN_API_KEY to its key.'
+  try {
+    const loaded = sample ? `${await loadSample(url, key, model)}\n` : ''
+    const { question, answer } = sample ? await askSample(url, key) : await tryOut(url, key, model)
+    return `${loaded}  asked     ${question}\n  answered  ${answer.replace(/\s+/g, ' ').slice(0, ANSWER_LENGTH)}`
+  } catch (error) {
+    return `It is deployed and healthy, but the trial question failed: ${error instanceof Error ? error.message : error}
+Look at what it logs (npx wrangler tail), whether the key in ADMIN_API_KEY is the deployment's own, and whether
+Workers AI still has the model: npm run deploy -- --model cloudflare/@cf/...`
+  }
 }

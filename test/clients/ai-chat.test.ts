@@ -102,15 +102,6 @@ describe.each(['/chat', '/chat/'])('an endpoint that ends in %s', (ending) => {
   })
 })
 
-test('the default assistant answers on the bare path', async () => {
-  await request('PUT', '/assistants/default', {
-    model: await createModel({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url }),
-    collections: [shows],
-  })
-  const answer = await client('/chat').getCompletion([user('Who?')])
-  expect(answer.message.content).toBe('You asked: Who?')
-})
-
 describe('a session', () => {
   const first = user('Which show has explorers?')
   const second = user('What else do they do?')
@@ -213,6 +204,16 @@ describe('an answer', () => {
     expect(body.max_tokens ?? body.max_completion_tokens).toBe(9)
     expect(messages[0].content).toContain('Be brief.')
     expect(messages[0].content).toContain('`de`')
+  })
+
+  test('of a model that refuses a setting comes without it, with a note', async () => {
+    const path = await assistant({ model_name: 'openai/o3-mini', openai_url: llm.url })
+    llm.forget()
+    const context = { overrides: { temperature: 0.1, seed: 5 } }
+    const { context: shown }: Loose = await client(`${path}/chat`).getCompletion([user('Hi?')], { context })
+    expect(shown.thoughts[1].props.ignored).toEqual(['temperature'])
+    const [{ body }] = llm.calls() as Loose
+    expect([body.temperature, body.seed]).toEqual([undefined, 5])
   })
 
   test('arrives whole, whatever letters and breaks are in it (case 40)', async () => {

@@ -8,6 +8,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import { verify } from '../../scripts/deploy/verify.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
@@ -156,6 +157,7 @@ test('after a failure it says what to do, and the next run goes on with the same
   expect(Object.fromEntries(api.workers.get('parley')!.secrets)).toEqual(kept)
   expect(atUpload.output).not.toContain(kept.ENCRYPTION_KEY)
   expect(last.output).not.toContain(kept.ENCRYPTION_KEY)
+  expect(last.output).toContain(`${kept.ADMIN_API_KEY}  (not shown again`)
   // This Parley does not know the key that was made: the deployment is reported all the same.
   expect(last.output).toContain('It is deployed and healthy, but the trial question failed')
   expect(last.output).toContain(`Parley is deployed at ${inject('url')}`)
@@ -184,4 +186,13 @@ test('a Cloudflare that cannot be reached is told from a login that is missing',
   expect(code).toBe(1)
   expect(output).toContain('Cloudflare could not be reached')
   expect(output).not.toContain('not logged in')
+})
+
+test('a trial that comes to nothing is cleared away and told', async () => {
+  const told = await verify(inject('url'), KEY, { sample: false, model: 'openai/gpt-4o-mini' })
+  expect(told).toContain(
+    'It is deployed and healthy, but the trial question failed: POST /conversations/models',
+  )
+  const left = await fetch(`${inject('url')}/collections`, { headers: { 'x-typesense-api-key': KEY } })
+  expect(await left.text()).not.toContain('parley_deploy_check')
 })

@@ -98,6 +98,54 @@ describe('an OpenAI-compatible server', () => {
   })
 })
 
+describe('a key that is no longer taken', () => {
+  let server: Server
+  let key = 'sk-the-first-key'
+  let calls = 0
+
+  beforeAll(async () => {
+    server = createServer(async (incoming, response) => {
+      let body = ''
+      for await (const piece of incoming) body += piece
+      calls += 1
+      const taken = incoming.headers.authorization === `Bearer ${key}`
+      response.writeHead(taken ? 200 : 401, { 'content-type': 'application/json' })
+      const data = JSON.parse(body).input.map(() => ({ embedding: [1, 2] }))
+      const error = { message: `Incorrect API key provided: ${incoming.headers.authorization}` }
+      response.end(JSON.stringify(taken ? { data } : { error }))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  })
+  afterAll(() => void server.close())
+
+  test('stops the calls, is told without being shown, and makes room for another', async () => {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const field = (api_key: string) => ({
+      name: 'embedding',
+      type: 'float[]',
+      embed: { from: ['title'], model_config: { model_name: 'openai/x', url, api_key } },
+    })
+    const name = await makeCollection(field(key))
+    key = 'sk-the-second-key'
+    await client().collections(name).documents().import(titled(50))
+    await expect
+      .poll(() => summary(name), { timeout: 10_000, interval: 20 })
+      .toMatchObject({
+        pending_embeddings: 50,
+        embedding_error: expect.stringContaining('Incorrect API key'),
+      })
+    expect(JSON.stringify(await summary(name))).not.toContain('sk-the-first-key')
+    const before = calls
+    await client().collections(name).documents().create({ title: 'One more' })
+    expect((await summary(name)).pending_embeddings).toBe(51)
+    expect(calls).toBe(before)
+    const altered = await request('PATCH', `/collections/${name}`, { fields: [field(key)] })
+    expect(altered.status, altered.text).toBe(200)
+    await drained(name)
+    expect(await summary(name)).not.toHaveProperty('embedding_error')
+  })
+})
+
 describe('a search whose server breaks the connection', () => {
   let broken: Server
   /** how many connections are still to be broken */

@@ -25,7 +25,12 @@ export async function startPaced(): Promise<Paced> {
   const counts = { begun: 0, abandoned: 0 }
   const server = createServer(async (request, response) => {
     let body = ''
-    for await (const piece of request) body += piece
+    try {
+      for await (const piece of request) body += piece
+    } catch {
+      // Its caller was killed in the middle of asking.
+      return
+    }
     const { model, messages, stream } = JSON.parse(body)
     const [, count, gap] = /^paced-(\d+)-(\d+)$/.exec(model) ?? []
     const content = String(messages.at(-1).content)

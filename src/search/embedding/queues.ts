@@ -38,9 +38,8 @@ export class EmbeddingQueues {
   /** The queues with something left to do, be it only to put the new vectors in the place of the old ones. */
   waiting(): EmbeddingQueue[] {
     const { pending, plan } = this.#around.store
-    const counts = pending.counts()
     const replacing = new Set(plan.replacing.map(({ slot }) => slot!.slot))
-    return this.works().filter(({ slot }) => counts.has(slot) || replacing.has(slot))
+    return this.works().filter(({ slot }) => replacing.has(slot) || pending.next({ slot }, 1).length > 0)
   }
 
   /** Has models asked again, whatever kept them from answering: their owner has changed something. */
