@@ -12,7 +12,7 @@ const Tokens = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 const Body = v.looseObject({
   model: v.pipe(v.string(), v.minLength(1)),
   messages: v.pipe(
-    v.array(v.looseObject({ role: v.string(), content: v.unknown() })),
+    v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
     v.minLength(1),
     v.maxLength(MOST_MESSAGES),
   ),
