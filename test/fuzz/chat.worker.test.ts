@@ -100,6 +100,34 @@ it('as chat completions', { timeout: PATIENCE }, () =>
   ),
 )
 
+const responseBody = fc.record(
+  {
+    model: usually(fc.constant('guide'), fc.oneof(hostile, json)),
+    input: fc.oneof(usually(text), messages),
+    instructions: usually(text),
+    stream: usually(fc.boolean()),
+    conversation: usually(fc.oneof(id, fc.record({ id }))),
+    previous_response_id: usually(
+      fc.oneof(
+        id,
+        fc.uuid().map((uuid) => `resp_${uuid}.1`),
+      ),
+    ),
+  },
+  { requiredKeys: ['model', 'input'] },
+)
+
+it('as responses', { timeout: PATIENCE }, () =>
+  check(
+    fc.asyncProperty(usually(responseBody), async (body) => {
+      const { status, text } = await survives('POST', '/v1/responses', { body })
+      if (status >= 400) expect(wellFormed(text)).toMatchObject({ error: { message: expect.any(String) } })
+      else expect(text).toMatch(/"object":"response".*"status":"completed"/s)
+    }) as never,
+    SHARE,
+  ),
+)
+
 it('for chats of any name', { timeout: PATIENCE }, () =>
   check(
     fc.asyncProperty(hostile, async (name) => {

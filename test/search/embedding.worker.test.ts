@@ -249,6 +249,22 @@ describe('a provider', () => {
     await expectVectors(object)
   })
 
+  it('that fails after its owner has changed something is asked at once', async () => {
+    const { object } = await newTitles()
+    const gate = Promise.withResolvers<void>()
+    provider.before = async () => {
+      await gate.promise
+      throw new InferenceUpstreamError(3041)
+    }
+    await importAll(object, titles(20))
+    await provider.called(1)
+    await object.alter({ metadata: { paid: true } })
+    provider.before = () => {}
+    gate.resolve()
+    await drained(object)
+    await expectVectors(object)
+  })
+
   it('that makes other vectors than it did is told so, and none is stored', async () => {
     const { object } = await newTitles({ ...embedding(), embed: { ...embedding().embed } })
     const run = vi.spyOn(env.AI, 'run').mockImplementation((async (

@@ -122,6 +122,8 @@ export class EmbeddingQueue implements Background {
       failure = error
     }
     if (store.closed) return undefined
+    // What failed with an old key, or an old model, says nothing of what the field has by now.
+    if (failure !== undefined && this.#plan?.field !== plan.field) return 0
     if (failure !== undefined) return this.#stalled(failure, stored > 0)
     this.#parallel = Math.min(PARALLEL_CALLS, this.#parallel + 1)
     this.clearStall()

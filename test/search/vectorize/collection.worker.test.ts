@@ -146,6 +146,9 @@ describe('ten thousand documents in Vectorize', { timeout: 120_000 }, () => {
       }
     }
     expect(await waiting(mirrored)).toBeGreaterThan(500)
+    // More pass the filter among what is not visible than the page has, and yet the nearest may be others.
+    const long = { q: QUESTIONS[2]!, query_by: 'embedding', filter_by: 'year:>=1950', per_page: '80' }
+    expect(idsOf(await search(mirrored, long))).toEqual(idsOf(await search(embedded, long)))
     await compareAll('changes not yet visible', { vector, hybrid })
     await settle(mirrored, double)
     await compareAll('changes visible', { vector, hybrid })
