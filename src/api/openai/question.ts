@@ -5,7 +5,6 @@ import { ApiError } from '../../errors'
 import { textIn } from '../message-text'
 
 export const LONGEST_ID = 512
-export const MOST_MESSAGES = 1_000
 
 export const Tokens = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 

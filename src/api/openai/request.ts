@@ -1,22 +1,12 @@
 /** What OpenAI's clients send to /v1/chat/completions (contract 3.3): a pure reading of the body. */
 import * as v from 'valibot'
-import {
-  checkBody,
-  common,
-  givenOf,
-  LONGEST_ID,
-  MOST_MESSAGES,
-  type ModelQuestion,
-  readMessages,
-  Tokens,
-} from './question'
+import { checkBody, common, givenOf, LONGEST_ID, type ModelQuestion, readMessages, Tokens } from './question'
 
 const Body = v.looseObject({
   ...common,
   messages: v.pipe(
     v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
     v.minLength(1),
-    v.maxLength(MOST_MESSAGES),
   ),
   stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
   n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),

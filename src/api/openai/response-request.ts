@@ -6,7 +6,6 @@ import {
   givenOf,
   InvalidParameter,
   LONGEST_ID,
-  MOST_MESSAGES,
   type ModelQuestion,
   readMessages,
   Tokens,
@@ -19,7 +18,7 @@ const Item = v.looseObject({ role: v.optional(v.string()), content: v.optional(v
 
 const Body = v.looseObject({
   ...common,
-  input: v.union([v.string(), v.pipe(v.array(Item), v.minLength(1), v.maxLength(MOST_MESSAGES))]),
+  input: v.union([v.string(), v.pipe(v.array(Item), v.minLength(1))]),
   instructions: v.nullish(v.string()),
   max_output_tokens: v.nullish(Tokens),
   conversation: v.nullish(v.union([Id, v.looseObject({ id: Id })])),
