@@ -37,18 +37,21 @@ export const wrangler = (args, options = {}) =>
  * Runs wrangler to its end.
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} [env] on top of this process's
- * @returns {Promise<string>} what it printed
- * @throws Error with its output when it fails
+ * @returns {Promise<string>} what it printed, warnings left out
+ * @throws Error with all of its output when it fails
  */
 export async function runWrangler(args, env = {}) {
   const child = wrangler(args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+  let printed = ''
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (data) => {
-      output += data
-    })
-  }
+  child.stdout?.setEncoding('utf8').on('data', (data) => {
+    printed += data
+    output += data
+  })
+  child.stderr?.setEncoding('utf8').on('data', (data) => {
+    output += data
+  })
   const code = await new Promise((resolve, reject) => child.on('error', reject).on('close', resolve))
   if (code !== 0) throw new Error(`wrangler ${args.slice(0, 3).join(' ')} failed:\n${output}`)
-  return output
+  return printed
 }

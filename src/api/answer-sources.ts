@@ -37,12 +37,7 @@ export function sourcesOf(
   references: readonly SourceReference[],
   fields: SourceFields = {},
 ): AnswerSource[] {
-  const found = new Map<string, Document>()
-  for (const reply of replies) {
-    if (!('result' in reply)) continue
-    const { collection_name: collection } = reply.result.request_params
-    for (const { document } of hitsOf(reply.result)) found.set(sourceId(collection, document.id), document)
-  }
+  const found = documentsIn(replies)
   const { title_field: title, url_field: address = 'url', citation_field: field } = fields
   return references.map(({ collection, document_id: documentId }) => {
     const id = sourceId(collection, documentId)
@@ -58,6 +53,17 @@ export function sourcesOf(
       text: textsOf(document, address),
     }
   })
+}
+
+/** All documents that were found, by `sourceId`. */
+export function documentsIn(replies: readonly SearchReply[]): Map<string, Document> {
+  const found = new Map<string, Document>()
+  for (const reply of replies) {
+    if (!('result' in reply)) continue
+    const { collection_name: collection } = reply.result.request_params
+    for (const { document } of hitsOf(reply.result)) found.set(sourceId(collection, document.id), document)
+  }
+  return found
 }
 
 export const sourceId = (collection: string, documentId: string): string => `${collection}/${documentId}`

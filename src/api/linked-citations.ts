@@ -1,5 +1,6 @@
 /**
- * Citations as Markdown links: `[plan.pdf]` in an answer becomes `[[1]](https://…)` on its way to the reader.
+ * Citations as Markdown links: `[plan.pdf]` in an answer becomes `[[1]](https://…)` on its way to the reader, or `[1]`
+ * where the document has no address.
  *
  * A chat widget that shows Markdown but knows nothing of sources still shows where an answer comes from. Brackets
  * that name no source of the answer stay as they are, and so do links that the model wrote itself.
@@ -10,18 +11,16 @@ import type { AnswerSource } from './answer-sources'
 const LONGEST_MARK = 300
 
 export class CitationLinks {
-  /** by what the model calls them: their numbers count from 1, in the order of the sources */
+  /** by label, and not by id: a number in brackets may well be a place in a list, or code */
   readonly #links = new Map<string, string>()
   /** the end of the text so far, where it may be the beginning of a mark */
   #held = ''
 
   constructor(sources: readonly AnswerSource[]) {
-    for (const [index, { label, documentId, url }] of sources.entries()) {
-      if (url === undefined) continue
-      // A bracket in the address would end the link.
-      const target = url.replace(/[()]/g, (bracket) => (bracket === '(' ? '%28' : '%29'))
-      const link = `[[${index + 1}]](${target})`
-      for (const name of [label, documentId]) if (!this.#links.has(name)) this.#links.set(name, link)
+    for (const [index, { label, url }] of sources.entries()) {
+      const number = `[${index + 1}]`
+      if (this.#links.has(label)) continue
+      this.#links.set(label, url === undefined ? number : `[${number}](${asTarget(url)})`)
     }
   }
 
@@ -43,15 +42,16 @@ export class CitationLinks {
 
   #link(text: string): string {
     return text.replace(/\[([^[\]]+)\](?!\()/g, (mark, inside: string) => {
-      const whole = this.#links.get(nameIn(inside))
+      const whole = this.#links.get(inside.trim())
       if (whole !== undefined) return whole
-      const links = inside.split(/[,;]/).map((name) => this.#links.get(nameIn(name)))
+      const links = inside.split(/[,;]/).map((name) => this.#links.get(name.trim()))
       return links.every((link) => link !== undefined) ? links.join('') : mark
     })
   }
 }
 
-const nameIn = (text: string): string => text.trim().replace(/^id:\s*/i, '')
+/** A bracket in an address would end the link. */
+const asTarget = (url: string): string => url.replace(/[()]/g, (bracket) => (bracket === '(' ? '%28' : '%29'))
 
 /**
  * Where the end of a text begins that cannot be shown yet: at a bracket that is still open, or at a mark of which

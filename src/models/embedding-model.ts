@@ -15,6 +15,10 @@ export interface EmbeddingModel {
   embedNow?(text: string): Float32Array
 }
 
+/** Whether a part of a provider's reply is a vector. */
+export const isVector = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === 'number')
+
 /** `embed.model_config` of a field, as its schema holds it with the key in clear. */
 export interface EmbeddingModelConfig {
   model_name: string

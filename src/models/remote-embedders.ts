@@ -1,7 +1,7 @@
 /** Embedding models behind HTTP: OpenAI and what speaks like it, Azure, Google. */
 import { type CallOptions, callOptions, ProviderCall, parseObject, wording } from './call'
 import type { Egress } from './egress'
-import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
 import type { Gateway } from './gateway'
 import { OPENAI_URL } from './openai'
 import { modelId, withLeadingSlash, withoutTrailingSlash } from './properties'
@@ -12,7 +12,7 @@ interface EmbeddingCall {
   body: unknown
   options: CallOptions
   /** the vectors in the order of the texts; undefined when the reply is not what the provider promises */
-  read(reply: Record<string, unknown>): number[][] | undefined
+  read(reply: Record<string, unknown>): unknown[] | undefined
 }
 
 async function send(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
@@ -24,9 +24,7 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
   })
   const reply = parseObject(await call.text(response))
   const vectors = reply && request.read(reply)
-  if (vectors?.length !== count || !vectors.every((vector) => Array.isArray(vector) && vector.length > 0)) {
-    throw call.malformed()
-  }
+  if (vectors?.length !== count || !vectors.every(isVector)) throw call.malformed()
   return vectors.map((vector) => Float32Array.from(vector))
 }
 

@@ -84,6 +84,31 @@ export function checkSampling(config: Record<string, unknown>): void {
 /** Reasoning models of OpenAI's, which refuse `max_tokens`. They count their thoughts as tokens, too. */
 const REASONING = /^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)/
 
+/** What makes answers more or less random. */
+const RANDOMNESS = ['temperature', 'top_p', 'frequency_penalty', 'presence_penalty']
+
+/** Namespaces whose models are at their wildest at a temperature of 1. */
+const UP_TO_ONE = ['anthropic', 'bedrock']
+
+/**
+ * What of the settings of a single request a model takes, of which its caller may know nothing: reasoning models
+ * refuse those that make answers random, and some know no temperature above 1. What a model's own config sets is
+ * its owner's to know.
+ * @param modelName with its namespace
+ */
+export function acceptedBy(modelName: string, settings: Record<string, unknown>): Record<string, unknown> {
+  const [namespace = '', ...name] = modelName.split('/')
+  const isReasoning = REASONING.test(name.join('/'))
+  const { temperature } = settings
+  return {
+    ...Object.fromEntries(
+      Object.entries(settings).filter(([setting]) => !(isReasoning && RANDOMNESS.includes(setting))),
+    ),
+    ...(UP_TO_ONE.includes(namespace) &&
+      typeof temperature === 'number' && { temperature: Math.min(1, temperature) }),
+  }
+}
+
 /**
  * In the words of chat completions.
  * @param model its name without the namespace, or what stands for one

@@ -7,7 +7,7 @@
  */
 import type { AiRunner } from './ai-runner'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
-import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
 import { aiBinding } from './gateway'
 import { modelId, withoutTrailingSlash } from './properties'
 import { workersAiError } from './workers-ai-errors'
@@ -135,8 +135,6 @@ async function post(
 function vectorsOf(call: ProviderCall, reply: unknown, count: number): Float32Array[] {
   const { data, response } = (reply ?? {}) as { data?: unknown; response?: unknown }
   const vectors = data ?? response
-  const isVector = (value: unknown): value is number[] =>
-    Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === 'number')
   if (!Array.isArray(vectors) || vectors.length !== count || !vectors.every(isVector)) throw call.malformed()
   return vectors.map((vector) => Float32Array.from(vector))
 }

@@ -353,11 +353,11 @@ export class Collection extends DurableObject implements CollectionRpc {
       writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
         () => {
-          if (!turns.claimOrigin(this.#sql, origin)) return false
+          if (turns.isKnownOrigin(this.#sql, origin)) return false
           turns.removeReplaced(store, replaced, (id) => mirror?.record(id, true))
           return true
         },
-        (ids) => turns.noteDocuments(this.#sql, origin, ids),
+        (ids) => turns.noteOrigin(this.#sql, origin, ids),
       )
       await mirror?.settle()
     })

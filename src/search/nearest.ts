@@ -101,7 +101,7 @@ async function embed(
 export interface Wanted {
   /** how many neighbours at most */
   k: number
-  /** how many are enough, where the index can name so many only */
+  /** how many will do, where finding `k` takes long */
   enough: number
 }
 

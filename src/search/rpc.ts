@@ -68,7 +68,8 @@ export interface CollectionRpc {
   /**
    * PATCH: checks and applies, then answers the echo of the request. Documents that already hold values for
    * new fields are indexed by `reindex` steps, which the caller drives until done; an alarm finishes them if
-   * the caller is gone.
+   * the caller is gone. So are embedding fields that get the built-in model. Another model's vectors are made
+   * in the background.
    */
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>>
   /** Seals credentials of embedders under the present key. @returns how many it was */

@@ -80,14 +80,13 @@ export const wholeTurns = (store: Store, conversationId: string, timestamps: num
     .toArray()
     .map(({ timestamp }) => timestamp)
 
-/** Notes that a turn has been added. @returns false when it had been before */
-export function claimOrigin(sql: SqlStorage, origin: string): boolean {
-  return sql.exec('INSERT OR IGNORE INTO origins (origin) VALUES (?)', origin).rowsWritten > 0
-}
+/** Whether a turn has been added before. */
+export const isKnownOrigin = (sql: SqlStorage, origin: string): boolean =>
+  sql.exec('SELECT 1 FROM origins WHERE origin = ?', origin).toArray().length > 0
 
-/** Notes which documents a turn has brought. */
-export function noteDocuments(sql: SqlStorage, origin: string, ids: string[]): void {
-  sql.exec('UPDATE origins SET documents = ? WHERE origin = ?', JSON.stringify(ids), origin)
+/** Notes that a turn has been added, and which documents it has brought. */
+export function noteOrigin(sql: SqlStorage, origin: string, documentIds: string[]): void {
+  sql.exec('INSERT INTO origins (origin, documents) VALUES (?, ?)', origin, JSON.stringify(documentIds))
 }
 
 /** The ids of the questions and answers of turns. */

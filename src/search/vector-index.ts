@@ -35,7 +35,7 @@ export interface VectorIndex {
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
   /**
    * Finds out, with a wait, among which documents the nearest are, where the index lies outside of the object.
-   * @param enough as many candidates have to pass the filter, where there are as many
+   * @param enough candidates that will do in the place of `k`, where finding as many as that takes long
    * @returns undefined: among all that pass the filter
    * @throws VectorsUnavailable
    */

@@ -13,8 +13,10 @@ import { CHROMIUM, launch } from './chromium'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 
-/** 200 words a second: long enough to be reloaded, and to be waited for. */
-const ANSWER = words(300).join('')
+/** 200 words a second, for three seconds: long enough for a page to be loaded again meanwhile. */
+const WORDS = 600
+const ANSWER = words(WORDS).join('')
+const LAST = String(WORDS - 1)
 
 describe.runIf(CHROMIUM)('the example', () => {
   let browser: Browser
@@ -28,7 +30,7 @@ describe.runIf(CHROMIUM)('the example', () => {
   beforeAll(async () => {
     paced = await startPaced()
     const shows = await createShows()
-    const model = await createModel({ model_name: 'openai/paced-300-5', openai_url: paced.url })
+    const model = await createModel({ model_name: `openai/paced-${WORDS}-5`, openai_url: paced.url })
     const assistant = await createAssistant({ model, collections: [shows] })
     const files = await bundle()
     const place = (text: string): string =>
@@ -96,13 +98,15 @@ describe.runIf(CHROMIUM)('the example', () => {
     await halfWay('.assistant')
     await page.reload()
     // The page is ready before it resumes, and again when the answer is whole.
-    await page.locator('.assistant').filter({ hasText: '299' }).waitFor()
+    await page.locator('.assistant').filter({ hasText: LAST }).waitFor()
     await page.locator('output', { hasText: 'ready' }).waitFor()
     expect(await page.locator('.user').allTextContents()).toEqual(['an action series'])
     expect(await page.locator('.assistant').count()).toBe(1)
-    expect(await page.locator('.assistant').textContent()).toMatch(/^plain0 [\s\S]*299 .*Galactic Quest/)
+    expect(await page.locator('.assistant').textContent()).toMatch(
+      new RegExp(`^plain0 [^]*${LAST} .*Galactic Quest`),
+    )
     await ask('another one')
-    await page.locator('.assistant').nth(1).filter({ hasText: '299' }).waitFor()
+    await page.locator('.assistant').nth(1).filter({ hasText: LAST }).waitFor()
     expect(await turnsOf()).toMatchObject([
       { question: 'an action series', answer: ANSWER },
       { question: 'another one', standalone: 'a question' },
@@ -129,7 +133,7 @@ describe.runIf(CHROMIUM)('the example', () => {
     await ask('an action series')
     await halfWay('#answer')
     await page.reload()
-    await page.locator('#answer', { hasText: '299' }).waitFor()
+    await page.locator('#answer', { hasText: LAST }).waitFor()
     expect(await page.locator('#answer').textContent()).toBe(ANSWER)
   })
 })

@@ -206,6 +206,16 @@ describe('an answer', () => {
     expect(messages[0].content).toContain('`de`')
   })
 
+  test('of a model that refuses a setting comes without it, with a note', async () => {
+    const path = await assistant({ model_name: 'openai/o3-mini', openai_url: llm.url })
+    llm.forget()
+    const context = { overrides: { temperature: 0.1, seed: 5 } }
+    const { context: shown }: Loose = await client(`${path}/chat`).getCompletion([user('Hi?')], { context })
+    expect(shown.thoughts[1].props.ignored).toEqual(['temperature'])
+    const [{ body }] = llm.calls() as Loose
+    expect([body.temperature, body.seed]).toEqual([undefined, 5])
+  })
+
   test('arrives whole, whatever letters and breaks are in it (case 40)', async () => {
     const path = await pacedAssistant(60, 1)
     const items = await gather(await client(`${path}/chat`).getStreamedCompletion([user('an action series')]))

@@ -35,6 +35,8 @@ class Refusal extends Error {
 
 export interface CloudflareApi {
   url: string
+  /** those that the token may use */
+  accounts: { id: string; name: string }[]
   databases: Map<string, { uuid: string; sqlite: DatabaseSync }>
   indexes: Map<string, Index>
   workers: Map<string, Worker>
@@ -55,6 +57,7 @@ const read = async (request: IncomingMessage): Promise<Buffer> => {
 
 /** A fake account without anything in it. */
 export async function startCloudflareApi(): Promise<CloudflareApi> {
+  const accounts: CloudflareApi['accounts'] = [{ id: ACCOUNT, name: 'Test account' }]
   const databases: CloudflareApi['databases'] = new Map()
   const indexes: CloudflareApi['indexes'] = new Map()
   const workers: CloudflareApi['workers'] = new Map()
@@ -124,8 +127,8 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
   const routes: [pattern: RegExp, handler: Handler][] = [
     [/^GET \/user\/tokens\/verify$/, () => ({ id: 'token', status: 'active' })],
     [/^GET \/user$/, () => ({ id: 'user', email: 'developer@example.com' })],
-    [/^GET \/accounts$/, () => [{ id: ACCOUNT, name: 'Test account' }]],
-    [/^GET \/memberships$/, () => [{ id: 'm', account: { id: ACCOUNT, name: 'Test account' }, roles: [] }]],
+    [/^GET \/accounts$/, () => accounts],
+    [/^GET \/memberships$/, () => accounts.map((account) => ({ id: account.id, account, roles: [] }))],
 
     [/^GET \/d1\/database$/, () => [...databases].map(([name, { uuid }]) => ({ name, uuid }))],
     [
@@ -250,6 +253,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/client/v4`,
+    accounts,
     databases,
     indexes,
     workers,

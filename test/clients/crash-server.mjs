@@ -6,28 +6,69 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 
+/** A Vectorize index that lies in another process, which is not killed: its calls as requests to VECTORIZE_URL. */
+const VECTORIZE = `
+import { WorkerEntrypoint } from 'cloudflare:workers'
+const plain = (_, value) => (value instanceof Float32Array ? [...value] : value)
+const call = (method) =>
+  async function (...args) {
+    const body = JSON.stringify({ method, args }, plain)
+    const answer = await fetch(this.env.VECTORIZE_URL, { method: 'POST', body })
+    const { value, error } = await answer.json()
+    if (error !== undefined) throw new Error(error)
+    return value
+  }
+export class Vectorize extends WorkerEntrypoint {}
+for (const method of ['query', 'upsert', 'deleteByIds', 'getByIds', 'describe']) {
+  Vectorize.prototype[method] = call(method)
+}
+export default { fetch: () => new Response() }
+`
+
+const { VECTORIZE_URL } = process.env
 const [bundle, storage] = process.argv.slice(2)
 const migrations = join(import.meta.dirname, '../../migrations')
 
 const miniflare = new Miniflare(
   convertV4MiniflareOptions({
-    modules: true,
-    modulesRoot: bundle,
-    scriptPath: join(bundle, 'index.js'),
-    compatibilityDate: '2026-08-15',
-    bindings: {
-      AI_BACKEND: 'local',
-      ALLOWED_HOSTS: 'localhost, 127.0.0.1',
-      LOG_REQUESTS: 'off',
-      RATE_LIMITS: 'off',
-      ADMIN_API_KEY: 'xyz',
-      ENCRYPTION_KEY: 'a key for tests only',
-    },
-    d1Databases: { DB: 'parley' },
-    durableObjects: {
-      CONVERSATION: { className: 'Conversation', useSQLite: true },
-      COLLECTION: { className: 'Collection', useSQLite: true },
-    },
+    workers: [
+      {
+        name: 'parley',
+        modules: true,
+        modulesRoot: bundle,
+        scriptPath: join(bundle, 'index.js'),
+        compatibilityDate: '2026-08-15',
+        bindings: {
+          AI_BACKEND: 'local',
+          ALLOWED_HOSTS: 'localhost, 127.0.0.1',
+          LOG_REQUESTS: 'off',
+          RATE_LIMITS: 'off',
+          ADMIN_API_KEY: 'xyz',
+          ENCRYPTION_KEY: 'a key for tests only',
+          VECTORS: VECTORIZE_URL === undefined ? 'embedded' : 'vectorize',
+        },
+        serviceBindings:
+          VECTORIZE_URL === undefined
+            ? {}
+            : { VECTORIZE_384: { name: 'vectorize', entrypoint: 'Vectorize' } },
+        d1Databases: { DB: 'parley' },
+        durableObjects: {
+          CONVERSATION: { className: 'Conversation', useSQLite: true },
+          COLLECTION: { className: 'Collection', useSQLite: true },
+        },
+      },
+      ...(VECTORIZE_URL === undefined
+        ? []
+        : [
+            {
+              name: 'vectorize',
+              modules: true,
+              script: VECTORIZE,
+              compatibilityDate: '2026-08-15',
+              bindings: { VECTORIZE_URL },
+            },
+          ]),
+    ],
     resourcePersistencePath: storage,
   }),
 )

@@ -13,8 +13,15 @@ export class CrashingParley {
   /** where it answers; another place after each start */
   url = ''
 
-  /** Builds it. @throws what the build says */
-  constructor() {
+  #told: Record<string, string>
+
+  /**
+   * Builds it.
+   * @param told what its server is told (crash-server.mjs)
+   * @throws what the build says
+   */
+  constructor(told: Record<string, string> = {}) {
+    this.#told = told
     this.#folder = mkdtempSync(join(tmpdir(), 'parley-kill-'))
     const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js')
     const args = [wrangler, 'deploy', '--dry-run', '--outdir', join(this.#folder, 'bundle')]
@@ -25,7 +32,10 @@ export class CrashingParley {
 
   async boot(): Promise<void> {
     const args = [join(this.#folder, 'bundle'), join(this.#folder, 'storage')]
-    const child = fork(join(import.meta.dirname, 'crash-server.mjs'), args, { detached: true })
+    const child = fork(join(import.meta.dirname, 'crash-server.mjs'), args, {
+      detached: true,
+      env: { ...process.env, ...this.#told },
+    })
     this.#child = child
     const [url] = await Promise.race([
       once(child, 'message'),

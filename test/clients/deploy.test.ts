@@ -178,6 +178,15 @@ test('who is not logged in is told how to', async () => {
   expect(output).toContain('run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN')
 })
 
+test('who has several accounts is told to name one', async () => {
+  api.accounts.push({ id: 'f'.repeat(32), name: 'Another account' })
+  const { code, output } = await deploy({ CLOUDFLARE_API_BASE_URL: api.url, CLOUDFLARE_API_TOKEN: 'token' })
+  expect(code).toBe(1)
+  expect(output).toContain('Set CLOUDFLARE_ACCOUNT_ID to the account to deploy to:')
+  expect(output).toContain(`${'f'.repeat(32)}  Another account`)
+  expect(api.changes()).toEqual([])
+})
+
 test('a Cloudflare that cannot be reached is told from a login that is missing', async () => {
   const { code, output } = await deploy({
     ...loggedIn(),

@@ -122,6 +122,66 @@ describe('a chat completion', () => {
   })
 })
 
+describe('a response', () => {
+  test('is the same whole, streamed, and gathered by the helper', async () => {
+    const model = await assistant('paced-40-2', paced.url)
+    const input = 'an action series'
+    const whole = await openai().responses.create({ model, input })
+    expect(whole).toMatchObject({
+      object: 'response',
+      status: 'completed',
+      model,
+      output_text: words(40).join(''),
+    })
+    const stream = await openai().responses.create({ model, input, stream: true })
+    let text = ''
+    const types: string[] = []
+    for await (const event of stream) {
+      types.push(event.type)
+      if (event.type === 'response.output_text.delta') text += event.delta
+    }
+    expect(text).toBe(words(40).join(''))
+    expect([types[0], types.at(-1)]).toEqual(['response.created', 'response.completed'])
+    const final = await openai().responses.stream({ model, input }).finalResponse()
+    expect(final.output_text).toBe(words(40).join(''))
+  })
+
+  test('goes on after an earlier one, and with a conversation', async () => {
+    const model = await assistant('paced-5-1', paced.url)
+    const first = await openai().responses.create({ model, input: 'an action series' })
+    const second = await openai().responses.create({
+      model,
+      input: 'another one',
+      previous_response_id: first.id,
+    })
+    const id = first.conversation?.id ?? ''
+    expect(second).toMatchObject({ previous_response_id: first.id, conversation: { id } })
+    await openai().responses.create({ model, input: 'a third', conversation: id })
+    const { body } = await request('GET', `/conversations/${id}`)
+    expect(body.turns).toMatchObject([
+      {},
+      { question: 'another one', standalone: 'a question' },
+      { question: 'a third' },
+    ])
+  })
+
+  test('has errors of the classes of the client', async () => {
+    const model = await assistant('cut', counterpart.url)
+    const { responses } = openai()
+    await expect(responses.create({ model: 'gpt-4o', input: 'q' })).rejects.toThrow(OpenAI.NotFoundError)
+    const unknown = { model, input: 'q', previous_response_id: `resp_${crypto.randomUUID()}.1` }
+    await expect(responses.create(unknown)).rejects.toMatchObject({
+      status: 400,
+      code: 'previous_response_not_found',
+    })
+    let failed: OpenAI.Responses.Response | undefined
+    for await (const event of await responses.create({ model, input: 'q', stream: true })) {
+      if (event.type === 'response.failed') failed = event.response
+    }
+    expect(failed?.error?.message).toMatch(/OpenAI API error/)
+  })
+})
+
 describe('models', () => {
   test('are listed and read', async () => {
     const name = await assistant('paced-1-1', paced.url)

@@ -17,7 +17,7 @@ describe('the label of a document', () => {
     expect(labelOf(document, labelling)).toBe(label)
   })
 
-  it('fits between brackets and before a colon, and leads back to its document', () => {
+  it('fits between brackets and before a colon, and leads back to its document', { timeout: 30_000 }, () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (id) => {
         const label = labelOf({ id }, {})!

@@ -43,7 +43,7 @@ export async function survives(
   const text = await response.text()
   await waitOnExecutionContext(context)
   expect(response.status, text.slice(0, 500)).toBeLessThan(500)
-  if (response.headers.get('content-type')?.startsWith('application/json')) {
+  if (/^application\/json(;|$)/.test(response.headers.get('content-type') ?? '')) {
     expect(() => JSON.parse(text)).not.toThrow()
   }
   return { status: response.status, text }

@@ -13,6 +13,7 @@ import type { Dialect } from '../../src/api/ai-chat/dialect'
 import { LineEncoder, type Writing } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
 import { CompletionEncoder } from '../../src/api/openai/encoder'
+import { ResponseEncoder } from '../../src/api/openai/response-encoder'
 import { answerStreaming as parleyAnswer } from '../../src/api/parley/event-stream'
 import { streamTurn } from '../../src/api/streamed-turn'
 import { eventReader } from '../../src/api/turn-events'
@@ -180,6 +181,27 @@ const protocols: Record<string, Protocol> = {
       throw error
     }
     return { text, whole: true }
+  },
+
+  'openai responses': async (log, cuts) => {
+    const encoder = new ResponseEncoder({ model: 'm', created: 0, fields: {}, previous: null })
+    const client = new OpenAI({
+      apiKey: 'k',
+      maxRetries: 0,
+      fetch: async () =>
+        recut(await streamTurn(eventReader(log), encoder, { headers: {}, opensAt: 'event' }), cuts),
+    })
+    let text = ''
+    let whole = false
+    try {
+      for await (const event of await client.responses.create({ model: 'm', input: 'q', stream: true })) {
+        if (event.type === 'response.output_text.delta') text += event.delta
+        whole = event.type === 'response.completed'
+      }
+    } catch (error) {
+      if (!(error instanceof OpenAI.APIError)) throw error
+    }
+    return { text, whole }
   },
 
   'ai-chat 2024-05-29': aiChat('2024-05-29', 'text'),

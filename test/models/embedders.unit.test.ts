@@ -123,8 +123,10 @@ describe('openai', () => {
     await expect(model.embed(['a'], 'query')).rejects.toThrow('OpenAI API error: bad sk-12********')
     raw.respond = (response) => sendJson(response, 200, { data: [] })
     await expect(model.embed(['a'], 'query')).rejects.toThrow('Got malformed response from OpenAI API.')
-    raw.respond = (response) => sendJson(response, 200, { data: [{ embedding: null }] })
-    await expect(model.embed(['a'], 'query')).rejects.toThrow('Got malformed response from OpenAI API.')
+    for (const embedding of [null, [], ['1'], [null], 'AAAA']) {
+      raw.respond = (response) => sendJson(response, 200, { data: [{ embedding }] })
+      await expect(model.embed(['a'], 'query')).rejects.toThrow('Got malformed response from OpenAI API.')
+    }
   })
 })
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { checkParameters } from '../../src/models/parameters'
-import { chatSampling, geminiSampling, samplingOf } from '../../src/models/sampling'
+import { acceptedBy, chatSampling, geminiSampling, samplingOf } from '../../src/models/sampling'
 import { ask } from './ask'
 import { type RawServer, sendJson, startRawServer } from './raw-server'
 
@@ -59,6 +59,23 @@ describe('what a model sets', () => {
       thinkingConfig: { thinkingBudget: 1024 },
     })
     expect(geminiSampling(ALL, 'gemini-3-pro')).toEqual({ ...rest, thinkingConfig: { thinkingLevel: 'low' } })
+  })
+})
+
+describe('the settings of one request', () => {
+  const wild = { temperature: 1.5, top_p: 0.9, presence_penalty: 1, seed: 7, max_tokens: 9 }
+
+  it.each([
+    ['openai/gpt-4o-mini', wild],
+    ['openai/o3-mini', { seed: 7, max_tokens: 9 }],
+    ['azure/gpt-5-mini', { seed: 7, max_tokens: 9 }],
+    ['anthropic/claude-haiku-4-5', { ...wild, temperature: 1 }],
+    ['bedrock/amazon.nova-lite-v1:0', { ...wild, temperature: 1 }],
+  ])('are those that %s takes', (model, taken) => expect(acceptedBy(model, wild)).toEqual(taken))
+
+  it('stay as they are where the model takes them', () => {
+    expect(acceptedBy('anthropic/claude', { temperature: 0.2 })).toEqual({ temperature: 0.2 })
+    expect(acceptedBy('anthropic/claude', {})).toEqual({})
   })
 })
 

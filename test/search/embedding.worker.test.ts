@@ -4,6 +4,7 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import {
+  BASE,
   drained,
   embedding,
   expectVectors,
@@ -192,6 +193,26 @@ describe('a provider', () => {
     expect(await summaryOf(object)).not.toHaveProperty('refused_embeddings')
   })
 
+  it('that takes fewer texts at once gets as many as it takes', async () => {
+    const { object } = await newTitles()
+    const refused: number[] = []
+    provider.before = (call) => {
+      const { length } = textsOf(call)
+      if (length <= 32) return
+      refused.push(length)
+      throw new InferenceUpstreamError(3006)
+    }
+    await importAll(object, titles(200))
+    await drained(object)
+    const learnt = refused.length
+    expect(learnt).toBeGreaterThan(0)
+    await importAll(object, titles(300, 200))
+    await drained(object)
+    await expectVectors(object)
+    expect(await summaryOf(object)).not.toHaveProperty('refused_embeddings')
+    expect(refused.length).toBe(learnt)
+  })
+
   it('that refuses everything is not taken for one that refuses the texts', async () => {
     const { object } = await newTitles()
     provider.before = () => {
@@ -224,6 +245,22 @@ describe('a provider', () => {
     })
     provider.release()
     await object.alter({ metadata: { paid: true } })
+    await drained(object)
+    await expectVectors(object)
+  })
+
+  it('that fails after its owner has changed something is asked at once', async () => {
+    const { object } = await newTitles()
+    const gate = Promise.withResolvers<void>()
+    provider.before = async () => {
+      await gate.promise
+      throw new InferenceUpstreamError(3041)
+    }
+    await importAll(object, titles(20))
+    await provider.called(1)
+    await object.alter({ metadata: { paid: true } })
+    provider.before = () => {}
+    gate.resolve()
     await drained(object)
     await expectVectors(object)
   })
@@ -276,6 +313,22 @@ describe('a query', () => {
     provider.ai.failNext(3041)
     expect(await object.search(NEAREST)).toMatchObject({ ok: false })
     expect(provider.ai.calls.length).toBe(1)
+  })
+})
+
+describe('two fields', () => {
+  it('do not wait for each other', async () => {
+    const { object } = newObject()
+    const fields = [{ name: 'title', type: 'string' }, embedding(), { ...embedding(BASE), name: 'f' }]
+    await object.create({ name: 'titles', fields }, 1)
+    provider.hold(({ model }) => model === BASE)
+    await importAll(object, titles(250))
+    await vi.waitFor(async () => expect(await summaryOf(object)).toMatchObject({ pending_embeddings: 250 }))
+    await expectVectors(object)
+    expect((await exportAll(object)).some(({ f }) => f !== undefined)).toBe(false)
+    provider.release()
+    await drained(object)
+    for (const { title, f } of await exportAll(object)) expect(f).toEqual(vectorOf(title as string, BASE))
   })
 })
 

@@ -113,7 +113,11 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ...(citationField !== undefined && { citationField }),
     ...(urlField !== undefined && { urlField }),
     modes: answering.retrievals.map(({ mode }) => mode),
-    ignored: changes.rerank && !canRerank(env) ? [...ignored, 'semantic_ranker'] : ignored,
+    ignored: [
+      ...ignored,
+      ...answering.dropped,
+      ...(changes.rerank && !canRerank(env) ? ['semantic_ranker'] : []),
+    ],
     unknown,
   }
   const read = eventReader(answering.events)

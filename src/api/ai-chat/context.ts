@@ -1,9 +1,7 @@
 /** What an answer stands on, and how it was found, in the shapes of the AI Chat Protocol: pure. */
-import type { SearchReply, SourceReference } from '../../conversation/events'
 import { labelOf } from '../../conversation/labels'
-import { hitsOf } from '../../conversation/retrieval'
 import { byteLength } from '../../conversation/serialise'
-import type { Document } from '../../search/types'
+import { documentsIn, sourceId } from '../answer-sources'
 import type { RetrievalMode } from '../assistants/plan'
 import type { FoldedTurn } from '../folded-turn'
 
@@ -49,9 +47,11 @@ export function dataPointsOf(
   const labelling = citationField === undefined ? {} : { field: citationField }
   const hidden = ['id', citationField, urlField]
   let room = LABEL_BYTES
-  const named = documentsOf(replies, sources).flatMap((document) => {
-    const label = labelOf(document, labelling)
-    if (label === undefined) return []
+  const found = documentsIn(replies)
+  const named = sources.flatMap(({ collection, document_id: id }) => {
+    const document = found.get(sourceId(collection, id))
+    const label = document && labelOf(document, labelling)
+    if (document === undefined || label === undefined) return []
     room -= jsonBytes(label)
     return room < 0 ? [] : [{ label, text: textOf(document, hidden) }]
   })
@@ -61,18 +61,6 @@ export function dataPointsOf(
     images: [],
     citations: [...new Set(named.map(({ label }) => label))],
   }
-}
-
-/** The documents of the prompt, as they were found, best first. */
-function documentsOf(replies: readonly SearchReply[], sources: readonly SourceReference[]): Document[] {
-  const found = new Map<string, Document>()
-  const keyOf = (collection: string, id: string) => JSON.stringify([collection, id])
-  for (const reply of replies) {
-    if (!('result' in reply)) continue
-    const { collection_name: collection } = reply.result.request_params
-    for (const { document } of hitsOf(reply.result)) found.set(keyOf(collection, document.id), document)
-  }
-  return sources.flatMap(({ collection, document_id: id }) => found.get(keyOf(collection, id)) ?? [])
 }
 
 /**

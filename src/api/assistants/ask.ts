@@ -7,6 +7,7 @@ import { byteLength } from '../../conversation/serialise'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
+import { acceptedBy } from '../../models/sampling'
 import { admitTurn } from '../edge/admit-turn'
 import type { RequestRecord } from '../edge/request-log'
 import { findHistory, findOpenModel } from '../typesense/conversations'
@@ -60,6 +61,8 @@ export interface AssistantQuestion {
 export interface AssistantAnswering extends Answering {
   /** how each search finds */
   retrievals: AssistantRetrieval[]
+  /** names of settings in `changes.model` that the model does not take */
+  dropped: string[]
 }
 
 /**
@@ -96,7 +99,9 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     protocol,
     ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
   })
-  return { ...answering, retrievals }
+  const accepted = acceptedBy(model.model_name, changes.model ?? {})
+  const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
+  return { ...answering, retrievals, dropped }
 }
 
 async function modelOf(
@@ -115,7 +120,7 @@ async function modelOf(
   return {
     ...model,
     ...(system !== '' && { system_prompt: system }),
-    ...changes.model,
+    ...acceptedBy(model.model_name, changes.model ?? {}),
     ...(asked && { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }),
   }
 }

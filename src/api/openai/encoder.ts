@@ -107,7 +107,7 @@ function extrasOf(turn: FoldedTurn, { fields }: CompletionShape) {
   const sources = sourcesOf(turn.replies, turn.sources, fields)
   const { followups, conversationId } = turn
   return {
-    annotations: annotationsOf(turn, sources),
+    annotations: citedPlaces(turn, sources).map((place) => ({ type: 'url_citation', url_citation: place })),
     context: {
       conversation_id: conversationId,
       citations: sources.map(({ id, title, url, text, documentId }) => ({
@@ -122,12 +122,12 @@ function extrasOf(turn: FoldedTurn, { fields }: CompletionShape) {
   }
 }
 
-function annotationsOf({ citations }: FoldedTurn, sources: AnswerSource[]) {
+/** Places of the answer with the sources that they are cited to, those with an address. */
+export function citedPlaces({ citations }: FoldedTurn, sources: readonly AnswerSource[]) {
   const named = new Map(sources.map((source) => [source.id, source]))
   return citations.flatMap(({ collection, document_id, start, end }) => {
     const { title, url } = named.get(sourceId(collection, document_id)) ?? {}
-    if (url === undefined) return []
-    return [{ type: 'url_citation', url_citation: { start_index: start, end_index: end, title, url } }]
+    return url === undefined ? [] : [{ start_index: start, end_index: end, title, url }]
   })
 }
 

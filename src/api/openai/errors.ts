@@ -1,7 +1,7 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
 import { ApiError, type Failure } from '../../errors'
 import { failureOf } from '../typesense/response'
-import { InvalidParameter } from './request'
+import { InvalidParameter } from './question'
 
 /** By status: what kind of error it is, and its code where there is one. */
 const KINDS: Record<number, [type: string, code: string | null]> = {
@@ -28,7 +28,8 @@ export function openAiError(error: unknown, requestId?: string): Response {
   const param = error instanceof InvalidParameter ? error.param : unknownModel ? 'model' : null
   // The usual words name a header that these clients do not send.
   const message = failure.status === 401 ? INVALID_KEY : failure.message
-  const body = errorBody({ ...failure, message }, param, unknownModel ? 'model_not_found' : undefined)
+  const code = unknownModel ? 'model_not_found' : error instanceof InvalidParameter ? error.code : undefined
+  const body = errorBody({ ...failure, message }, param, code)
   const response = Response.json(body, { status: failure.status })
   if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))
   return response

@@ -1,9 +1,10 @@
-/** OpenAI's chat completions, for the SDKs and programs that speak them (contract 3.3). */
+/** OpenAI's chat completions and responses, for the SDKs and programs that speak them (contract 3.3). */
 import { ApiError } from '../../errors'
 import { type App, type OpenCall, type Route, register } from '../typesense/route'
 import { complete } from './complete'
 import { openAiError } from './errors'
 import { getModel, listModels } from './models'
+import { respond } from './respond'
 
 /** A route whose errors have the protocol's shape, whatever their status. */
 const route = (
@@ -33,6 +34,7 @@ const nowhere = ({ request }: OpenCall): never => {
 export const mountOpenAi = (app: App): void =>
   register(app, [
     route('POST', '/v1/chat/completions', complete),
+    route('POST', '/v1/responses', respond),
     route('GET', '/v1/models', listModels),
     route('GET', '/v1/models/:model', getModel),
     ...METHODS.map((method) => route(method, '/v1/*', nowhere)),

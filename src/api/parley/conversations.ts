@@ -9,7 +9,7 @@ import {
   listConversations,
   traceConversation,
 } from '../../conversation/conversations'
-import { unwrap } from '../../errors'
+import { ApiError, unwrap } from '../../errors'
 import { eventReader } from '../turn-events'
 import { forbidden, json } from '../typesense/response'
 import { streamEvents } from './event-stream'
@@ -23,6 +23,13 @@ export async function list({ env, access, query, user }: Serving<'listConversati
   requireUser(access)
   const { user_id: userId, cursor, limit = PAGE } = query
   const asker = identify([access], user ?? userId)
+  if (access.limits.assistant !== undefined && asker.userId === '') {
+    // It lies in a page, and all visitors of the page have it.
+    throw new ApiError(
+      400,
+      'A key that is bound to an assistant lists the conversations of a user: name the user in `x-typesense-user-id`.',
+    )
+  }
   return json(
     await listConversations(env, asker, {
       limit,

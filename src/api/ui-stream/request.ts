@@ -13,10 +13,10 @@ import { textIn } from '../message-text'
 import { turnOf } from './message-id'
 
 const LONGEST_ID = 512
-const MOST_MESSAGES = 1_000
 
 const Message = v.looseObject({
-  id: v.optional(v.string()),
+  // Only one of ours says anything.
+  id: v.fallback(v.optional(v.string()), undefined),
   role: v.string(),
   parts: v.optional(v.array(v.unknown())),
   content: v.optional(v.unknown()),
@@ -29,7 +29,7 @@ const Body = v.looseObject({
   id: Name,
   threadId: Name,
   conversation_id: Name,
-  messages: v.optional(v.pipe(v.array(Message), v.maxLength(MOST_MESSAGES))),
+  messages: v.optional(v.array(Message)),
   message: v.optional(Message),
   trigger: v.optional(v.string()),
   messageId: v.nullish(v.string()),

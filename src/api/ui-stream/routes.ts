@@ -54,9 +54,10 @@ export async function ask(call: OpenCall): Promise<Response> {
 /** The running answer from its beginning, since clients build its message anew; 204 where none is running. */
 export async function resume(call: OpenCall): Promise<Response> {
   const parties = await partiesOf(call)
+  const encoder = encoderFor(parties.assistant, citationsOf(call))
   const events = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).running(asker))
   if (!events) return new Response(null, { status: 204 })
-  return streamTurn(eventReader(events), encoderFor(parties.assistant, citationsOf(call)), {
+  return streamTurn(eventReader(events), encoder, {
     headers: VERSION,
     opensAt: 'once',
   })

@@ -50,6 +50,8 @@ export class EmbeddingQueue implements Background {
   #around: QueueSurroundings
   #slot: FieldSlot
   #parallel = PARALLEL_CALLS
+  /** the most texts that the provider is known to take in a call: servers of one's own may take fewer than OpenAI */
+  #batchSize = Number.POSITIVE_INFINITY
   #running: Promise<number | undefined> | undefined
 
   constructor(slot: FieldSlot, around: QueueSurroundings) {
@@ -100,8 +102,9 @@ export class EmbeddingQueue implements Background {
     let stored = 0
     try {
       const model = embedders.model(plan.field)
-      const texts = this.#texts(plan, model.batchSize)
-      const calls = cut([...texts.keys()], model.batchSize).values()
+      const batchSize = Math.min(model.batchSize, this.#batchSize)
+      const texts = this.#texts(plan, batchSize)
+      const calls = cut([...texts.keys()], batchSize).values()
       const trial = new Trial(model)
       const work = async (): Promise<void> => {
         for (const call of calls) {
@@ -119,6 +122,8 @@ export class EmbeddingQueue implements Background {
       failure = error
     }
     if (store.closed) return undefined
+    // What failed with an old key, or an old model, says nothing of what the field has by now.
+    if (failure !== undefined && this.#plan?.field !== plan.field) return 0
     if (failure !== undefined) return this.#stalled(failure, stored > 0)
     this.#parallel = Math.min(PARALLEL_CALLS, this.#parallel + 1)
     this.clearStall()
@@ -167,8 +172,9 @@ export class EmbeddingQueue implements Background {
 
   /**
    * Embeds texts. Where the model refuses them together they are halved until those are found that it refuses
-   * alone, so that one cannot keep the others out.
+   * alone, so that one cannot keep the others out. Where it takes all of them in the end, it was too many at once.
    * @param onDone gets texts with their vectors, or with the reason why they have none
+   * @returns how many the model refused
    * @throws ApiError, ProviderError when the fault is not in the texts
    */
   async #embed(
@@ -176,21 +182,25 @@ export class EmbeddingQueue implements Background {
     plan: FieldPlan,
     trial: Trial,
     onDone: (texts: string[], vectors: Float32Array[] | string) => void,
-  ): Promise<void> {
-    if (this.#around.store.closed) return
+  ): Promise<number> {
+    if (this.#around.store.closed) return 0
     try {
       onDone(texts, checked(await trial.model.embed(texts, 'document'), plan, texts.length))
+      return 0
     } catch (error) {
       if (causeOf(error) !== 'texts') throw error
       // A model that is gone or misconfigured may answer 400 to anything.
       await trial.passed(error)
       if (texts.length === 1) {
         onDone(texts, messageOf(error))
-        return
+        return 1
       }
       const half = Math.ceil(texts.length / 2)
-      await this.#embed(texts.slice(0, half), plan, trial, onDone)
-      await this.#embed(texts.slice(half), plan, trial, onDone)
+      const refused =
+        (await this.#embed(texts.slice(0, half), plan, trial, onDone)) +
+        (await this.#embed(texts.slice(half), plan, trial, onDone))
+      if (refused === 0) this.#batchSize = Math.min(this.#batchSize, half)
+      return refused
     }
   }
 

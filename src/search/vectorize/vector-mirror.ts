@@ -29,10 +29,13 @@ import { VectorizeIndex } from './vectorize-index'
 
 /** Changes are gathered for this long before they are sent. */
 const GATHER_MS = 500
-/** A mutation takes seconds to be processed. */
+/** A mutation takes seconds to be processed, and longer when there are many. */
 const LOOK_MS = 5_000
-/** What is not to be seen after this time is sent again. */
+const LAST_LOOK_MS = 60_000
+/** What is not to be seen when Vectorize has processed mutations that came so much later is sent again, */
 const LOST_MS = 600_000
+/** and what is not to be seen after this time in any case: nobody may have written since. */
+const STUCK_MS = 6 * 3_600_000
 const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 300_000
 /** How long a search waits for Vectorize, and for how long it is not asked after it has failed. */
@@ -194,12 +197,12 @@ export class VectorMirror implements VectorIndexes {
       const binding = vectorizeFor(this.#env, dimensions)
       const slots = fields.map(({ slot }) => slot)
       if (binding === undefined || slots.every((slot) => this.outbox.awaited(slot, 1).length === 0)) continue
-      // Typed as a number, it is a string.
-      const { processedUpToMutation } = await within(CALL_MS, binding.describe())
+      // Typed as numbers, they are a UUID and a date.
+      const { processedUpToMutation, processedUpToDatetime } = await within(CALL_MS, binding.describe())
       if (this.#isClosed()) return undefined
       this.outbox.visibleUpTo(String(processedUpToMutation), slots)
       for (const field of fields) {
-        const wait = await this.#lookAt(binding, field)
+        const wait = await this.#lookAt(binding, field, Date.parse(String(processedUpToDatetime)))
         if (this.#isClosed()) return undefined
         if (wait !== undefined) next = Math.min(wait, next ?? wait)
       }
@@ -207,7 +210,12 @@ export class VectorMirror implements VectorIndexes {
     return next
   }
 
-  async #lookAt(binding: VectorizeBinding, field: VectorizedField): Promise<number | undefined> {
+  /** @param processedTo when what Vectorize has processed was written, in unix milliseconds; NaN: not known */
+  async #lookAt(
+    binding: VectorizeBinding,
+    field: VectorizedField,
+    processedTo: number,
+  ): Promise<number | undefined> {
     const awaited = this.outbox.awaited(field.slot, LOOKED_FOR)
     if (awaited.length === 0) return undefined
     const found = await this.fetch(
@@ -216,19 +224,20 @@ export class VectorMirror implements VectorIndexes {
       awaited.flatMap(({ witnesses }) => witnesses),
     )
     if (this.#isClosed()) return undefined
-    let hidden = false
+    let next = 0
     for (const mutation of awaited) {
+      const age = Date.now() - mutation.sentAt
       if (this.#shows(field, mutation, found)) {
         this.outbox.visible(mutation.number)
-      } else if (Date.now() - mutation.sentAt > LOST_MS) {
+      } else if (processedTo - mutation.sentAt > LOST_MS || age > STUCK_MS) {
         console.warn('a mutation was lost by Vectorize and is sent again', mutation.mutationId)
         this.outbox.failed(mutation.number)
         this.#wake()
       } else {
-        hidden = true
+        next ||= Math.min(LAST_LOOK_MS, Math.max(LOOK_MS, age / 2))
       }
     }
-    return hidden ? LOOK_MS : 0
+    return next
   }
 
   #shows(field: VectorizedField, { witnesses }: Awaited, found: Map<number, Float32Array>): boolean {

@@ -23,6 +23,8 @@ import type { VectorOutbox } from './outbox'
 
 /** Vectors of this many bytes as int8 are searched here. They are kept in memory, or read in some 30 ms. */
 const EXACT_BYTES = 5 << 20
+/** Vectors of this many bytes are rather read, in a tenth of a second, than that a neighbour is missing. */
+const COMPLETE_BYTES = 20 << 20
 /** Vectors of this many bytes as int8 are read one after the other when Vectorize cannot say: half a second. */
 const SCAN_BYTES = 100 << 20
 /** Vectors that are read before others get their turn: 6 ms of 1024 dimensions. */
@@ -117,19 +119,26 @@ export class VectorizeIndex implements VectorIndex {
   ): Promise<Candidates | undefined> {
     const passing = this.#countPassing(filter)
     if (this.#fits(passing, EXACT_BYTES)) return undefined
-    if (enough > MAX_TOP_K) return await this.#scan(query, k, this.#passing(filter))
     // Looked up before Vectorize is asked: what it shows from then on is in its answer.
     const unseen = this.#outbox.unseen(this.#slot, filter)
+    const isReadable = this.#fits(passing, SCAN_BYTES)
+    const needed = this.#fits(passing, COMPLETE_BYTES) ? k : enough
+    // Where Vectorize shows less than half of it, as much is read with its help as without.
+    if (needed > MAX_TOP_K || (isReadable && 2 * unseen.length > passing)) {
+      return await this.#scan(query, k, this.#passing(filter))
+    }
     const waiting = this.#fits(unseen.length, EXACT_BYTES) ? unseen : await this.#scan(query, k, unseen)
     let shown: number[]
     try {
       shown = await this.#ask(query)
     } catch (error) {
-      if (!this.#fits(passing, SCAN_BYTES)) throw new VectorsUnavailable(String(error))
+      if (!isReadable) throw new VectorsUnavailable(String(error))
       return await this.#scan(query, k, this.#passing(filter))
     }
-    const candidates = new Set([...waiting, ...this.#known(shown, filter)])
-    return candidates.size >= enough ? candidates : await this.#scan(query, k, this.#passing(filter))
+    const known = this.#known(shown, filter)
+    // What waits does not count: nearer ones may be among those that Vectorize shows and has not named.
+    if (known.length < needed) return await this.#scan(query, k, this.#passing(filter))
+    return new Set([...waiting, ...known])
   }
 
   #fits(vectors: number, bytes: number): boolean {

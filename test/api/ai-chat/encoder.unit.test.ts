@@ -216,7 +216,9 @@ describe('whatever a turn is like', () => {
   })
   const dialect = fc.constantFrom(...(Object.keys(WORDS) as Dialect[]))
 
-  it('its lines are short and end, none is an error, and their text is the answer (cases 2, 40, 41)', () => {
+  it('its lines are short and end, none is an error, and their text is the answer (cases 2, 40, 41)', {
+    timeout: 30_000,
+  }, () => {
     fc.assert(
       fc.property(turn, dialect, ({ question, documents: found, deltas, followups, unknown }, name) => {
         const answer = deltas.join('')

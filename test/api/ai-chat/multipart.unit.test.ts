@@ -93,7 +93,7 @@ describe('a form', () => {
 
   const name = fc.stringMatching(/^[a-z0-9[\].]{1,20}$/)
 
-  it('comes back as it was written, whatever its parts hold', () => {
+  it('comes back as it was written, whatever its parts hold', { timeout: 30_000 }, () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(name, fc.uint8Array({ maxLength: 60 })), { minLength: 1, maxLength: 5 }),

@@ -32,6 +32,7 @@ async function ask(
   question = QUESTION,
   changes: Changes = {},
   conversationId?: string,
+  user?: string,
 ) {
   const request = new Request('http://parley/test', {
     method: 'POST',
@@ -52,7 +53,7 @@ async function ask(
       changes,
       stream: false,
       protocol: 'test',
-      user: undefined,
+      user,
       bodyText: crypto.randomUUID(),
     })
     const read = eventReader(events)
@@ -224,8 +225,12 @@ describe('a key that is bound to an assistant', () => {
     for (const [method, path] of paths(theirs.conversationId)) {
       expect(await call(method, path, { key })).toEqual([404, { message: 'Conversation not found' }])
     }
-    const [, { conversations }] = await call('GET', '/conversations', { key })
-    expect(conversations.map(({ id }: { id: string }) => id)).toEqual([mine.conversationId])
+    // A key of a page is its visitors': what one of them asked is not listed to the others.
+    expect((await call('GET', '/conversations', { key }))[0]).toBe(400)
+    const ann = (await ask(key, 'guide', QUESTION, {}, undefined, 'ann')) as { conversationId: string }
+    const headers = { 'x-typesense-user-id': 'ann' }
+    const [, { conversations }] = await call('GET', '/conversations', { key, headers })
+    expect(conversations.map(({ id }: { id: string }) => id)).toEqual([ann.conversationId])
     expect(await ask(key, 'guide', 'Who was its architect?', {}, mine.conversationId)).toMatchObject({
       conversationId: mine.conversationId,
     })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { errorBody, openAiError, UnknownModel } from '../../../src/api/openai/errors'
-import { InvalidParameter, readChatCompletion } from '../../../src/api/openai/request'
+import { InvalidParameter } from '../../../src/api/openai/question'
+import { readChatCompletion } from '../../../src/api/openai/request'
 import { ApiError } from '../../../src/errors'
 
 const user = (content: unknown) => ({ role: 'user', content })
@@ -43,7 +44,7 @@ describe('a chat completion request', () => {
       stream: true,
       includeUsage: true,
       user: 'anna',
-      conversationId: 'c-1',
+      conversation: 'c-1',
       sampling: { temperature: 0.2, max_tokens: 50 },
     })
   })

@@ -130,6 +130,32 @@ describe('a chat completion', () => {
   })
 })
 
+describe('a response', () => {
+  const respond = (body: Record<string, unknown>, key = 'xyz') =>
+    call('POST', '/v1/responses', { ...bearer(key), body: { model: 'guide', input: QUESTION, ...body } })
+
+  it('has the answer, and goes on after another one', async () => {
+    const [status, first] = await respond({})
+    expect([status, first.output[0].content[0].text]).toEqual([200, expect.stringContaining('330 metres')])
+    const [, second] = await respond({ input: 'Who was its architect?', previous_response_id: first.id })
+    expect(second.id).toBe(first.id.replace(/1$/, '2'))
+  })
+
+  it('of another key is not found', async () => {
+    const [, { id, conversation }] = await respond({}, searchKey)
+    const [status, { error }] = await respond({ previous_response_id: id }, pageKey)
+    expect([status, error.code]).toEqual([400, 'previous_response_not_found'])
+    const [, other] = await respond({ conversation }, pageKey)
+    expect(other.conversation.id).not.toBe(conversation.id)
+  })
+
+  it('has errors of the shape', async () => {
+    expect(await respond({ model: 'gpt' })).toMatchObject([404, { error: { code: 'model_not_found' } }])
+    expect(await respond({ input: [] })).toMatchObject([400, { error: { param: 'input' } }])
+    expect(await respond({}, 'wrong')).toMatchObject([401, { error: { code: 'invalid_api_key' } }])
+  })
+})
+
 describe('what a request may change', () => {
   /** What the language model is sent. */
   async function sent(body: Record<string, unknown>, asked: Asked = {}) {

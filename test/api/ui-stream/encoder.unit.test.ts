@@ -134,21 +134,25 @@ describe('citations as Markdown', () => {
   ]
 
   it.each([
-    ['a mark', ['High [17].'], 'High [[1]](https://example.org/tower).'],
-    ['a mark cut into pieces', ['High ', '[', '1', '7', ']', '.'], 'High [[1]](https://example.org/tower).'],
-    ['a mark at the end', ['High [17]'], 'High [[1]](https://example.org/tower)'],
-    ['a list of marks', ['[17, 17]'], '[[1]](https://example.org/tower)[[1]](https://example.org/tower)'],
-    ['the word id', ['[id: 17]'], '[[1]](https://example.org/tower)'],
-    ['a source without an address', ['Paris [b.md].'], 'Paris [b.md].'],
-    ['a list with a stranger', ['[17, 99]'], '[17, 99]'],
-    ['a link of the model, cut', ['[17]', '(https://a.example)'], '[17](https://a.example)'],
-    ['a bracket that is never closed', ['a [17'], 'a [17'],
+    ['a mark', ['High [17.txt].'], 'High [[1]](https://example.org/tower).'],
+    [
+      'a mark cut into pieces',
+      ['High ', '[', '17', '.txt', ']', '.'],
+      'High [[1]](https://example.org/tower).',
+    ],
+    ['a mark at the end', ['High [17.txt]'], 'High [[1]](https://example.org/tower)'],
+    ['a list of marks', ['[17.txt; b.md.txt]'], '[[1]](https://example.org/tower)[2]'],
+    ['a source without an address', ['Paris [b.md.txt].'], 'Paris [2].'],
+    ['a list with a stranger', ['[17.txt, 99]'], '[17.txt, 99]'],
+    ['what looks like an id', ['list[17]'], 'list[17]'],
+    ['a link of the model, cut', ['[17.txt]', '(https://a.example)'], '[17.txt](https://a.example)'],
+    ['a bracket that is never closed', ['a [17.txt'], 'a [17.txt'],
     ['a bracket far from its end', [`[${'x'.repeat(400)}`, ']'], `[${'x'.repeat(400)}]`],
   ])('makes the best of %s', (_, pieces, text) => {
     expect(textOf(encode(answer(...pieces), MARKDOWN))).toBe(text)
   })
 
   it('are off unless asked for', () => {
-    expect(textOf(encode(answer('High [17].')))).toBe('High [17].')
+    expect(textOf(encode(answer('High [17.txt].')))).toBe('High [17.txt].')
   })
 })

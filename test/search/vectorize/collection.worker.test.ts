@@ -49,7 +49,6 @@ beforeAll(async () => {
   await importMany(embedded.object, makeDocuments(COUNT))
   await search(embedded, { q: QUESTIONS[0]!, query_by: 'embedding' })
   double = bindDouble()
-  double.overlooks = 100
   mirrored = await newMirrored()
   await importMany(mirrored.object, makeDocuments(COUNT))
 }, 180_000)
@@ -70,13 +69,16 @@ async function overlap(params: SearchParameters): Promise<number> {
   return shared / all
 }
 
-async function compareAll(when: string, kinds: Record<string, SearchParameters | undefined>): Promise<void> {
+async function compareAll(
+  when: string,
+  kinds: Record<string, SearchParameters | undefined>,
+  least = 0.9,
+): Promise<void> {
   const lines: string[] = []
   for (const [kind, params] of Object.entries(kinds)) {
     const share = await overlap(params!)
     lines.push(`${kind.padEnd(32)} ${share.toFixed(3)}`)
-    // Vectorize overlooks one vector in a hundred here; what is searched in the object is exact.
-    expect(share, `${kind}, ${when}`).toBeGreaterThan(0.9)
+    expect(share, `${kind}, ${when}`).toBeGreaterThanOrEqual(least)
   }
   console.log(`top-10 overlap with the embedded index, ${when}\n${lines.join('\n')}`)
 }
@@ -84,15 +86,18 @@ async function compareAll(when: string, kinds: Record<string, SearchParameters |
 describe('ten thousand documents in Vectorize', { timeout: 120_000 }, () => {
   it('are found before Vectorize shows any of them', async () => {
     expect(double.visible.size).toBe(0)
-    await compareAll('none visible', KINDS)
+    await compareAll('none visible', KINDS, 1)
   })
 
   it('are found as the embedded index finds them', async () => {
     await settle(mirrored, double)
     expect(double.visible.size).toBe(COUNT)
     const before = double.calls.query
-    await compareAll('all visible', KINDS)
+    // Scores are approximate, and yet the ten nearest are among the hundred that have the highest.
+    await compareAll('all visible', KINDS, 1)
     expect(double.calls.query).toBe(before + 6 * QUESTIONS.length)
+    double.overlooks = 100
+    await compareAll('one vector in a hundred overlooked', { vector, hybrid })
   })
 
   it('measure distances exactly', async () => {
@@ -146,6 +151,9 @@ describe('ten thousand documents in Vectorize', { timeout: 120_000 }, () => {
       }
     }
     expect(await waiting(mirrored)).toBeGreaterThan(500)
+    // More pass the filter among what is not visible than the page has, and yet the nearest may be others.
+    const long = { q: QUESTIONS[2]!, query_by: 'embedding', filter_by: 'year:>=1950', per_page: '80' }
+    expect(idsOf(await search(mirrored, long))).toEqual(idsOf(await search(embedded, long)))
     await compareAll('changes not yet visible', { vector, hybrid })
     await settle(mirrored, double)
     await compareAll('changes visible', { vector, hybrid })

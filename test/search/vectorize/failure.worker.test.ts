@@ -1,5 +1,5 @@
 /** What a search answers when Vectorize does not, and what becomes of vectors whose collection or field goes. */
-import { runInDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
@@ -8,10 +8,7 @@ import {
   dropCollection,
   findCollection,
 } from '../../../src/search/catalog'
-import { matrixBytes } from '../../../src/search/int8-matrix'
-import { MAX_MATRIX_BYTES } from '../../../src/search/limits'
 import { idsOf } from '../make-collection'
-import { importAll } from '../object'
 import {
   bindDouble,
   embedVectors,
@@ -75,10 +72,7 @@ describe('a search that Vectorize does not answer', { timeout: 60_000 }, () => {
       `INSERT INTO vectors_3 SELECT value, zeroblob(4) FROM
          (WITH RECURSIVE n(value) AS (SELECT 1000 UNION ALL SELECT value + 1 FROM n WHERE value < 101000) SELECT value FROM n)`,
     )
-    await runInDurableObject(
-      env.COLLECTION.get(env.COLLECTION.idFromName(collection.objectId)),
-      (_object, state) => state.abort(),
-    ).catch(() => {})
+    await abortAllDurableObjects()
     collection.object = collectionObject(env, collection.objectId)
     double.fail('query', 'refused')
     const { hits } = await search(collection, { ...QUESTION, query_by: 'title,embedding' })
@@ -186,38 +180,5 @@ describe('POST /operations/vectorize/reconcile', () => {
     })
     embedVectors()
     expect((await reconcile('?collection=asked')).status).toBe(400)
-  })
-})
-
-describe('without Vectorize', () => {
-  it('memory that is full takes no more vectors, and keeps those that it has', {
-    timeout: 60_000,
-  }, async () => {
-    embedVectors()
-    const collection = await newMirrored()
-    await importMany(collection.object, makeDocuments(2))
-    const room = Math.floor(MAX_MATRIX_BYTES / matrixBytes(1, 1024))
-    await query(
-      collection,
-      `INSERT INTO vectors_3 SELECT value, zeroblob(4) FROM
-         (WITH RECURSIVE n(value) AS (SELECT 1000 UNION ALL SELECT value + 1 FROM n WHERE value < ${1000 + room - 4}) SELECT value FROM n)`,
-    )
-    await runInDurableObject(
-      env.COLLECTION.get(env.COLLECTION.idFromName(collection.objectId)),
-      (_object, state) => state.abort(),
-    ).catch(() => {})
-    collection.object = collectionObject(env, collection.objectId)
-    const title = 'one more'
-    const added = await importAll(collection.object, [
-      { id: 'fits', title, year: 1, group: 'g' },
-      { id: 'does not', title, year: 1, group: 'g' },
-    ])
-    expect(added[0]).toEqual({ success: true })
-    expect(added[1]).toMatchObject({ success: false, code: 422 })
-    expect(added[1]!.error).toContain('Bind a Vectorize index of 1024 dimensions')
-    const changed = { id: 'd1', title: 'another title', year: 2, group: 'g' }
-    expect(await importAll(collection.object, [changed], { action: 'upsert' })).toEqual([{ success: true }])
-    const found = await search(collection, { q: 'another title', query_by: 'title' })
-    expect(idsOf(found)).toEqual(['d1'])
   })
 })

@@ -80,6 +80,32 @@ describe('the mirror of vectors in Vectorize', () => {
     })
   })
 
+  it('sends again what Vectorize has lost, not what it is slow to process', async () => {
+    await withStage(async (stage) => {
+      const sentBefore = (minutes: number) =>
+        stage.sql.exec('UPDATE vector_mutations SET sent_at = ?', Date.now() - minutes * 60_000)
+      stage.double.fail('upsert', 'dropped')
+      putAll(stage, 3)
+      await stage.mirror.send()
+      sentBefore(300)
+      // Half a minute and more between two looks, after all this time.
+      expect(await stage.mirror.look()).toBe(60_000)
+      await stage.double.upsert([{ id: 'of another', values: direction(9), namespace: 'another' }])
+      stage.double.runJob()
+      expect(await stage.mirror.look()).toBe(0)
+      expect(await stage.mirror.send()).toBe(0)
+      sentBefore(5)
+      expect(await stage.mirror.look()).toBe(60_000)
+      sentBefore(0)
+      expect(await stage.mirror.look()).toBe(5_000)
+      expect(stage.double.calls.upsert).toBe(3)
+      sentBefore(400)
+      expect(await stage.mirror.look()).toBe(0)
+      await stage.settle()
+      expect(stage.shown()).toEqual(stage.rows())
+    })
+  })
+
   it('waits longer after each failure, never the same time twice', async () => {
     await withStage(async (stage) => {
       putAll(stage, 2)

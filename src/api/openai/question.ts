@@ -1,0 +1,99 @@
+/** What the requests of OpenAI's clients have in common, whichever of its APIs they are for: pure. */
+import * as v from 'valibot'
+import type { TranscriptMessage } from '../../conversation/transcript'
+import { ApiError } from '../../errors'
+import { textIn } from '../message-text'
+
+export const LONGEST_ID = 512
+
+export const Tokens = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
+
+/** Properties that both APIs have. */
+export const common = {
+  model: v.pipe(v.string(), v.minLength(1)),
+  stream: v.nullish(v.boolean()),
+  temperature: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(2))),
+  top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
+  user: v.nullish(v.string()),
+}
+
+export interface ModelQuestion {
+  /** name of an assistant */
+  model: string
+  question: string
+  /** what was said before, oldest first, without instructions */
+  transcript: TranscriptMessage[]
+  /** what messages of the roles `system` and `developer` say */
+  instructions: string
+  stream: boolean
+  user?: string
+  /** a name of the client's for the conversation, or its id */
+  conversation?: string
+  /** properties of the language model, by the names that a conversation model has for them */
+  sampling: Sampling
+}
+
+export interface Sampling {
+  temperature?: number
+  top_p?: number
+  seed?: number
+  max_tokens?: number
+}
+
+/** A fault of the request, with the parameter that has it. */
+export class InvalidParameter extends ApiError {
+  constructor(
+    message: string,
+    readonly param: string | null,
+    readonly code?: string,
+  ) {
+    super(400, message)
+  }
+}
+
+/** @throws InvalidParameter for the first fault */
+export function checkBody<S extends v.GenericSchema>(schema: S, body: unknown): v.InferOutput<S> {
+  const parsed = v.safeParse(schema, body, { abortEarly: true })
+  if (parsed.success) return parsed.output
+  const [issue] = parsed.issues
+  const param = v.getDotPath(issue)
+  throw new InvalidParameter(param === null ? issue.message : `\`${param}\`: ${issue.message}`, param)
+}
+
+/**
+ * The question, and what was said before it.
+ * @param list the parameter that the messages are in
+ * @throws InvalidParameter
+ */
+export function readMessages(
+  messages: readonly { role: string; content?: unknown }[],
+  list: string,
+): Pick<ModelQuestion, 'question' | 'transcript' | 'instructions'> {
+  const asked = messages.at(-1)
+  if (asked?.role !== 'user') {
+    throw new InvalidParameter('The last message must have the role `user`: it is the question.', list)
+  }
+  const question = readText(asked.content, `${list}.${messages.length - 1}.content`)
+  if (question.trim() === '') throw new InvalidParameter('The last message has no text.', list)
+  const transcript: TranscriptMessage[] = []
+  const instructions: string[] = []
+  for (const { role, content } of messages.slice(0, -1)) {
+    const message = textIn(content, false)
+    if (role === 'user' || role === 'assistant') transcript.push({ role, message })
+    else if (role === 'system' || role === 'developer') instructions.push(message)
+  }
+  return { question, transcript, instructions: instructions.join('\n\n').trim() }
+}
+
+function readText(content: unknown, param: string): string {
+  try {
+    return textIn(content, true)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new InvalidParameter(error.message, param)
+  }
+}
+
+/** What of a set of numbers was given. */
+export const givenOf = (values: Record<keyof Sampling, number | null | undefined>): Sampling =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === 'number'))

@@ -1,0 +1,159 @@
+/**
+ * A turn's events as a response of OpenAI's newer API (contract 3.3): pure functions from events to JSON and to the
+ * bytes of the stream.
+ *
+ *     response.created · response.in_progress · response.output_item.added · response.content_part.added ·
+ *     response.output_text.delta… · response.output_text.done · response.content_part.done ·
+ *     response.output_item.done · response.completed
+ */
+import type { TurnEvent } from '../../conversation/events'
+import type { Failure } from '../../errors'
+import { sourcesOf } from '../answer-sources'
+import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
+import type { TurnEncoder } from '../streamed-turn'
+import { type CompletionShape, citedPlaces } from './encoder'
+import { errorBody } from './errors'
+import { responseId } from './response-request'
+
+export interface ResponseShape extends CompletionShape {
+  /** the response that this one goes on after */
+  previous: string | null
+}
+
+type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed'
+
+/** Finish reasons of an answer that ended before its end. */
+const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' }
+
+export class ResponseEncoder implements TurnEncoder {
+  readonly #shape: ResponseShape
+  readonly #turn: FoldedTurn = emptyTurn()
+  #sequence = 0
+  #begun = false
+
+  constructor(shape: ResponseShape) {
+    this.#shape = shape
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'question':
+        this.#begun = true
+        return this.#begin()
+      case 'delta':
+        return this.#frame('response.output_text.delta', {
+          ...this.#place(),
+          delta: event.text,
+          logprobs: [],
+        })
+      case 'done':
+        return this.#end()
+      default:
+        return ''
+    }
+  }
+
+  fail(failure: Failure): string {
+    const { message, type, param, code } = errorBody(failure).error
+    if (!this.#begun) return this.#frame('error', { code, message, param })
+    const response = {
+      ...frameOf(this.#turn, this.#shape, 'failed'),
+      output: [],
+      error: { code: code ?? type, message },
+    }
+    return this.#frame('response.failed', { response })
+  }
+
+  #begin(): string {
+    const response = { ...frameOf(this.#turn, this.#shape, 'in_progress'), output: [] }
+    const item = { ...itemOf(this.#turn, 'in_progress'), content: [] }
+    return (
+      this.#frame('response.created', { response }) +
+      this.#frame('response.in_progress', { response }) +
+      this.#frame('response.output_item.added', { output_index: 0, item }) +
+      this.#frame('response.content_part.added', { ...this.#place(), part: partOf('', []) })
+    )
+  }
+
+  #end(): string {
+    const response = responseOf(this.#turn, this.#shape)
+    const [item] = response.output
+    const [part] = item.content
+    const kind = response.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
+    return (
+      this.#frame('response.output_text.done', { ...this.#place(), text: part.text, logprobs: [] }) +
+      this.#frame('response.content_part.done', { ...this.#place(), part }) +
+      this.#frame('response.output_item.done', { output_index: 0, item }) +
+      this.#frame(kind, { response })
+    )
+  }
+
+  #place() {
+    return { item_id: itemId(this.#turn), output_index: 0, content_index: 0 }
+  }
+
+  #frame(type: string, content: object): string {
+    const data = { type, sequence_number: this.#sequence++, ...content }
+    return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+  }
+}
+
+/** The answer in one piece. @param turn one that is done */
+export function responseOf(turn: FoldedTurn, shape: ResponseShape) {
+  const annotations = citedPlaces(turn, sourcesOf(turn.replies, turn.sources, shape.fields)).map((place) => ({
+    type: 'url_citation' as const,
+    ...place,
+  }))
+  const reason = INCOMPLETE[turn.finishReason ?? '']
+  const status = reason === undefined ? 'completed' : 'incomplete'
+  const { input_tokens = 0, output_tokens = 0 } = turn.usage ?? {}
+  return {
+    ...frameOf(turn, shape, status),
+    incomplete_details: reason === undefined ? null : { reason },
+    output: [{ ...itemOf(turn, status), content: [partOf(turn.answer, annotations)] }] as const,
+    usage: {
+      input_tokens,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: input_tokens + output_tokens,
+    },
+  }
+}
+
+/** What a response has in every state of it. Clients look for all of these. */
+const frameOf = ({ conversationId, turn }: FoldedTurn, shape: ResponseShape, status: Status) => ({
+  id: responseId(conversationId, turn),
+  object: 'response',
+  created_at: shape.created,
+  status,
+  model: shape.model,
+  conversation: { id: conversationId },
+  previous_response_id: shape.previous,
+  error: null,
+  incomplete_details: null as { reason: string } | null,
+  instructions: null,
+  metadata: {},
+  parallel_tool_calls: false,
+  temperature: null,
+  tool_choice: 'none',
+  tools: [],
+  top_p: null,
+})
+
+const itemId = ({ conversationId, turn }: FoldedTurn): string => `msg_${conversationId}.${turn}`
+
+const itemOf = (turn: FoldedTurn, status: Status) => ({
+  id: itemId(turn),
+  type: 'message',
+  status,
+  role: 'assistant',
+})
+
+const partOf = (text: string, annotations: object[]) => ({
+  type: 'output_text',
+  text,
+  annotations,
+  logprobs: [],
+})
