@@ -5,7 +5,7 @@ const { PARLEY_URL: url = 'http://localhost:8108', PARLEY_KEY: apiKey = 'xyz' } 
 const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey })
 const metadata = { conversation_id: crypto.randomUUID() }
 
-for (const content of ['How does Parley store history?', 'How long is it kept?']) {
+for (const content of ['How is history stored?', 'How long is it kept?']) {
   const messages = [{ role: 'user', content }]
   const stream = await openai.chat.completions.create({ model: 'default', messages, metadata, stream: true })
   for await (const { choices } of stream) process.stdout.write(choices[0]?.delta.content ?? '')

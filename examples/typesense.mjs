@@ -15,7 +15,7 @@ const ask = (q, conversation_id) =>
     streamConfig: { onChunk: ({ message }) => process.stdout.write(message) },
   })
 
-const { conversation } = await ask('How does Parley store history?')
+const { conversation } = await ask('How is history stored?')
 console.log('\n')
 await ask('How long is it kept?', conversation.conversation_id)
 console.log()
