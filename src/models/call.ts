@@ -81,7 +81,7 @@ function errorDetail(body: string): { detail: string; readable: boolean; code?: 
     text(parsed?.message) ??
     text(parsed?.Message)
   return {
-    detail: (found ?? body).slice(0, LONGEST_DETAIL),
+    detail: found ?? body,
     readable: found !== undefined,
     code: error.code ?? error.status,
     ...(typeof error.type === 'string' && { type: error.type }),
@@ -187,8 +187,10 @@ export class ProviderCall {
   reported(body: string, upstream: Upstream = {}): ProviderError {
     const { wording, secrets = [] } = this.#options
     const { detail, readable, code, type } = errorDetail(body)
-    // Servers like to quote the key that they refuse.
-    const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
+    // Servers like to quote the key that they refuse. It goes before the text is cut, which may be within it.
+    const said = secrets
+      .reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
+      .slice(0, LONGEST_DETAIL)
     const { upstream: status } = upstream
     const fault =
       status === undefined
