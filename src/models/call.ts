@@ -10,6 +10,7 @@ import { faultOfCode, faultOfStatus, ProviderError, retryAfterOf, type Upstream 
 import { secretsOf } from './secrets'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
+import { readWholeBody } from './whole-body'
 
 /** How a provider's failures are worded (contract 1.2 and 1.9). */
 export interface Wording {
@@ -65,6 +66,10 @@ export const silenceOf = (config: { [property: string]: unknown }): number =>
     : DEFAULT_SILENCE
 
 const LONGEST_DETAIL = 4000
+
+/** Bytes of a reply in one piece: 200 embeddings of 4,096 dimensions are 20 MB. A broken server has no end. */
+const LARGEST_REPLY = 32 * 1024 * 1024
+const LARGEST_ERROR = 64 * 1024
 
 /**
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
@@ -134,7 +139,8 @@ export class ProviderCall {
       const response = await fetch(routed.url, { ...init, headers, redirect: 'manual', signal: this.signal })
       this.#watch.touch()
       if (response.status === 200) return response
-      throw this.reported((await response.text()) || `HTTP status ${response.status}`, {
+      const { text } = await readWholeBody(response.body, LARGEST_ERROR)
+      throw this.reported(text || `HTTP status ${response.status}`, {
         upstream: response.status,
         retryAfterMs: retryAfterOf(response.headers),
       })
@@ -144,10 +150,12 @@ export class ProviderCall {
     }
   }
 
-  /** The whole of a body. */
+  /** The whole of a body. @throws ApiError for one that breaks off, or that is larger than any reply */
   async text(response: Response): Promise<string> {
     try {
-      return await response.text()
+      const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY, this.#watch.touch)
+      if (complete) return text
+      throw this.malformed()
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
