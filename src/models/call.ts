@@ -168,13 +168,19 @@ export class ProviderCall {
     return this.read(body, readEvents)
   }
 
-  /** What `reader` makes of a body; it is given what to call for each read. */
+  /** What `reader` makes of a body; it is given what to call for each read, and what ends the reading. */
   async *read<T>(
     body: ReadableStream<Uint8Array> | null,
-    reader: (body: ReadableStream<Uint8Array>, onRead: () => void) => AsyncGenerator<T, void>,
+    reader: (
+      body: ReadableStream<Uint8Array>,
+      onRead: () => void,
+      signal: AbortSignal,
+    ) => AsyncGenerator<T, void>,
   ): AsyncGenerator<T, void> {
+    const { signal } = this
     try {
-      if (body) yield* reader(body, this.#watch.touch)
+      if (body) yield* reader(body, this.#watch.touch, signal)
+      signal.throwIfAborted()
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {

@@ -4,7 +4,7 @@
  *
  * It is always asked to stream: its whole answers come in more shapes than its streams.
  */
-import type { AiRunner } from './ai-runner'
+import { type AiRunner, runUntil } from './ai-runner'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { aiBinding } from './gateway'
 import type {
@@ -63,7 +63,7 @@ async function runBinding(
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
   try {
-    const reply = await ai.run(modelId(config.model_name), inputs, { signal: call.signal })
+    const reply = await runUntil(call.signal, ai, modelId(config.model_name), inputs)
     if (reply instanceof ReadableStream) return reply
     call.close()
     return asObject(reply) ?? {}
