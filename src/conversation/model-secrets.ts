@@ -59,6 +59,24 @@ export async function changeSecrets(
   return changed
 }
 
+/**
+ * The stored secrets that a change keeps, by the names of their properties. They are the owner's to send anywhere
+ * else, so whoever changes the place they go to has to know them.
+ */
+export function keptSecrets(row: Sealed, given: { [property in keyof Secrets]: unknown }): string[] {
+  const { headers = {}, ...strings } = shownSecrets(row)
+  const kept = Object.entries(strings)
+    .filter(([name, shown]) => !Object.hasOwn(given, name) || given[name as keyof Secrets] === shown)
+    .map(([name]) => name)
+  const sent = given.headers
+  const keptHeaders = Object.entries(headers)
+    .filter(
+      ([name, shown]) => sent === undefined || (sent as Record<string, unknown> | null)?.[name] === shown,
+    )
+    .map(([name]) => `headers.${name}`)
+  return [...kept, ...keptHeaders]
+}
+
 /** Headers are replaced together; each value that comes back as it was shown is the stored one. */
 function changeHeaders(given: unknown, shown: Record<string, string> = {}, stored: unknown): unknown {
   if (given === null || typeof given !== 'object' || Array.isArray(given)) return given

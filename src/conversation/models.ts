@@ -16,11 +16,11 @@ import {
 import { ApiError, unwrap } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
-import { providerOf } from '../models/providers'
+import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { collectionObject, findCollection } from '../search/catalog'
 import { checkHistorySchema } from './history-schema'
-import { changeSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
+import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
 
 const DEFAULT_TTL = 86_400
@@ -76,7 +76,32 @@ async function merged(
   if (id !== row.id && (await readModel(database(env), id))) throw taken()
   const { secrets, rest } = partSecrets(given)
   const kept = await changeSecrets(row, secrets, env)
-  return toRow(env, await check(env, { ...JSON.parse(row.config), ...rest, ...kept, id }))
+  const stored = { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
+  const requireSent = (config: ConversationModelConfig): void => {
+    const names = keptSecrets(row, secrets)
+    if (names.length > 0) requireSameDestination(stored, config, names, env)
+  }
+  return toRow(env, await check(env, { ...JSON.parse(row.config), ...rest, ...kept, id }, requireSent))
+}
+
+/**
+ * A secret that is stored goes where its owner let it go, and nowhere else: who may write models could otherwise
+ * have it sent to a host of their own.
+ * @param names of the secrets that would go along
+ * @throws ApiError 400
+ */
+function requireSameDestination(
+  stored: ConversationModelConfig,
+  changed: ConversationModelConfig,
+  names: string[],
+  env: Cloudflare.Env,
+): void {
+  if (destinationOf(stored, env) === destinationOf(changed, env)) return
+  const properties = names.map((name) => `\`${name}\``).join(', ')
+  throw new ApiError(
+    400,
+    `The change has the model called at another host or by another provider, where its stored secrets do not go. Send ${properties} again, or null to take away what is not needed.`,
+  )
 }
 
 export const listModels = async (env: Cloudflare.Env): Promise<ShownModel[]> =>
@@ -113,8 +138,15 @@ function asObject(body: unknown): Record<string, unknown> {
   return body as Record<string, unknown>
 }
 
-/** Checks 2 to 10, and the live call. Answers the config as it is to be stored. */
-async function check(env: Cloudflare.Env, config: Record<string, unknown>): Promise<ConversationModelConfig> {
+/**
+ * Checks 2 to 10, and the live call. Answers the config as it is to be stored.
+ * @param requireMore throws what else is wrong with it, before anything of it is sent anywhere
+ */
+async function check(
+  env: Cloudflare.Env,
+  config: Record<string, unknown>,
+  requireMore: (config: ConversationModelConfig) => void = () => {},
+): Promise<ConversationModelConfig> {
   if (typeof config.model_name !== 'string') {
     throw new ApiError(400, 'Property `model_name` is not provided or not a string.')
   }
@@ -142,6 +174,7 @@ async function check(env: Cloudflare.Env, config: Record<string, unknown>): Prom
   provider.validate(checked, env)
   requireSecrets(checked)
   checkParameters(checked)
+  requireMore(checked)
   await checkNamedModels(env, checked, async (id) => (await readModel(database(env), id)) !== undefined)
   await provider.probe(checked, env)
   await history.keepHistory()

@@ -189,6 +189,7 @@ export const anthropic: LanguageModelProvider = {
     requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
     allowString(config, 'anthropic_url', 'Property `anthropic_url` is not a string.')
   },
+  destination: url,
   async probe(config, env) {
     const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
     const hello = { max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }

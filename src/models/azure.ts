@@ -32,6 +32,7 @@ export const azure: LanguageModelProvider = {
     }
     requireAllowed(String(config.url), env)
   },
+  destination: (config, env) => endpoint(config, env).url,
   // Typesense makes no live check here, and clients create Azure models before the deployment answers.
   probe: async () => {},
   create: (config, env) => chatModel(config.model_name, endpoint(config, env)),

@@ -26,6 +26,12 @@ const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
   config.api_key === undefined && env.AI_BACKEND === 'workers-ai'
 
+const url = (config: ConversationModelConfig): string => {
+  const base =
+    typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
+  return `${base}/accounts/${config.account_id}/ai/run/${modelId(config.model_name)}`
+}
+
 /** Opens the provider's stream, by either way. An object is the answer of a model that does not stream. */
 async function open(
   call: ProviderCall,
@@ -34,16 +40,11 @@ async function open(
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
   if (usesBinding(config, env)) return runBinding(call, aiBinding(env), config, inputs)
-  const base =
-    typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
-  const response = await call.fetch(
-    `${base}/accounts/${config.account_id}/ai/run/${modelId(config.model_name)}`,
-    {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
-      body: JSON.stringify(inputs),
-    },
-  )
+  const response = await call.fetch(url(config), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
+    body: JSON.stringify(inputs),
+  })
   if (!(response.headers.get('content-type') ?? '').includes('application/json')) return response.body
   const text = await call.text(response)
   const reply = parseObject(text)
@@ -123,6 +124,7 @@ export const cloudflare: LanguageModelProvider = {
     requireString(config, 'account_id', 'Account ID is not provided', 'Account ID is not a string')
     allowString(config, 'cloudflare_url', 'Property `cloudflare_url` is not a string.')
   },
+  destination: (config, env) => (usesBinding(config, env) ? undefined : url(config)),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const inputs = { messages: [{ role: 'user', content: 'hello' }], stream: true }

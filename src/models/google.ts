@@ -124,6 +124,7 @@ export const google: LanguageModelProvider = {
     requireString(config, 'api_key', 'Gemini API key is not provided', 'Gemini API key is not a string')
     allowString(config, 'google_url', 'Property `google_url` is not a string.')
   },
+  destination: (config) => url(config, 'generateContent'),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const hello = contents([{ role: 'user', content: 'hello' }])

@@ -91,6 +91,10 @@ export interface LanguageModelProvider {
    */
   validate(config: Record<string, unknown>, env: Cloudflare.Env): void
   /**
+   * The URL that a checked model is called at, its secrets going along; undefined where it is called by no URL.
+   */
+  destination(config: ConversationModelConfig, env: Cloudflare.Env): string | undefined
+  /**
    * The live check made when a model is created or updated; a provider without one resolves at once.
    * @throws ApiError 400 or 408 with the provider's message
    */

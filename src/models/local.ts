@@ -41,6 +41,7 @@ export const local: LanguageModelProvider = {
       throw new ApiError(400, `${NAME} cannot apply an \`input_guardrail_prompt\`.`)
     }
   },
+  destination: () => undefined,
   probe: async () => {},
   create: () => extractive,
 }

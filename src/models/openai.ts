@@ -30,6 +30,7 @@ export const openai: LanguageModelProvider = {
     allowString(config, 'openai_url', 'Property `openai_url` is not a string.')
     allowString(config, 'openai_path', 'Property `openai_path` is not a string.')
   },
+  destination: (config, env) => endpoint(config, env).url,
   probe: (config, env) => probeChat(endpoint(config, env)),
   create: (config, env) => chatModel(config.model_name, endpoint(config, env)),
 }

@@ -28,6 +28,14 @@ export function providerOf(config: { model_name: string }): LanguageModelProvide
   return provider
 }
 
+/** The provider and the host that a checked model's secrets are sent to. */
+export function destinationOf(config: ConversationModelConfig, env: Cloudflare.Env): string {
+  const { namespace, destination } = providerOf(config)
+  const url = destination(config, env)
+  // What no URL can be made of is nowhere else's either.
+  return `${namespace} ${url !== undefined && URL.canParse(url) ? new URL(url).origin : url}`
+}
+
 /** A model ready to generate. Makes no call. @throws ApiError 400 for an unknown namespace */
 export const createLanguageModel = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
   providerOf(config).create(config, env)

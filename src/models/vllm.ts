@@ -39,6 +39,7 @@ export const vllm: LanguageModelProvider = {
     requireString(config, 'vllm_url', 'vLLM URL is not provided', 'vLLM URL is not a string')
     allowString(config, 'api_key', 'API key is not a string')
   },
+  destination: (config, env) => endpoint(config, env).url,
   async probe(config, env) {
     if (!(await isListed(config, env))) {
       throw new ApiError(400, 'Property `model_name` is not a valid vLLM model.')

@@ -100,6 +100,7 @@ export const bedrock: LanguageModelProvider = {
       )
     }
   },
+  destination: (config) => url(config, 'converse'),
   async probe(config, env) {
     const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
     const target = url(config, 'converse')

@@ -1,0 +1,114 @@
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createModel, findModel, updateModel } from '../../src/conversation/models'
+import { database } from '../../src/db/client'
+import { readModel } from '../../src/db/conversation-models'
+import { createCollection } from '../../src/search/catalog'
+import { historySchema } from './stage'
+
+const KEY = 'sk-1234567890'
+let provider: ReturnType<typeof vi.spyOn>
+
+beforeAll(() => createCollection(env, historySchema('talk')))
+
+/** What any of the providers takes for an answer. */
+const answers = async (): Promise<Response> =>
+  Response.json({
+    data: [{ id: 'm' }],
+    choices: [{ message: { content: 'Hi.' } }],
+    candidates: [],
+    success: true,
+    result: { response: 'Hi.' },
+  })
+
+beforeEach(() => {
+  provider = vi.spyOn(globalThis, 'fetch').mockImplementation(answers)
+})
+
+afterEach(() => vi.restoreAllMocks())
+
+const body = (parts: Record<string, unknown> = {}) => ({
+  model_name: 'openai/gpt-4o-mini',
+  history_collection: 'talk',
+  api_key: KEY,
+  max_bytes: 16_384,
+  ...parts,
+})
+
+describe('stored secrets', () => {
+  const HEADERS = { 'x-proxy-key': 'proxy-secret' }
+  const AWS = { access_key_id: 'AKIA1', secret_access_key: 'aws-secret-key', region: 'us-east-1' }
+  const elsewhere: [string, Record<string, unknown>, Record<string, unknown>][] = [
+    ['openai_url', body(), { openai_url: 'https://collector.example' }],
+    [
+      'another openai_url',
+      body({ openai_url: 'https://a.example' }),
+      { openai_url: 'https://a.example:444' },
+    ],
+    ['google_url', body({ model_name: 'google/gemini' }), { google_url: 'https://collector.example' }],
+    ['anthropic_url', body({ model_name: 'anthropic/c' }), { anthropic_url: 'https://collector.example' }],
+    [
+      'url',
+      body({ model_name: 'azure/gpt', url: 'https://a.openai.azure.com/chat' }),
+      { url: 'https://collector.example/chat' },
+    ],
+    [
+      'vllm_url',
+      body({ model_name: 'vllm/m', vllm_url: 'https://a.example' }),
+      { vllm_url: 'https://collector.example' },
+    ],
+    [
+      'cloudflare_url',
+      body({ model_name: 'cloudflare/@cf/m', account_id: 'acme' }),
+      { cloudflare_url: 'https://collector.example' },
+    ],
+    ['bedrock_url', body({ model_name: 'bedrock/m', ...AWS }), { bedrock_url: 'https://collector.example' }],
+    ['region', body({ model_name: 'bedrock/m', ...AWS }), { region: 'eu-west-1' }],
+    ['provider', body(), { model_name: 'anthropic/claude' }],
+  ]
+
+  it.each(elsewhere)('are not sent to another place: %s', async (_, made, change) => {
+    const { id, ...shown } = await createModel(env, made)
+    const row = await readModel(database(env), id)
+    provider.mockClear()
+    const refusal = { status: 400, message: expect.stringMatching(/Send `api_key`.* again/) }
+    await expect(updateModel(env, id, change)).rejects.toMatchObject(refusal)
+    // Masked secrets, as GET gave them, are the stored ones.
+    await expect(updateModel(env, id, { ...shown, ...change })).rejects.toMatchObject(refusal)
+    await expect(
+      updateModel(env, id, { ...change, rewrite_model: `${made.model_name}-2` }),
+    ).rejects.toMatchObject({ status: 400 })
+    expect(provider).not.toHaveBeenCalled()
+    expect(await readModel(database(env), id)).toEqual(row)
+    const secrets = String(made.model_name).startsWith('bedrock')
+      ? { api_key: 'new-key', secret_access_key: 'new-secret' }
+      : { api_key: 'new-key' }
+    await updateModel(env, id, { ...change, ...secrets })
+    expect(await findModel(env, id)).toMatchObject(secrets)
+  })
+
+  it('stay where the model is called at the same host', async () => {
+    const made = await createModel(env, body({ openai_url: 'https://a.example/', headers: HEADERS }))
+    await updateModel(env, made.id, { openai_url: 'https://a.example/v2', model_name: 'openai/gpt-5' })
+    expect(await findModel(env, made.id)).toMatchObject({ api_key: KEY, headers: HEADERS })
+  })
+
+  it('have to be sent one and all, or taken away', async () => {
+    const { id } = await createModel(env, body({ headers: { ...HEADERS, 'x-tenant': 'acme' } }))
+    const move = { openai_url: 'https://a.example', api_key: KEY }
+    await expect(updateModel(env, id, move)).rejects.toThrow(/`headers.x-proxy-key`, `headers.x-tenant`/)
+    const masked = { 'x-proxy-key': 'proxy*******', 'x-tenant': 'globex' }
+    await expect(updateModel(env, id, { ...move, headers: masked })).rejects.toThrow(/`headers.x-proxy-key` /)
+    await updateModel(env, id, { ...move, headers: { 'x-tenant': 'acme' } })
+    expect(await findModel(env, id)).toMatchObject({ ...move, headers: { 'x-tenant': 'acme' } })
+    await updateModel(env, id, { openai_url: 'https://b.example', api_key: 'sk-b', headers: null })
+    expect(await findModel(env, id)).not.toHaveProperty('headers')
+  })
+
+  it('do not go by way of a model that needs none', async () => {
+    const { id } = await createModel(env, body())
+    await expect(updateModel(env, id, { model_name: 'local/extractive' })).rejects.toThrow(/null/)
+    await updateModel(env, id, { model_name: 'local/extractive', api_key: null })
+    expect(await findModel(env, id)).not.toHaveProperty('api_key')
+  })
+})
