@@ -9,3 +9,27 @@ export interface AiRunner {
     options?: { signal?: AbortSignal; gateway?: { id: string } },
   ): Promise<unknown>
 }
+
+/**
+ * Runs a model until a signal aborts. The signal alone would not do: whether a binding heeds it is its own business.
+ * @throws what `run` rejects with, or the signal's reason
+ */
+export async function runUntil(
+  signal: AbortSignal,
+  ai: AiRunner,
+  model: string,
+  inputs: Record<string, unknown>,
+): Promise<unknown> {
+  signal.throwIfAborted()
+  const running = ai.run(model, inputs, { signal })
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+  try {
+    return await Promise.race([running, aborted])
+  } catch (error) {
+    // Nobody will read a stream that comes later.
+    running.then((late) => (late instanceof ReadableStream ? late.cancel() : undefined)).catch(() => {})
+    throw error
+  }
+}

@@ -10,6 +10,7 @@ import { faultOfCode, faultOfStatus, ProviderError, retryAfterOf, type Upstream 
 import { secretsOf } from './secrets'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
+import { readWholeBody } from './whole-body'
 
 /** How a provider's failures are worded (contract 1.2 and 1.9). */
 export interface Wording {
@@ -66,6 +67,10 @@ export const silenceOf = (config: { [property: string]: unknown }): number =>
 
 const LONGEST_DETAIL = 4000
 
+/** Bytes of a reply in one piece: 200 embeddings of 4,096 dimensions are 20 MB. A broken server has no end. */
+const LARGEST_REPLY = 32 * 1024 * 1024
+const LARGEST_ERROR = 64 * 1024
+
 /**
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
  * (Cloudflare), `Message` (some of AWS), or the raw body.
@@ -81,7 +86,7 @@ function errorDetail(body: string): { detail: string; readable: boolean; code?: 
     text(parsed?.message) ??
     text(parsed?.Message)
   return {
-    detail: (found ?? body).slice(0, LONGEST_DETAIL),
+    detail: found ?? body,
     readable: found !== undefined,
     code: error.code ?? error.status,
     ...(typeof error.type === 'string' && { type: error.type }),
@@ -134,7 +139,8 @@ export class ProviderCall {
       const response = await fetch(routed.url, { ...init, headers, redirect: 'manual', signal: this.signal })
       this.#watch.touch()
       if (response.status === 200) return response
-      throw this.reported((await response.text()) || `HTTP status ${response.status}`, {
+      const { text } = await readWholeBody(response.body, LARGEST_ERROR)
+      throw this.reported(text || `HTTP status ${response.status}`, {
         upstream: response.status,
         retryAfterMs: retryAfterOf(response.headers),
       })
@@ -144,10 +150,12 @@ export class ProviderCall {
     }
   }
 
-  /** The whole of a body. */
+  /** The whole of a body. @throws ApiError for one that breaks off, or that is larger than any reply */
   async text(response: Response): Promise<string> {
     try {
-      return await response.text()
+      const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY, this.#watch.touch)
+      if (complete) return text
+      throw this.malformed()
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
@@ -160,13 +168,19 @@ export class ProviderCall {
     return this.read(body, readEvents)
   }
 
-  /** What `reader` makes of a body; it is given what to call for each read. */
+  /** What `reader` makes of a body; it is given what to call for each read, and what ends the reading. */
   async *read<T>(
     body: ReadableStream<Uint8Array> | null,
-    reader: (body: ReadableStream<Uint8Array>, onRead: () => void) => AsyncGenerator<T, void>,
+    reader: (
+      body: ReadableStream<Uint8Array>,
+      onRead: () => void,
+      signal: AbortSignal,
+    ) => AsyncGenerator<T, void>,
   ): AsyncGenerator<T, void> {
+    const { signal } = this
     try {
-      if (body) yield* reader(body, this.#watch.touch)
+      if (body) yield* reader(body, this.#watch.touch, signal)
+      signal.throwIfAborted()
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
@@ -187,8 +201,10 @@ export class ProviderCall {
   reported(body: string, upstream: Upstream = {}): ProviderError {
     const { wording, secrets = [] } = this.#options
     const { detail, readable, code, type } = errorDetail(body)
-    // Servers like to quote the key that they refuse.
-    const said = secrets.reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
+    // Servers like to quote the key that they refuse. It goes before the text is cut, which may be within it.
+    const said = secrets
+      .reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
+      .slice(0, LONGEST_DETAIL)
     const { upstream: status } = upstream
     const fault =
       status === undefined

@@ -4,7 +4,7 @@
  *
  * It is always asked to stream: its whole answers come in more shapes than its streams.
  */
-import type { AiRunner } from './ai-runner'
+import { type AiRunner, runUntil } from './ai-runner'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { aiBinding } from './gateway'
 import type {
@@ -15,7 +15,7 @@ import type {
 } from './language-model'
 import { readStream, readWhole } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { chatSampling } from './sampling'
+import { chatSampling, samplingOf } from './sampling'
 import { workersAiError } from './workers-ai-errors'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
@@ -64,7 +64,7 @@ async function runBinding(
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
   try {
-    const reply = await ai.run(modelId(config.model_name), inputs, { signal: call.signal })
+    const reply = await runUntil(call.signal, ai, modelId(config.model_name), inputs)
     if (reply instanceof ReadableStream) return reply
     call.close()
     return asObject(reply) ?? {}
@@ -88,9 +88,32 @@ async function* generate(
   const sampling = chatSampling(config, modelId(config.model_name))
   const inputs = { ...sampling, messages: request.messages, stream: true }
   const reply = await open(call, config, env, inputs)
-  yield* reply === null || reply instanceof ReadableStream
-    ? readStream(call, call.events(reply))
-    : readWhole(call, JSON.stringify(reply))
+  const deltas =
+    reply === null || reply instanceof ReadableStream
+      ? readStream(call, call.events(reply))
+      : readWhole(call, JSON.stringify(reply))
+  yield* tellingLimit(deltas, samplingOf(config).maxTokens)
+}
+
+/** Tokens at which many of its models end an answer where nothing is said (their pages, `max_tokens`). */
+const USUAL_LIMIT = 256
+
+/**
+ * Its own models do not say why they ended. One that wrote all the tokens that it might has not come to its end: the
+ * answer is a part of one.
+ */
+async function* tellingLimit(
+  deltas: AsyncIterable<Delta> | Iterable<Delta>,
+  limit: number | undefined,
+): AsyncGenerator<Delta> {
+  let written = 0
+  for await (const delta of deltas) {
+    if (delta.type === 'usage') written = delta.outputTokens
+    const isFull = limit === undefined ? written === USUAL_LIMIT : written >= limit
+    yield delta.type === 'finish' && delta.reason === 'stop' && isFull
+      ? { type: 'finish', reason: 'length' }
+      : delta
+  }
 }
 
 export const cloudflare: LanguageModelProvider = {

@@ -5,7 +5,7 @@ import { ApiError } from '../errors'
  * What went wrong, told apart by what can be done about it.
  *
  * - `unreached`: no response: no connection, or one from the pool that the provider had closed
- * - `busy`: it could not just now: 408, 429, 5xx, an overload told in a stream
+ * - `busy`: it could not just now: 408, 424 (a model that failed, of Bedrock), 429, 5xx, an overload told in a stream
  * - `exhausted`: an allowance is used up, and asking again cannot help
  * - `silent`: it said nothing for too long
  * - `cut`: the response broke off
@@ -46,7 +46,7 @@ const USED_UP = ['insufficient_quota', '3036']
 /** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
 export function faultOfStatus(status: number, type?: string): Fault {
   if (status === 429 && USED_UP.includes(type ?? '')) return 'exhausted'
-  if (status === 408 || status === 429 || status >= 500) return 'busy'
+  if (status === 408 || status === 424 || status === 429 || status >= 500) return 'busy'
   if ((status >= 300 && status < 400) || [401, 402, 403, 404].includes(status)) return 'denied'
   return 'refused'
 }

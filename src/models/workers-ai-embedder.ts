@@ -5,7 +5,7 @@
  * The models differ in how many texts they take at once and in how they tell a question from a document: one has
  * inputs of either name, one was trained with a prompt before the text, others make no difference.
  */
-import type { AiRunner } from './ai-runner'
+import { type AiRunner, runUntil } from './ai-runner'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
 import { aiBinding } from './gateway'
@@ -93,12 +93,8 @@ async function runBinding(
   inputs: Record<string, unknown>,
 ): Promise<unknown> {
   const { signal } = call
-  const silence = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
   try {
-    // The signal alone would not do: whether a binding heeds it is its own business.
-    return await Promise.race([ai.run(model, inputs, { signal }), silence])
+    return await runUntil(signal, ai, model, inputs)
   } catch (error) {
     const { message, upstream } = workersAiError(error)
     if (signal.aborted || upstream.upstream === 408) throw call.timedOut()

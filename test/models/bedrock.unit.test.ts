@@ -219,6 +219,15 @@ describe('a stream of Bedrock', () => {
     await expect(failing('validationException')).rejects.toMatchObject({ fault: 'refused' })
   })
 
+  it('tells a model that failed from a request that is refused, before the stream too', async () => {
+    const failing = (status: number) => {
+      raw.respond = (response) => sendJson(response, status, { message: 'x' })
+      return ask(model())
+    }
+    await expect(failing(424)).rejects.toMatchObject({ fault: 'busy' })
+    await expect(failing(400)).rejects.toMatchObject({ fault: 'refused' })
+  })
+
   it('is no answer when its bytes are not what was sent', async () => {
     const bytes = frames(...ANSWER)
     bytes[bytes.length - 20]! ^= 1

@@ -248,6 +248,35 @@ describe('failures', () => {
     expect((await failure(ask(model()))).message).toBe('OpenAI API error: Wrong key sk-12********!')
   })
 
+  it.each([3_990, 3_998, 4_010])(
+    'carry no part of the key either, where they are cut: %i',
+    async (before) => {
+      const message = `${'x'.repeat(before)}${KEY}`
+      raw.respond = (response) => sendJson(response, 401, { error: { message } })
+      expect((await failure(ask(model()))).message).not.toContain(KEY.slice(0, 8))
+    },
+  )
+
+  it('of a server without an end are what it said first', async () => {
+    raw.respond = (response) => {
+      response.writeHead(500)
+      const more = () => response.writable && response.write('no '.repeat(10_000), more)
+      more()
+    }
+    expect((await failure(ask(model()))).message).toMatch(/^OpenAI API error: (no ){1000}/)
+  })
+
+  it('of an answer that is larger than any: it is malformed', async () => {
+    raw.respond = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const more = () => response.writable && response.write(' '.repeat(1 << 20), more)
+      more()
+    }
+    expect((await failure(ask(model(), { stream: false }))).message).toBe(
+      'Got malformed response from OpenAI API.',
+    )
+  })
+
   it.each(['{"choices": []}', '{"choices":[{"message":{"content":null}}]}', '[]', 'not json'])(
     'of an answer in one piece: %s is malformed',
     async (body) => {

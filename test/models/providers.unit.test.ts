@@ -304,6 +304,27 @@ describe('cloudflare', () => {
       await expect(asking(ai)).rejects.toMatchObject({ message: 'Cloudflare API timeout.', fault: 'silent' })
     })
 
+    it.each<[string, () => Promise<unknown>]>([
+      ['that never answers', () => new Promise(() => {})],
+      ['whose stream falls silent', async () => new ReadableStream({ pull: () => new Promise(() => {}) })],
+    ])('one %s is given up, whether or not it heeds the signal', async (_, run) => {
+      const env = { AI_BACKEND: 'workers-ai', AI: { run } } as unknown as Cloudflare.Env
+      await expect(
+        ask({ model_name: 'cloudflare/@cf/m', timeout: 0.05 }, {}, undefined, env),
+      ).rejects.toMatchObject({ message: 'Cloudflare API timeout.', fault: 'silent' })
+    })
+
+    it.each([
+      [{}, 256, 'length'],
+      [{}, 255, 'stop'],
+      [{}, 900, 'stop'],
+      [{ max_tokens: 40 }, 40, 'length'],
+      [{ max_tokens: 40 }, 39, 'stop'],
+    ])('with %j and %i tokens written, its answer ended by %s', async (properties, tokens, reason) => {
+      const ai = new WorkersAi({ answer: () => ({ text: 'This is how it', usage: [3, tokens] }) })
+      expect((await asking(ai, properties)).at(-1)).toEqual({ type: 'finish', reason })
+    })
+
     it('an error without a code is a fault on the way to it', async () => {
       const env = { AI_BACKEND: 'workers-ai', AI: { run: () => Promise.reject(new Error('Network lost')) } }
       const asked = ask({ model_name: 'cloudflare/@cf/m' }, {}, undefined, env as unknown as Cloudflare.Env)

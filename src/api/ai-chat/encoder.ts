@@ -35,7 +35,7 @@ export function encodeAnswer(turn: FoldedTurn, writing: Writing): unknown {
     followup_questions: followupsOf(turn) ?? null,
     ...sessionIn(turn, writing),
   }
-  return words.whole(turn.answer + inlined(turn, writing), context, turn.conversationId)
+  return words.whole(turn.answer + inlined(turn, writing), context, turn.conversationId, finishOf(turn))
 }
 
 /** An answer as it is written. */

@@ -16,7 +16,7 @@ export interface Words {
   /** of the lines of a stream */
   mediaType: string
   /** an answer in one piece */
-  whole(content: string, context: Context, session: string): unknown
+  whole(content: string, context: Context, session: string, finishReason: string): unknown
   /** the first line: what was found, and nothing of the answer, which clients would drop from it */
   open(context: Context, session: string): unknown
   piece(text: string): unknown
@@ -49,7 +49,7 @@ const plain = (mediaType: string, keys: Keys): Words => ({
 
 const envelope: Words = {
   mediaType: 'application/json-lines',
-  whole: (content, context, session) => ({
+  whole: (content, context, session, finishReason) => ({
     object: 'chat.completion',
     choices: [
       {
@@ -57,7 +57,7 @@ const envelope: Words = {
         message: { role: 'assistant', content },
         context,
         ...snake(session),
-        finish_reason: 'stop',
+        finish_reason: finishReason,
       },
     ],
   }),
@@ -84,13 +84,13 @@ const newest: Words = {
 const component: Words = {
   mediaType: 'application/x-ndjson',
   inlineFollowups: true,
-  whole: (content, context, session) => ({
+  whole: (content, context, session, finishReason) => ({
     object: 'chat.completion',
     choices: [
       {
         index: 0,
         message: { role: 'assistant', content, context: asComponent(context), ...snake(session) },
-        finish_reason: 'stop',
+        finish_reason: finishReason,
       },
     ],
   }),

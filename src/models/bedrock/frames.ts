@@ -3,6 +3,7 @@
  * with its length before it and checksums, sent one after another. The network cuts them anywhere.
  */
 import { EventStreamCodec } from '@smithy/core/event-streams'
+import { endingWith } from '../sse'
 
 export interface Frame {
   /** the string headers, `:message-type` and `:event-type` among them */
@@ -26,19 +27,22 @@ const codec = new EventStreamCodec(
  * The messages of a byte stream, in order. What is left when it ends is no message: whether the stream was complete
  * is for the caller to tell, from its own end marker.
  * @param onRead called for each read: the sign of life that a timeout waits for
+ * @param signal ends the reading
  * @throws Error for a message that does not have the checksum, or a length, that it should
  */
 export async function* readFrames(
   body: ReadableStream<Uint8Array>,
   onRead: () => void = () => {},
+  signal?: AbortSignal,
 ): AsyncGenerator<Frame, void> {
   const reader = body.getReader()
+  const stop = endingWith(reader, signal)
   let pending: Uint8Array = new Uint8Array(0)
   try {
     while (true) {
       const { done, value } = await reader.read()
       onRead()
-      if (done) return
+      if (done || signal?.aborted) return
       pending = pending.length === 0 ? value : joined(pending, value)
       for (let frame = first(pending); frame; frame = first(pending)) {
         pending = pending.subarray(frame.length)
@@ -46,6 +50,7 @@ export async function* readFrames(
       }
     }
   } finally {
+    signal?.removeEventListener('abort', stop)
     // Also reached when the consumer stops early: the provider then stops too.
     await reader.cancel().catch(() => {})
   }

@@ -252,3 +252,15 @@ describe('whatever a turn is like', () => {
     )
   })
 })
+
+it.each<Dialect>(['2024-01-28', 'azure-js'])(
+  'says in %s why an answer in one piece ended early',
+  (dialect) => {
+    const cut = TURN.map((event) =>
+      event.type === 'done' ? { ...event, finish_reason: 'length' as const } : event,
+    )
+    expect(encodeAnswer(foldTurn(cut), writing(dialect, SHOWN))).toMatchObject({
+      choices: [{ finish_reason: 'length' }],
+    })
+  },
+)
