@@ -4,7 +4,7 @@
  * Whatever goes wrong ends it in one `error`, and then nothing of it is history. What happens here depends
  * on its ports alone, so that every path can be run in a test.
  */
-import { ApiError, unwrap } from '../errors'
+import { ApiError, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
 import { answerQuestion } from './answer'
@@ -70,7 +70,7 @@ function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
       ...(upstream && { upstream }),
     }
   }
-  console.error('turn failed', error)
+  console.error('turn failed', reasonOf(error))
   return {
     type: 'error',
     status: 500,

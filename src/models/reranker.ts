@@ -3,6 +3,8 @@ import { ApiError } from '../errors'
 import type { AiRunner } from './ai-runner'
 import { aiBinding } from './gateway'
 import { modelId } from './properties'
+import { ProviderError } from './provider-error'
+import { workersAiError } from './workers-ai-errors'
 
 /** https://developers.cloudflare.com/workers-ai/models/bge-reranker-base/ */
 export const BGE_RERANKER = 'cloudflare/@cf/baai/bge-reranker-base'
@@ -15,7 +17,7 @@ export interface Reranker {
   readonly name: string
   /**
    * How well each text fits the query, in the order of the texts; higher is better, the scale is the model's own.
-   * @throws ApiError with the provider's message
+   * @throws ProviderError with the provider's message
    */
   score(query: string, texts: string[], signal: AbortSignal): Promise<number[]>
 }
@@ -47,19 +49,22 @@ async function scoreOnWorkersAi(
   try {
     reply = await ai.run(modelId(name), inputs, { signal })
   } catch (error) {
-    throw new ApiError(400, `Cloudflare API error: ${error instanceof Error ? error.message : String(error)}`)
+    const { message, upstream } = workersAiError(error)
+    throw new ProviderError(400, `Cloudflare API error: ${message}`, upstream)
   }
   const scores = new Array<number>(texts.length).fill(Number.NEGATIVE_INFINITY)
   for (const { id, score } of scoresOf(reply)) scores[id] = score
   return scores
 }
 
-/** @throws ApiError 400 when the reply is not what the model promises */
+/** @throws ProviderError 400 when the reply is not what the model promises */
 function scoresOf(reply: unknown): { id: number; score: number }[] {
   const response = (reply as { response?: unknown } | null)?.response
   const valid =
     Array.isArray(response) &&
     response.every((entry) => Number.isInteger(entry?.id) && typeof entry.score === 'number')
-  if (!valid) throw new ApiError(400, 'Got malformed response from Cloudflare API.')
+  if (!valid) {
+    throw new ProviderError(400, 'Got malformed response from Cloudflare API.', { upstream: 200 })
+  }
   return response
 }

@@ -48,12 +48,23 @@ export const textMatches = ({ match, rank }: TextMatch, filter: SqlFragment): Sq
     filter,
   )
 
+/** Neighbours that one bound value holds: SQLite takes none above 2 MB, and one of them is 40 bytes at most. */
+const NEIGHBOURS_A_BINDING = 50_000
+
 /** Nearest neighbours, filtered already. */
-export const neighbours = (found: Neighbour[]): SqlFragment =>
-  fragment(
-    `SELECT value ->> 0 AS seq, NULL AS score, value ->> 1 AS distance, NULL AS fused FROM json_each(?)`,
-    JSON.stringify(found.map(({ seq, distance }) => [seq, distance])),
-  )
+export function neighbours(found: Neighbour[]): SqlFragment {
+  const parts: SqlFragment[] = []
+  for (let start = 0; start === 0 || start < found.length; start += NEIGHBOURS_A_BINDING) {
+    const part = found.slice(start, start + NEIGHBOURS_A_BINDING)
+    parts.push(
+      fragment(
+        `SELECT value ->> 0 AS seq, NULL AS score, value ->> 1 AS distance, NULL AS fused FROM json_each(?)`,
+        JSON.stringify(part.map(({ seq, distance }) => [seq, distance])),
+      ),
+    )
+  }
+  return join(parts, ' UNION ALL ')
+}
 
 /** Both, fused by rank (fusion.ts). */
 export const hybrid = (text: SqlFragment, found: Neighbour[], alpha: number): SqlFragment =>

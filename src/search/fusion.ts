@@ -10,19 +10,15 @@ import type { SqlFragment } from './fragment'
 
 /** @param text and @param vector relations with `seq`, `score` and `distance` (candidates.ts) */
 export function fusion(text: SqlFragment, vector: SqlFragment, alpha: number): SqlFragment {
-  // MATERIALIZED: both sides are looked at twice, and the ranks must be worked out once.
+  // Grouped and not joined: SQLite would compare each match with each neighbour, a hundred million pairs for ten
+  // thousand of both. A side that is missing is NULL in max() and nothing in sum().
   return {
     sql: `
-      WITH t AS MATERIALIZED (
-        SELECT seq, score, dense_rank() OVER (ORDER BY score) AS text_rank FROM (${text.sql})
-      ), v AS MATERIALIZED (
-        SELECT seq, distance, row_number() OVER (ORDER BY distance, seq DESC) AS vector_rank
-          FROM (${vector.sql})
-      )
-      SELECT t.seq, t.score, v.distance, ? / t.text_rank + coalesce(? / v.vector_rank, 0) AS fused
-        FROM t LEFT JOIN v ON v.seq = t.seq
-      UNION ALL
-      SELECT v.seq, NULL, v.distance, ? / v.vector_rank FROM v WHERE v.seq NOT IN (SELECT seq FROM t)`,
-    bindings: [...text.bindings, ...vector.bindings, 1 - alpha, alpha, alpha],
+      SELECT seq, max(score) AS score, max(distance) AS distance, sum(share) AS fused FROM (
+        SELECT seq, score, NULL AS distance, ? / dense_rank() OVER (ORDER BY score) AS share FROM (${text.sql})
+        UNION ALL
+        SELECT seq, NULL, distance, ? / row_number() OVER (ORDER BY distance, seq DESC) FROM (${vector.sql})
+      ) GROUP BY seq`,
+    bindings: [1 - alpha, ...text.bindings, alpha, ...vector.bindings],
   }
 }

@@ -13,6 +13,8 @@ export const MAX_QUERY_FIELDS = 100
 export const MAX_FACETS = 100
 /** Texts in the `queries` of a vector query: each is embedded. */
 export const MAX_VECTOR_QUERIES = 16
+/** `k` of a vector query: the vectors of four times as many are measured. */
+export const MAX_NEIGHBOURS = 10_000
 /** Bytes of any other parameter. */
 export const MAX_PARAMETER_BYTES = 1_048_576
 /** Names in a list of fields or of hits. */

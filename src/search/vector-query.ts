@@ -2,7 +2,7 @@
 import { ApiError } from '../errors'
 import { splitOutside } from './fragment'
 import { isVector, type StoredSchema } from './layout'
-import { MAX_VECTOR_QUERIES } from './limits'
+import { MAX_NEIGHBOURS, MAX_VECTOR_QUERIES } from './limits'
 import { findField } from './path'
 import type { Field } from './types'
 
@@ -79,6 +79,9 @@ function applyOption(query: VectorQuery, option: string): void {
   switch (option.slice(0, colon).trim()) {
     case 'k':
       if (!/^\d{1,9}$/.test(value)) throw malformed(': `k` parameter must be an integer.')
+      if (Number(value) > MAX_NEIGHBOURS) {
+        throw malformed(`: \`k\` parameter takes at most ${MAX_NEIGHBOURS} neighbours.`)
+      }
       // Zero is Typesense's way of asking for its default.
       query.k = Number(value) || undefined
       break

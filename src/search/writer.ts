@@ -4,7 +4,7 @@
  * The built-in model's vectors are made on the way. Others are not waited for: the document is marked in the
  * transaction that writes it, and a queue makes them (embedding/queue.ts).
  */
-import { ApiError } from '../errors'
+import { ApiError, reasonOf } from '../errors'
 import { detectFields } from './detect'
 import { coerceDocument, type Draft, idOf, parseDocument } from './document'
 import type { Embedders } from './embedding/embedders'
@@ -74,7 +74,7 @@ export class Writer {
       return this.#storage.transactionSync(() => this.#commit(parsed))
     } catch (error) {
       // No input is known that gets here. Should one be found, it must not take its neighbours along.
-      console.error('a batch was rolled back', error)
+      console.error('a batch was rolled back', reasonOf(error))
       this.#store.reset()
       return items.map((item) => this.#commitAlone(parse(item)))
     }
@@ -107,7 +107,7 @@ export class Writer {
     try {
       return this.#storage.transactionSync(() => this.#commit([item])[0] as Written | ApiError)
     } catch (error) {
-      console.error('a document could not be written', error)
+      console.error('a document could not be written', reasonOf(error))
       this.#store.reset()
       return new ApiError(500, 'The document could not be written.')
     }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta } from '../../src/models/language-model'
 import { config } from '../models/ask'
@@ -290,12 +290,16 @@ describe('what goes wrong', () => {
   })
 
   it('is told without detail when the fault is ours', async () => {
-    const world = makeWorld({
-      stores: () => Promise.reject(new TypeError('secret detail')),
-    })
+    const logged = vi.spyOn(console, 'error').mockReturnValue()
+    // As D1's client words it: the values of the query are in the message, what D1 said is the cause.
+    const fault = new Error('Failed query: insert params: secret', { cause: new Error('D1_ERROR') })
+    const world = makeWorld({ stores: () => Promise.reject(fault) })
     const last = (await take(world, asking())).at(-1)
     expect(last).toMatchObject({ type: 'error', status: 500 })
-    expect(JSON.stringify(last)).not.toContain('secret')
+    expect(JSON.stringify(last)).not.toMatch(/secret|D1/)
+    expect(logged.mock.calls).toEqual([['turn failed', expect.stringContaining('D1_ERROR')]])
+    expect(logged.mock.calls.join()).not.toContain('secret')
+    logged.mockRestore()
   })
 
   it('is an error when the history refuses the turn', async () => {

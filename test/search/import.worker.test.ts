@@ -121,7 +121,7 @@ describe('importing lines', () => {
     const { object, objectId } = newObject()
     await object.create({ name: 'c', fields: FIELDS }, 1)
     const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
-    vi.spyOn(console, 'error').mockImplementation(() => {})
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
     await runInDurableObject(stub, (_, state) => {
       state.storage.sql.exec(
         `CREATE TRIGGER poison BEFORE INSERT ON documents WHEN new.id = 'bad'
@@ -138,6 +138,10 @@ describe('importing lines', () => {
     expect((await exportAll(object)).map(({ id }) => id)).toEqual(['a', 'c'])
     expect(await object.summary()).toMatchObject({ value: { num_documents: 2 } })
     expect(await idsWhere(object, 'title:two')).toEqual([])
+    expect(logged.mock.calls).toEqual([
+      ['a batch was rolled back', expect.stringContaining('poisoned')],
+      ['a document could not be written', expect.stringContaining('poisoned')],
+    ])
   })
 })
 

@@ -104,6 +104,10 @@ describe('vector search', () => {
       'Malformed vector query string: `k` parameter must be an integer.',
     ],
     [
+      { vector_query: 'direction:([1,0], k: 10001)' },
+      'Malformed vector query string: `k` parameter takes at most 10000 neighbours.',
+    ],
+    [
       { vector_query: 'direction:([1,0], distance_threshold: 3)' },
       'Malformed vector query string: `distance_threshold` parameter must be a float between 0.0-2.0.',
     ],

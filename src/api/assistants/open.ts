@@ -15,11 +15,9 @@ export function admitAsker(env: Cloudflare.Env, request: Request, record: Reques
 /**
  * An assistant with the searches that the key leaves of it: a scoped key that names a collection is for that one
  * alone.
- * @throws ApiError 404 for an unknown one, and in the same words for one that the key may not ask
+ * @returns undefined for one that the key may not ask
  */
-export async function openAssistant(env: Cloudflare.Env, access: Access, name: string): Promise<Assistant> {
-  const assistant = await findAssistant(env, name)
-  if (!assistant) throw assistantNotFound()
+export function openTo(access: Access, assistant: Assistant): Assistant | undefined {
   const { collection: only, conversation_model_id: model } = access.embedded
   const searches = searchesOf(assistant).filter(({ collection }) => collection === (only ?? collection))
   const isOpen =
@@ -31,7 +29,15 @@ export async function openAssistant(env: Cloudflare.Env, access: Access, name: s
       assistant.name,
       searches.map(({ collection }) => collection),
     )
-  if (!isOpen) throw assistantNotFound()
+  if (!isOpen) return undefined
   const { collections: _, ...rest } = assistant
   return { ...rest, searches }
+}
+
+/** An assistant to be asked. @throws ApiError 404 for an unknown one, and for one that is closed, in the same words */
+export async function openAssistant(env: Cloudflare.Env, access: Access, name: string): Promise<Assistant> {
+  const assistant = await findAssistant(env, name)
+  const open = assistant && openTo(access, assistant)
+  if (!open) throw assistantNotFound()
+  return open
 }

@@ -2,7 +2,7 @@
 import type { Access } from '../../auth/access'
 import { getAssistant, listAssistants, type ShownAssistant } from '../../conversation/assistants'
 import { ApiError } from '../../errors'
-import { admitAsker, openAssistant } from '../assistants/open'
+import { admitAsker, openTo } from '../assistants/open'
 import { json } from '../typesense/response'
 import type { OpenCall } from '../typesense/route'
 import { UnknownModel } from './errors'
@@ -10,25 +10,21 @@ import { UnknownModel } from './errors'
 export async function listModels({ env, request, record }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
   const all = await listAssistants(env)
-  const open = await Promise.all(all.map(async (assistant) => isOpen(env, access, assistant.name)))
-  return json({ object: 'list', data: all.filter((_, index) => open[index]).map(modelOf) })
+  return json({ object: 'list', data: all.filter((assistant) => isOpen(access, assistant)).map(modelOf) })
 }
 
 export async function getModel({ env, request, record, path }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
   const name = path.model ?? ''
-  if (!(await isOpen(env, access, name))) throw new UnknownModel(name)
-  return json(modelOf(await getAssistant(env, name)))
+  const assistant = await getAssistant(env, name).catch((error) => {
+    if (error instanceof ApiError && error.status === 404) throw new UnknownModel(name)
+    throw error
+  })
+  if (!isOpen(access, assistant)) throw new UnknownModel(name)
+  return json(modelOf(assistant))
 }
 
-const isOpen = (env: Cloudflare.Env, access: Access, name: string): Promise<boolean> =>
-  openAssistant(env, access, name).then(
-    () => true,
-    (error) => {
-      if (error instanceof ApiError && error.status === 404) return false
-      throw error
-    },
-  )
+const isOpen = (access: Access, assistant: ShownAssistant): boolean => openTo(access, assistant) !== undefined
 
 const modelOf = ({ name, created_at }: ShownAssistant) => ({
   id: name,

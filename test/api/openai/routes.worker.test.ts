@@ -1,4 +1,5 @@
 /** Chat completions inside workerd: keys, memory, what a key may change, and the shape of every error. */
+import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { makeKey, QUESTION, setStage, UUID } from '../parley/stage'
 import { call, send } from '../typesense/api'
@@ -205,6 +206,19 @@ describe('models', () => {
       { id: 'guide', object: 'model', created: expect.any(Number), owned_by: 'parley' },
     ])
     expect(await call('GET', '/v1/models/guide', bearer(pageKey))).toEqual([200, own.data[0]])
+  })
+
+  it('are listed with one query, however many they are', async () => {
+    await call('GET', '/v1/models', bearer('xyz'))
+    const prepared = vi.spyOn(env.DB, 'prepare')
+    // What is remembered of single assistants for a few seconds must not hide a query for each.
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000)
+    const [status] = await call('GET', '/v1/models', bearer('xyz'))
+    const queries = prepared.mock.calls
+      .map(([query]) => query)
+      .filter((query) => query.includes('assistants'))
+    vi.restoreAllMocks()
+    expect([status, queries]).toEqual([200, [expect.stringContaining('order by')]])
   })
 })
 

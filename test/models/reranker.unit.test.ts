@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { BGE_RERANKER, createReranker } from '../../src/models/reranker'
+import { WorkersAi } from './workers-ai/workers-ai'
+
+const scoring = (prepare: (ai: WorkersAi) => void): Promise<number[]> => {
+  const ai = new WorkersAi()
+  prepare(ai)
+  const env = { AI: ai, AI_BACKEND: 'workers-ai' } as unknown as Cloudflare.Env
+  return createReranker(BGE_RERANKER, env)!.score('wind', ['calm', 'wind'], new AbortController().signal)
+}
+
+it('scores the texts in their order', async () => {
+  const [calm, wind] = await scoring(() => {})
+  expect(wind).toBeGreaterThan(calm!)
+})
+
+it.each([
+  [3040, 'busy', 429],
+  [3036, 'exhausted', 429],
+  [3041, 'denied', 403],
+])('tells the fault of error %i of Workers AI', async (code, fault, upstream) => {
+  await expect(scoring((ai) => ai.failNext(code))).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringMatching(`^Cloudflare API error: ${code}: `),
+    fault,
+    upstream,
+  })
+})
