@@ -90,23 +90,28 @@ const RANDOMNESS = ['temperature', 'top_p', 'frequency_penalty', 'presence_penal
 /** Namespaces whose models are at their wildest at a temperature of 1. */
 const UP_TO_ONE = ['anthropic', 'bedrock']
 
+/** Settings that a provider's API has no word for: they would be left out without a note. */
+const WITHOUT_WORDS: Record<string, readonly string[]> = {
+  anthropic: ['seed', 'frequency_penalty', 'presence_penalty'],
+  bedrock: ['seed', 'frequency_penalty', 'presence_penalty', 'reasoning_effort'],
+  local: SAMPLING,
+}
+
 /**
  * What of the settings of a single request a model takes, of which its caller may know nothing: reasoning models
- * refuse those that make answers random, and some know no temperature above 1. What a model's own config sets is
- * its owner's to know.
+ * refuse those that make answers random, some know no temperature above 1, and not every API knows every setting.
+ * What a model's own config sets is its owner's to know.
  * @param modelName with its namespace
  */
 export function acceptedBy(modelName: string, settings: Record<string, unknown>): Record<string, unknown> {
   const [namespace = '', ...name] = modelName.split('/')
   const isReasoning = REASONING.test(name.join('/'))
-  const { temperature } = settings
-  return {
-    ...Object.fromEntries(
-      Object.entries(settings).filter(([setting]) => !(isReasoning && RANDOMNESS.includes(setting))),
-    ),
-    ...(UP_TO_ONE.includes(namespace) &&
-      typeof temperature === 'number' && { temperature: Math.min(1, temperature) }),
-  }
+  const refused = [...(isReasoning ? RANDOMNESS : []), ...(WITHOUT_WORDS[namespace] ?? [])]
+  const taken = Object.fromEntries(Object.entries(settings).filter(([setting]) => !refused.includes(setting)))
+  const { temperature } = taken
+  return UP_TO_ONE.includes(namespace) && typeof temperature === 'number'
+    ? { ...taken, temperature: Math.min(1, temperature) }
+    : taken
 }
 
 /**

@@ -69,8 +69,9 @@ describe('the settings of one request', () => {
     ['openai/gpt-4o-mini', wild],
     ['openai/o3-mini', { seed: 7, max_tokens: 9 }],
     ['azure/gpt-5-mini', { seed: 7, max_tokens: 9 }],
-    ['anthropic/claude-haiku-4-5', { ...wild, temperature: 1 }],
-    ['bedrock/amazon.nova-lite-v1:0', { ...wild, temperature: 1 }],
+    ['anthropic/claude-haiku-4-5', { temperature: 1, top_p: 0.9, max_tokens: 9 }],
+    ['bedrock/amazon.nova-lite-v1:0', { temperature: 1, top_p: 0.9, max_tokens: 9 }],
+    ['local/extractive', {}],
   ])('are those that %s takes', (model, taken) => expect(acceptedBy(model, wild)).toEqual(taken))
 
   it('stay as they are where the model takes them', () => {
