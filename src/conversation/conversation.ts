@@ -12,6 +12,7 @@ import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { Alarm } from './alarm'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
+import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
 import { Memory } from './memory'
 import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
@@ -33,8 +34,6 @@ const LINGER_MS = 600_000
 
 const encoder = new TextEncoder()
 
-type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
-
 export class Conversation extends DurableObject implements ConversationRpc {
   readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
   readonly #alarm = new Alarm(this.ctx.storage)
@@ -53,7 +52,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         return { elsewhere: crypto.randomUUID() }
       }
       const names = namesOf(request)
-      const joined = (await this.#joinFinished(names)) ?? this.#joinQueued(names)
+      const joined = (await this.#joinFinished(names)) ?? joinQueued(this.#queue, names)
       if (joined) return { events: joined }
       const named = names.idempotencyKey !== undefined || names.fingerprint !== undefined
       // The id of a request without names is random: it met nobody here by asking again.
@@ -186,14 +185,6 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return reader.stream
   }
 
-  /** @throws ApiError 422 */
-  #joinQueued(names: RequestNames): ReadableStream<Uint8Array> | undefined {
-    const queued = this.#queue.find(names)
-    if (!queued) return undefined
-    requireSame(names, queued.names.fingerprint)
-    return queued.addCaller().stream
-  }
-
   /** @throws ApiError 422; 409 for an idempotency key of long ago */
   async #joinFinished(names: RequestNames): Promise<ReadableStream<Uint8Array> | undefined> {
     const memory = this.#memory
@@ -203,29 +194,12 @@ export class Conversation extends DurableObject implements ConversationRpc {
     requireSame(names, finished.fingerprint ?? undefined)
     await this.#forgetDeleted(memory, turn)
     if (memory.closed || !memory.log.ended(turn).some((ended) => ended.turn === turn)) return undefined
-    const lines = memory.log.lines(turn)
-    if (!lines) {
-      if (names.idempotencyKey === undefined) return undefined
-      throw new ApiError(409, 'The turn of this idempotency key has ended too long ago to be replayed.')
-    }
-    // Who has read it all has it: the same question from now on is a new one.
-    memory.log.abandon(turn, false)
-    const reader = new Reader(() => {
-      if (!memory.closed) memory.log.abandon(turn, true)
-    })
-    reader.write(encoder.encode(`${lines.join('\n')}\n`))
-    reader.end()
-    return reader.stream
+    return replay(memory, turn, names)
   }
 
   /** The conversation that a request begins whose place here is taken, the same one for its retries. */
   #successor(request: AskRequest): Promise<string> {
-    const { asker, idempotencyKey, fingerprint } = request
-    const identity: RequestIdentity = {
-      ...(asker && { asker }),
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-      ...(fingerprint !== undefined && { fingerprint }),
-    }
+    const identity = identityOf(request)
     const search = async (): Promise<string> => {
       const latest = this.#memory?.successor
       if (latest !== undefined && (await conversationObject(this.env, latest).welcomes(identity)))
@@ -379,21 +353,4 @@ async function settledWithin(milliseconds: number, ...work: Promise<void>[]): Pr
     throw new Error('a write is still under way')
   })
   await Promise.race([Promise.all(work), late])
-}
-
-/** What a request is known by: its own names, with who asks. */
-function namesOf({ asker = ADMIN, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
-  const name = (given: string) => JSON.stringify([asker.owner, asker.userId, given])
-  return {
-    ...(idempotencyKey !== undefined && { idempotencyKey: name(idempotencyKey) }),
-    ...(fingerprint !== undefined && { fingerprint: name(fingerprint) }),
-  }
-}
-
-/** @throws ApiError 422 when an idempotency key has named another request before */
-function requireSame(names: RequestNames, fingerprint: string | undefined): void {
-  if (names.idempotencyKey === undefined || names.fingerprint === undefined || fingerprint === undefined)
-    return
-  if (names.fingerprint === fingerprint) return
-  throw new ApiError(422, 'The idempotency key was used for another request.')
 }

@@ -1,0 +1,76 @@
+/**
+ * How a request that comes again meets the turn that it began: a client that was cut off repeats its question, and is
+ * to read the answer that is being written, or was, and not to pay for another one.
+ */
+import { ApiError } from '../errors'
+import type { Memory } from './memory'
+import { ADMIN } from './ownership'
+import type { AskRequest } from './request'
+import type { RequestNames } from './turn-log'
+import type { TurnQueue } from './turn-queue'
+import { Reader } from './turn-stream'
+
+const encoder = new TextEncoder()
+
+/** What tells requests apart: who asks, the key that the caller gave it, and what it asks for. */
+export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
+
+export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): RequestIdentity => ({
+  ...(asker && { asker }),
+  ...(idempotencyKey !== undefined && { idempotencyKey }),
+  ...(fingerprint !== undefined && { fingerprint }),
+})
+
+/** What a request is known by: its own names, with who asks. */
+export function namesOf({ asker = ADMIN, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
+  const name = (given: string) => JSON.stringify([asker.owner, asker.userId, given])
+  return {
+    ...(idempotencyKey !== undefined && { idempotencyKey: name(idempotencyKey) }),
+    ...(fingerprint !== undefined && { fingerprint: name(fingerprint) }),
+  }
+}
+
+/** @throws ApiError 422 when an idempotency key has named another request before */
+export function requireSame(names: RequestNames, fingerprint: string | undefined): void {
+  if (names.idempotencyKey === undefined || names.fingerprint === undefined || fingerprint === undefined)
+    return
+  if (names.fingerprint === fingerprint) return
+  throw new ApiError(422, 'The idempotency key was used for another request.')
+}
+
+/**
+ * The events of the turn of this request that is waiting or running, from its first one.
+ * @returns undefined where there is none
+ * @throws ApiError 422
+ */
+export function joinQueued(queue: TurnQueue, names: RequestNames): ReadableStream<Uint8Array> | undefined {
+  const queued = queue.find(names)
+  if (!queued) return undefined
+  requireSame(names, queued.names.fingerprint)
+  return queued.addCaller().stream
+}
+
+/**
+ * The events of a turn that has ended, for a request that asked for it.
+ * @returns undefined where they are not kept any more, and the request may ask anew
+ * @throws ApiError 409 where its idempotency key forbids that
+ */
+export function replay(
+  memory: Memory,
+  turn: number,
+  names: RequestNames,
+): ReadableStream<Uint8Array> | undefined {
+  const lines = memory.log.lines(turn)
+  if (!lines) {
+    if (names.idempotencyKey === undefined) return undefined
+    throw new ApiError(409, 'The turn of this idempotency key has ended too long ago to be replayed.')
+  }
+  // Who has read it all has it: the same question from now on is a new one.
+  memory.log.abandon(turn, false)
+  const reader = new Reader(() => {
+    if (!memory.closed) memory.log.abandon(turn, true)
+  })
+  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.end()
+  return reader.stream
+}
