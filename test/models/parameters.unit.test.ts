@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { checkParameters } from '../../src/models/parameters'
-import { acceptedBy, chatSampling, geminiSampling, samplingOf } from '../../src/models/sampling'
+import { acceptedBy, chatSampling, geminiSampling, samplingOf, withSettings } from '../../src/models/sampling'
 import { ask } from './ask'
 import { type RawServer, sendJson, startRawServer } from './raw-server'
 
@@ -69,10 +69,21 @@ describe('the settings of one request', () => {
     ['openai/gpt-4o-mini', wild],
     ['openai/o3-mini', { seed: 7, max_tokens: 9 }],
     ['azure/gpt-5-mini', { seed: 7, max_tokens: 9 }],
-    ['anthropic/claude-haiku-4-5', { temperature: 1, top_p: 0.9, max_tokens: 9 }],
+    ['anthropic/claude-haiku-4-5', { temperature: 1, max_tokens: 9 }],
+    ['bedrock/eu.anthropic.claude-haiku-4-5-v1:0', { temperature: 1, max_tokens: 9 }],
     ['bedrock/amazon.nova-lite-v1:0', { temperature: 1, top_p: 0.9, max_tokens: 9 }],
     ['local/extractive', {}],
   ])('are those that %s takes', (model, taken) => expect(acceptedBy(model, wild)).toEqual(taken))
+
+  it.each([
+    ['anthropic/claude-haiku-4-5', { temperature: 0 }, { temperature: 0, max_tokens: 5 }],
+    ['anthropic/claude-haiku-4-5', { top_p: 0.3 }, { top_p: 0.3, max_tokens: 5 }],
+    ['anthropic/claude-haiku-4-5', { max_tokens: 4 }, { temperature: 0.5, top_p: 0.5, max_tokens: 4 }],
+    ['openai/gpt-4o-mini', { temperature: 0 }, { temperature: 0, top_p: 0.5, max_tokens: 5 }],
+  ])('take the place of those of %s: %j', (model_name, settings, expected) => {
+    const own = { model_name, temperature: 0.5, top_p: 0.5, max_tokens: 5 }
+    expect(withSettings(own, settings)).toEqual({ model_name, ...expected })
+  })
 
   it('stay as they are where the model takes them', () => {
     expect(acceptedBy('anthropic/claude', { temperature: 0.2 })).toEqual({ temperature: 0.2 })
