@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { checkParameters } from '../../src/models/parameters'
+import { providerOf } from '../../src/models/providers'
 import { acceptedBy, chatSampling, geminiSampling, samplingOf, withSettings } from '../../src/models/sampling'
-import { ask } from './ask'
+import { ask, config, localEnv } from './ask'
 import { type RawServer, sendJson, startRawServer } from './raw-server'
 
 const ALL = { temperature: 0.5, top_p: 0.9, max_tokens: 100, reasoning_effort: 'low', stop: '\n' }
@@ -178,5 +179,33 @@ describe("a model's own headers", () => {
     raw.respond = (response) =>
       sendJson(response, 400, { error: { message: 'Team search-secret has no sk-1234567890' } })
     await expect(ask(model())).rejects.toThrow('OpenAI API error: Team searc******** has no sk-12********')
+  })
+})
+
+describe('the greeting of a new model', () => {
+  let raw: RawServer
+  beforeAll(async () => {
+    raw = await startRawServer()
+  })
+  afterAll(() => raw.stop())
+
+  it.each<[string, Record<string, unknown>, object]>([
+    ['openai', {}, { temperature: 0.5 }],
+    ['anthropic', {}, { temperature: 0.5, max_tokens: 1 }],
+    ['bedrock', { region: 'eu-west-1' }, { inferenceConfig: { temperature: 0.5, maxTokens: 1 } }],
+    ['google', {}, { generationConfig: { temperature: 0.5 } }],
+    ['cloudflare', { account_id: 'a' }, { temperature: 0.5 }],
+  ])('of %s has its settings, so that a wrong one is told at once', async (namespace, own, body) => {
+    raw.received.length = 0
+    raw.respond = (response) => sendJson(response, 400, { message: 'not that temperature' })
+    const made = config({
+      model_name: `${namespace}/m`,
+      api_key: 'a key',
+      [`${namespace}_url`]: raw.url,
+      temperature: 0.5,
+      ...own,
+    })
+    await expect(providerOf(made).probe(made, localEnv)).rejects.toThrow('not that temperature')
+    expect(raw.received[0]?.body).toMatchObject(body)
   })
 })
