@@ -27,6 +27,8 @@ export interface Access {
   readonly owner: string
   /** tells keys apart where the key itself has no business: rate limits, fingerprints of requests */
   readonly digest: string
+  /** of a scoped key: the digest of the key that signed it */
+  readonly parentDigest?: string
   /** what the key, or a scoped key's parent, fixes */
   readonly limits: KeyLimits
   /** parameters embedded in a scoped key: they override the request's; {} for any other key */

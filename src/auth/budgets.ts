@@ -4,16 +4,11 @@
  * The spend is written when a turn ends and read before one begins, from a sum that may be seconds old. A budget
  * can thus be overrun by the turns that are running when it is reached, and by no more.
  */
-import { dayOf, type Spent, spentByOwner, spentOnModel } from '../db/usage'
+import { type Budget, dayOf, isLimited, type Spent, spentByOwner, spentOnModel, usedUp } from '../db/usage'
 import { ApiError } from '../errors'
 import type { Access } from './access'
 
 const DAY_MS = 86_400_000
-
-export interface Budget {
-  tokens_per_day?: unknown
-  turns_per_day?: unknown
-}
 
 /**
  * @param accesses the keys of the request: each has to have something left
@@ -40,20 +35,15 @@ export async function requireBudget(
   await Promise.all(checks)
 }
 
-const isLimited = (budget: Budget): boolean =>
-  typeof budget.tokens_per_day === 'number' || typeof budget.turns_per_day === 'number'
-
 function requireLeft(whose: string, budget: Budget, spent: Spent, now: number): void {
-  for (const unit of ['tokens', 'turns'] as const) {
-    const most = budget[`${unit}_per_day`]
-    if (typeof most !== 'number' || spent[unit] < most) continue
-    const reset = (Math.floor(now / DAY_MS) + 1) * DAY_MS
-    throw new ApiError(
-      429,
-      `The budget of ${most} ${unit} a day of ${whose} is spent. It begins anew at ${new Date(reset).toISOString()}.`,
-      Math.ceil((reset - now) / 1000),
-    )
-  }
+  const used = usedUp(budget, spent)
+  if (!used) return
+  const reset = (Math.floor(now / DAY_MS) + 1) * DAY_MS
+  throw new ApiError(
+    429,
+    `The budget of ${used.most} ${used.unit} a day of ${whose} is spent. It begins anew at ${new Date(reset).toISOString()}.`,
+    Math.ceil((reset - now) / 1000),
+  )
 }
 
 /**

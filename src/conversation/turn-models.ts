@@ -2,6 +2,7 @@
  * The language models of a turn: the one that was asked for with its `fallbacks` behind it, and the one that writes
  * what is written beside the answer. How one names others is in named-models.ts.
  */
+import { dayOf, isLimited, spentOnModel, usedUp } from '../db/usage'
 import { reasonOf } from '../errors'
 import { silenceOf } from '../models/call'
 import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
@@ -24,7 +25,8 @@ export async function rewriterOf(
 ): Promise<LanguageModel | undefined> {
   const { rewrite_model: name } = config
   if (typeof name !== 'string') return undefined
-  const named = (await read(env, name)) ?? siblingOf(config, name)
+  const stored = await read(env, name)
+  const named = stored ? await affordable(env, stored) : siblingOf(config, name)
   if (!named) return undefined
   return resilient(candidate(config, env), {
     ahead: candidate(named, env),
@@ -34,7 +36,12 @@ export async function rewriterOf(
 
 async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env): Promise<Candidate[]> {
   const ids = Array.isArray(config.fallbacks) ? (config.fallbacks as string[]) : []
-  const models = await Promise.all(ids.map((id) => read(env, id)))
+  const models = await Promise.all(
+    ids.map(async (id) => {
+      const model = await read(env, id)
+      return model && (await affordable(env, model))
+    }),
+  )
   return models.flatMap((model) => (model ? [candidate(model, env)] : []))
 }
 
@@ -44,6 +51,24 @@ const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig 
     console.error('a model that another one names could not be read', reasonOf(error))
     return undefined
   })
+
+/**
+ * A model that is asked in another one's place, unless its own budget is spent. Where the spend cannot be read the
+ * turn goes on without it: a budget is there to be kept.
+ */
+async function affordable(
+  env: Cloudflare.Env,
+  model: ConversationModelConfig,
+): Promise<ConversationModelConfig | undefined> {
+  if (!isLimited(model)) return model
+  try {
+    const spent = await spentOnModel(env, dayOf(Date.now()), model.id)
+    return usedUp(model, spent) ? undefined : model
+  } catch (error) {
+    console.error('what was spent on a model could not be read', reasonOf(error))
+    return undefined
+  }
+}
 
 const candidate = (config: ConversationModelConfig, env: Cloudflare.Env): Candidate => ({
   model: createLanguageModel(config, env),

@@ -20,6 +20,24 @@ export interface Spent {
   tokens: number
 }
 
+/** What may be spent in a day, as a model or a key says it; anything but a number is no limit. */
+export interface Budget {
+  tokens_per_day?: unknown
+  turns_per_day?: unknown
+}
+
+export const isLimited = (budget: Budget): boolean =>
+  typeof budget.tokens_per_day === 'number' || typeof budget.turns_per_day === 'number'
+
+/** What of a budget is used up. @returns undefined while something is left of all that it limits */
+export function usedUp(budget: Budget, spent: Spent): { unit: keyof Spent; most: number } | undefined {
+  for (const unit of ['tokens', 'turns'] as const) {
+    const most = budget[`${unit}_per_day`]
+    if (typeof most === 'number' && spent[unit] >= most) return { unit, most }
+  }
+  return undefined
+}
+
 /** The day of a moment, in UTC. @param now unix milliseconds */
 export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10)
 

@@ -78,6 +78,9 @@ export interface ConversationModelConfig {
   fallbacks?: unknown
   /** id of a conversation model, or name of one of the same provider, for what is written beside the answer */
   rewrite_model?: unknown
+  /** what may be spent on it in a day */
+  tokens_per_day?: unknown
+  turns_per_day?: unknown
   [extra: string]: unknown
 }
 

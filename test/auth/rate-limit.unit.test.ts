@@ -30,3 +30,26 @@ it('is off where it is turned off, or where nothing is bound', async () => {
   await requireRate(limited(false, { RATE_LIMITS: 'off' }).env, 'RATE_LIMIT', { digest: 'd' })
   await requireRate({} as Cloudflare.Env, 'RATE_LIMIT', { digest: 'd' })
 })
+
+it('counts the scoped keys of a parent together too, however many are signed', async () => {
+  const counts = new Map<string, number>()
+  const limit = async ({ key }: { key: string }) => {
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+    return { success: counts.get(key)! <= 5 }
+  }
+  const env = { RATE_LIMIT: { limit }, RATE_LIMIT_TURNS: { limit } } as unknown as Cloudflare.Env
+  const passed = async (digest: string, parentDigest: string) =>
+    requireRate(env, 'RATE_LIMIT_TURNS', { digest, parentDigest }).then(
+      () => 1,
+      (error) => {
+        expect(error).toMatchObject({ status: 429, retryAfter: 60 })
+        return 0
+      },
+    )
+  let forged = 0
+  for (let key = 0; key < 2_000; key++) forged += await passed(`parent:${key}`, 'parent')
+  expect(forged).toBe(20 * 5)
+  // Another parent's keys, and the parent itself, have counters of their own.
+  expect(await passed('other:1', 'other')).toBe(1)
+  await requireRate(env, 'RATE_LIMIT_TURNS', { digest: 'parent' })
+})

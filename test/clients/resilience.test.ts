@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RawServer, sendJson, startRawServer } from '../models/raw-server'
 import { connect, gather, textOf } from './event-source'
-import { createHistory, createModel, createShows, request, unique } from './harness'
+import { createHistory, createModel, createShows, request } from './harness'
 import { isStandalone, questionIn } from './llm'
 
 type Reply = (response: ServerResponse, content: string) => void
@@ -67,6 +67,15 @@ const ask = (id: string, more: Record<string, unknown> = {}) =>
     collections: [shows],
     ...more,
   })
+
+/** A model whose budget of a turn a day has been spent by asking it. */
+async function spentModel(name: string): Promise<string> {
+  const id = await model(name, { turns_per_day: 1 })
+  // What a turn has cost is known a moment after its end.
+  await expect.poll(async () => (await ask(id)).status, { timeout: 20_000 }).toBe(429)
+  asked.length = 0
+  return id
+}
 
 const stream = async (id: string, more: Record<string, unknown> = {}) =>
   gather(
@@ -239,6 +248,18 @@ describe('fallbacks', () => {
     expect(asked).toEqual(['first', 'third'])
   })
 
+  test('whose own budget is spent are passed over', async () => {
+    const [spent, third] = [await spentModel('spent'), await model('third')]
+    const first = await model('first', { fallbacks: [spent, third] })
+    script.set('first', [status(401, 'Incorrect API key')])
+    expect((await ask(first)).body.usage.model).toBe('openai/third')
+    expect(asked).toEqual(['first', 'third'])
+    await request('PUT', `/conversations/models/${spent}`, { turns_per_day: 1_000 })
+    const other = await model('other', { fallbacks: [spent, third] })
+    script.set('other', [status(401, 'Incorrect API key')])
+    expect((await ask(other)).body.usage.model).toBe('openai/spent')
+  })
+
   test('may name each other', async () => {
     const [a, b] = [await model('a'), await model('b')]
     await request('PUT', `/conversations/models/${a}`, { fallbacks: [b] })
@@ -296,6 +317,12 @@ describe('rewrite_model', () => {
     })
   })
 
+  test('whose own budget is spent leaves it to the model itself', async () => {
+    const big = await model('big', { rewrite_model: await spentModel('small') })
+    expect((await converse(big)).body.standalone).toBe('standalone: And another?')
+    expect(asked).toEqual(['big', 'big'])
+  })
+
   test('that was deleted leaves it to the model itself', async () => {
     const small = await model('small')
     const big = await model('big', { rewrite_model: small })
@@ -346,51 +373,5 @@ describe('suggestions', () => {
     expect(body.followups.length).toBeGreaterThan(0)
     for (const question of body.followups) expect(question).toMatch(/^What is “.+” about\?$/)
     expect(body.followups).not.toContain('What is “Starship Salvage” about?')
-  })
-})
-
-describe('a model that names others', () => {
-  const refusal = async (properties: Record<string, unknown>): Promise<[number, string]> => {
-    const { status, body } = await request('POST', '/conversations/models', {
-      model_name: 'openai/x',
-      openai_url: raw.url,
-      api_key: 'sk-1234567890',
-      max_bytes: 16_384,
-      history_collection: history,
-      ...properties,
-    })
-    return [status, body.message]
-  }
-  const NOT_A_LIST = 'Property `fallbacks` is not a list of ids of conversation models.'
-  const NOWHERE =
-    'Property `rewrite_model` is neither the id of a conversation model nor the name of a model of the same provider.'
-
-  test.each<[Record<string, unknown>, string]>([
-    [{ fallbacks: 'm' }, NOT_A_LIST],
-    [{ fallbacks: [5] }, NOT_A_LIST],
-    [{ fallbacks: [''] }, NOT_A_LIST],
-    [{ fallbacks: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'Property `fallbacks` names more than 5 models.'],
-    [{ fallbacks: ['nobody'] }, 'Property `fallbacks` names `nobody`, which is no conversation model.'],
-    [{ id: 'narcissus', fallbacks: ['narcissus'] }, 'Property `fallbacks` names the model itself.'],
-    [{ rewrite_model: 5 }, 'Property `rewrite_model` is not a string.'],
-    [{ rewrite_model: 'nobody' }, NOWHERE],
-    [{ rewrite_model: 'google/gemini-3-flash' }, NOWHERE],
-  ])('%j is told: %s', async (properties, message) => {
-    expect(await refusal(properties)).toEqual([400, message])
-  })
-
-  test('loses them to null', async () => {
-    const id = unique('model')
-    const second = await model('second')
-    await model('first', { id, fallbacks: [second], rewrite_model: 'openai/small', temperature: 0.5 })
-    const { status, body } = await request('PUT', `/conversations/models/${id}`, {
-      fallbacks: null,
-      rewrite_model: null,
-      temperature: null,
-    })
-    expect(status).toBe(200)
-    expect(body).not.toHaveProperty('fallbacks')
-    expect(body).not.toHaveProperty('rewrite_model')
-    expect(body).not.toHaveProperty('temperature')
   })
 })
