@@ -193,7 +193,7 @@ export const anthropic: LanguageModelProvider = {
   async probe(config, env) {
     const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
     const hello = { max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }
-    await call.text(await call.fetch(url(config), post(config, hello)))
+    await call.text(await call.fetch(url(config), post(config, { ...sampling(config), ...hello })))
   },
   create: (config, env) => ({
     name: config.model_name,

@@ -127,7 +127,8 @@ export const cloudflare: LanguageModelProvider = {
   destination: (config, env) => (usesBinding(config, env) ? undefined : url(config)),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
-    const inputs = { messages: [{ role: 'user', content: 'hello' }], stream: true }
+    const sampling = chatSampling(config, modelId(config.model_name))
+    const inputs = { ...sampling, messages: [{ role: 'user', content: 'hello' }], stream: true }
     const reply = await open(call, config, env, inputs)
     // It answers: that is all the check asks, and reading on would be paid for.
     if (reply instanceof ReadableStream) await reply.cancel()

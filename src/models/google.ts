@@ -128,7 +128,10 @@ export const google: LanguageModelProvider = {
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const hello = contents([{ role: 'user', content: 'hello' }])
-    const response = await call.fetch(url(config, 'generateContent'), post(config, hello))
+    const response = await call.fetch(
+      url(config, 'generateContent'),
+      post(config, { ...hello, ...generationConfig(config) }),
+    )
     const reply = parseObject(await call.text(response)) as Reply | undefined
     if (!Array.isArray(reply?.candidates)) throw call.malformed()
   },

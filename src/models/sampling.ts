@@ -97,21 +97,44 @@ const WITHOUT_WORDS: Record<string, readonly string[]> = {
   local: SAMPLING,
 }
 
+/** Claude, which since its version 4.1 refuses `temperature` and `top_p` together. An ARN may not tell. */
+const CLAUDE = /^(?:anthropic\/|bedrock\/.*claude)/
+
 /**
  * What of the settings of a single request a model takes, of which its caller may know nothing: reasoning models
- * refuse those that make answers random, some know no temperature above 1, and not every API knows every setting.
+ * refuse those that make answers random, Claude two of them at once, some know no temperature above 1, and not every
+ * API knows every setting.
  * What a model's own config sets is its owner's to know.
  * @param modelName with its namespace
  */
 export function acceptedBy(modelName: string, settings: Record<string, unknown>): Record<string, unknown> {
   const [namespace = '', ...name] = modelName.split('/')
   const isReasoning = REASONING.test(name.join('/'))
-  const refused = [...(isReasoning ? RANDOMNESS : []), ...(WITHOUT_WORDS[namespace] ?? [])]
+  const hasRival = CLAUDE.test(modelName) && settings.temperature !== undefined
+  const refused = [
+    ...(isReasoning ? RANDOMNESS : []),
+    ...(hasRival ? ['top_p'] : []),
+    ...(WITHOUT_WORDS[namespace] ?? []),
+  ]
   const taken = Object.fromEntries(Object.entries(settings).filter(([setting]) => !refused.includes(setting)))
   const { temperature } = taken
   return UP_TO_ONE.includes(namespace) && typeof temperature === 'number'
     ? { ...taken, temperature: Math.min(1, temperature) }
     : taken
+}
+
+/** A model's config with the settings of a single request, those that the model takes, in the place of its own. */
+export function withSettings<T extends { model_name: string }>(
+  config: T,
+  settings: Record<string, unknown>,
+): T {
+  const taken = acceptedBy(config.model_name, settings)
+  const merged: T & Record<string, unknown> = { ...config, ...taken }
+  if (CLAUDE.test(config.model_name)) {
+    if (taken.temperature !== undefined) delete merged.top_p
+    else if (taken.top_p !== undefined) delete merged.temperature
+  }
+  return merged
 }
 
 /**

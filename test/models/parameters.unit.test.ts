@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { checkParameters } from '../../src/models/parameters'
-import { acceptedBy, chatSampling, geminiSampling, samplingOf } from '../../src/models/sampling'
-import { ask } from './ask'
+import { providerOf } from '../../src/models/providers'
+import { acceptedBy, chatSampling, geminiSampling, samplingOf, withSettings } from '../../src/models/sampling'
+import { ask, config, localEnv } from './ask'
 import { type RawServer, sendJson, startRawServer } from './raw-server'
 
 const ALL = { temperature: 0.5, top_p: 0.9, max_tokens: 100, reasoning_effort: 'low', stop: '\n' }
@@ -69,10 +70,21 @@ describe('the settings of one request', () => {
     ['openai/gpt-4o-mini', wild],
     ['openai/o3-mini', { seed: 7, max_tokens: 9 }],
     ['azure/gpt-5-mini', { seed: 7, max_tokens: 9 }],
-    ['anthropic/claude-haiku-4-5', { temperature: 1, top_p: 0.9, max_tokens: 9 }],
+    ['anthropic/claude-haiku-4-5', { temperature: 1, max_tokens: 9 }],
+    ['bedrock/eu.anthropic.claude-haiku-4-5-v1:0', { temperature: 1, max_tokens: 9 }],
     ['bedrock/amazon.nova-lite-v1:0', { temperature: 1, top_p: 0.9, max_tokens: 9 }],
     ['local/extractive', {}],
   ])('are those that %s takes', (model, taken) => expect(acceptedBy(model, wild)).toEqual(taken))
+
+  it.each([
+    ['anthropic/claude-haiku-4-5', { temperature: 0 }, { temperature: 0, max_tokens: 5 }],
+    ['anthropic/claude-haiku-4-5', { top_p: 0.3 }, { top_p: 0.3, max_tokens: 5 }],
+    ['anthropic/claude-haiku-4-5', { max_tokens: 4 }, { temperature: 0.5, top_p: 0.5, max_tokens: 4 }],
+    ['openai/gpt-4o-mini', { temperature: 0 }, { temperature: 0, top_p: 0.5, max_tokens: 5 }],
+  ])('take the place of those of %s: %j', (model_name, settings, expected) => {
+    const own = { model_name, temperature: 0.5, top_p: 0.5, max_tokens: 5 }
+    expect(withSettings(own, settings)).toEqual({ model_name, ...expected })
+  })
 
   it('stay as they are where the model takes them', () => {
     expect(acceptedBy('anthropic/claude', { temperature: 0.2 })).toEqual({ temperature: 0.2 })
@@ -167,5 +179,33 @@ describe("a model's own headers", () => {
     raw.respond = (response) =>
       sendJson(response, 400, { error: { message: 'Team search-secret has no sk-1234567890' } })
     await expect(ask(model())).rejects.toThrow('OpenAI API error: Team searc******** has no sk-12********')
+  })
+})
+
+describe('the greeting of a new model', () => {
+  let raw: RawServer
+  beforeAll(async () => {
+    raw = await startRawServer()
+  })
+  afterAll(() => raw.stop())
+
+  it.each<[string, Record<string, unknown>, object]>([
+    ['openai', {}, { temperature: 0.5 }],
+    ['anthropic', {}, { temperature: 0.5, max_tokens: 1 }],
+    ['bedrock', { region: 'eu-west-1' }, { inferenceConfig: { temperature: 0.5, maxTokens: 1 } }],
+    ['google', {}, { generationConfig: { temperature: 0.5 } }],
+    ['cloudflare', { account_id: 'a' }, { temperature: 0.5 }],
+  ])('of %s has its settings, so that a wrong one is told at once', async (namespace, own, body) => {
+    raw.received.length = 0
+    raw.respond = (response) => sendJson(response, 400, { message: 'not that temperature' })
+    const made = config({
+      model_name: `${namespace}/m`,
+      api_key: 'a key',
+      [`${namespace}_url`]: raw.url,
+      temperature: 0.5,
+      ...own,
+    })
+    await expect(providerOf(made).probe(made, localEnv)).rejects.toThrow('not that temperature')
+    expect(raw.received[0]?.body).toMatchObject(body)
   })
 })

@@ -7,7 +7,7 @@ import { byteLength } from '../../conversation/serialise'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { acceptedBy } from '../../models/sampling'
+import { acceptedBy, withSettings } from '../../models/sampling'
 import { admitTurn } from '../edge/admit-turn'
 import type { RequestRecord } from '../edge/request-log'
 import { findHistory, findOpenModel } from '../typesense/conversations'
@@ -118,9 +118,8 @@ async function modelOf(
   const limits = [model.max_tokens ?? model.max_completion_tokens, changes.model?.max_tokens]
   const asked = changes.model?.max_tokens !== undefined
   return {
-    ...model,
+    ...withSettings(model, changes.model ?? {}),
     ...(system !== '' && { system_prompt: system }),
-    ...acceptedBy(model.model_name, changes.model ?? {}),
     ...(asked && { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }),
   }
 }

@@ -52,9 +52,9 @@ async function signed(config: ConversationModelConfig, url: string, body: unknow
 }
 
 /** Converse has no word for how long a model is to reason: each has its own. */
-function inferenceConfig(config: ConversationModelConfig): Record<string, unknown> {
+function inferenceConfig(config: ConversationModelConfig, most?: number): Record<string, unknown> {
   const { maxTokens, temperature, topP, stop } = samplingOf(config)
-  const set = Object.entries({ maxTokens, temperature, topP, stopSequences: stop }).filter(
+  const set = Object.entries({ maxTokens: most ?? maxTokens, temperature, topP, stopSequences: stop }).filter(
     ([, value]) => value !== undefined,
   )
   return set.length > 0 ? { inferenceConfig: Object.fromEntries(set) } : {}
@@ -106,7 +106,7 @@ export const bedrock: LanguageModelProvider = {
     const target = url(config, 'converse')
     const hello = {
       ...conversation([{ role: 'user', content: 'hello' }]),
-      inferenceConfig: { maxTokens: 1 },
+      ...inferenceConfig(config, 1),
     }
     await call.text(await call.fetch(target, await signed(config, target, hello)))
   },
