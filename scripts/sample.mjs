@@ -49,6 +49,8 @@ const model = {
   id: 'docs',
   history_collection: 'docs_history',
   max_bytes: 16_384,
+  // Many models of Workers AI end at 256 tokens where nothing is set; the built-in one takes no notice.
+  max_tokens: 1024,
   ttl: 86_400,
 }
 

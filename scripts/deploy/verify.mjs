@@ -97,6 +97,8 @@ export async function tryOut(url, key, model) {
       model_name: model,
       history_collection: HISTORY,
       max_bytes: 4096,
+      // Many models of Workers AI end at 256 tokens where nothing is set.
+      max_tokens: 1024,
       ttl: 600,
     })
     return await ask(call, NAME, NAME, 'text', 'Who guards the lighthouse of Skarv?')

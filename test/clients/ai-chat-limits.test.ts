@@ -1,7 +1,7 @@
 /** Microsoft's client of the AI Chat Protocol before a limit. The case is one of contract chat-protocols, section 5. */
 import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createAssistant, createModel, createShows, KEY, request, url } from './harness'
+import { createAssistant, createHistory, createModel, createShows, KEY, request, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
 
 let paced: Paced
@@ -22,15 +22,26 @@ const client = (path: string, options: Options = {}): AIChatProtocolClient =>
 
 const user = (content: string) => ({ role: 'user' as const, content })
 
-/** The path of an assistant that takes a twentieth of a second for ten words. */
-async function createPath(): Promise<string> {
-  const model = await createModel({ model_name: 'openai/paced-10-5', openai_url: paced.url })
-  return `/a/${await createAssistant({ model, collections: [await createShows()] })}`
-}
-
 test('a conversation without room is waited for by the client, as long as it is told to (case 36)', async () => {
-  const path = await createPath()
+  const shows = await createShows()
+  const history_collection = await createHistory()
+  /** A model that says `count` words, one in `gap` milliseconds. */
+  const pacedModel = (count: number, gap: number) =>
+    createModel({ model_name: `openai/paced-${count}-${gap}`, openai_url: paced.url, history_collection })
+  const quick = await pacedModel(10, 5)
+  const slow = await pacedModel(20, 200)
+  const path = `/a/${await createAssistant({ model: quick, collections: [shows] })}`
   const first = await client(path).getCompletion([user('an action series')])
+
+  // A turn of four seconds, and behind it more than have room: all of them wait when the client comes.
+  const begun = paced.begun
+  const long = request('POST', '/conversations', {
+    question: 'an action series',
+    model: slow,
+    collections: [shows],
+    conversation_id: first.sessionState,
+  })
+  await expect.poll(() => paced.begun, { timeout: 10_000 }).toBe(begun + 1)
   const crowd = Array.from({ length: 36 }, async (_, index) => {
     const body = { messages: [user(`an action series ${index}`)], sessionState: first.sessionState }
     const response = await fetch(`${url}${path}/chat`, {
@@ -65,7 +76,8 @@ test('a conversation without room is waited for by the client, as long as it is 
   const answer = await watched.getCompletion([user('And then?')], { sessionState })
   expect(answer.message.content).toBe(words(10).join(''))
   expect([statuses[0], statuses.at(-1)]).toEqual([429, 200])
+  expect((await long).status).toBe(200)
   const served = (await Promise.all(crowd)).filter(({ status }) => status === 200)
   const { turns } = (await request('GET', `/conversations/${sessionState}?limit=100`)).body
-  expect(turns).toHaveLength(served.length + 2)
+  expect(turns).toHaveLength(served.length + 3)
 })

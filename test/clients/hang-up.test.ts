@@ -70,7 +70,7 @@ test.each([
     const asked = make(model)
     const before = paced.begun
     await hangUp(asked, (WORDS * GAP) / 3)
-    await expect.poll(() => paced.begun).toBe(before + 1)
+    await expect.poll(() => paced.begun, { timeout: 10_000 }).toBe(before + 1)
     // Until well after the answer was there and nobody took it.
     await new Promise((resolve) => setTimeout(resolve, WORDS * GAP + 2_500))
 
