@@ -29,35 +29,62 @@ export interface Resilience {
  */
 export const resilient = (first: Candidate, resilience: Resilience = {}): LanguageModel => ({
   name: first.model.name,
-  generate: (request, signal) => generate(first, resilience, request, signal),
+  generate: (request, signal) => handOver(open(first, resilience, request, signal)),
 })
 
-async function* generate(
+/** What comes up to the first piece of a reply, and then the reply itself to go on with. */
+type Opening = AsyncGenerator<Delta, AsyncIterator<Delta> | undefined>
+
+/**
+ * The deltas of an opening, and then those of its reply as they are: each generator that a piece passed through would
+ * cost about as much as the piece itself does.
+ */
+function handOver(opening: Opening): AsyncIterableIterator<Delta> {
+  let reply: AsyncIterator<Delta> | undefined
+  const begin = async (): Promise<IteratorResult<Delta>> => {
+    const step = await opening.next()
+    if (!step.done) return step
+    reply = step.value
+    return reply ? reply.next() : { done: true, value: undefined }
+  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next: () => (reply ? reply.next() : begin()),
+    async return() {
+      await opening.return(undefined)
+      await reply?.return?.()
+      return { done: true, value: undefined }
+    },
+  }
+}
+
+async function* open(
   first: Candidate,
   { ahead, others = async () => [], clock = systemClock }: Resilience,
   request: GenerationRequest,
   signal: AbortSignal,
-): AsyncGenerator<Delta> {
+): Opening {
   if (ahead) {
     const said = await whole(ahead, clock, request, signal)
     yield* said
-    if (said.at(-1)?.type !== 'failed') return
+    if (said.at(-1)?.type !== 'failed') return undefined
   }
-  const begun = { value: false }
   let failure: unknown
   try {
-    return yield* persist(first, clock, request, signal, begun)
+    return yield* persist(first, clock, request, signal)
   } catch (error) {
-    if (begun.value || signal.aborted || !isCurable(error)) throw error
+    if (signal.aborted || !isCurable(error)) throw error
     failure = error
   }
   let failed: Delta = failedAttempt(first, failure)
   for (const candidate of await others()) {
     yield failed
     try {
-      return yield* persist(candidate, clock, request, signal, begun, candidate.model.name)
+      return yield* persist(candidate, clock, request, signal, candidate.model.name)
     } catch (error) {
-      if (begun.value || signal.aborted) throw error
+      if (signal.aborted) throw error
       failed = failedAttempt(candidate, error)
     }
   }
@@ -74,9 +101,7 @@ async function whole(
   const said: Delta[] = []
   try {
     const { name } = candidate.model
-    for await (const delta of persist(candidate, clock, request, signal, { value: false }, name)) {
-      said.push(delta)
-    }
+    for await (const delta of handOver(persist(candidate, clock, request, signal, name))) said.push(delta)
     return said
   } catch (error) {
     if (signal.aborted) throw error
@@ -90,31 +115,42 @@ const failedAttempt = ({ model }: Candidate, error: unknown): Delta => ({
   error: error instanceof ApiError ? error.message : 'The call did not come to its end.',
 })
 
-/** One model, asked again while its faults are passing ones. @param begun set with its first piece */
+/**
+ * One model, asked again while its faults are passing ones, until its first piece.
+ * @param standIn the name to announce it by
+ */
 async function* persist(
   candidate: Candidate,
   clock: Clock,
   request: GenerationRequest,
   signal: AbortSignal,
-  begun: { value: boolean },
   standIn?: string,
-): AsyncGenerator<Delta> {
+): Opening {
   const { model, patience } = candidate
   const started = clock.now()
   for (let attempts = 1; ; attempts++) {
+    const reply = model.generate(request, signal)[Symbol.asyncIterator]()
+    let first: IteratorResult<Delta>
     try {
-      for await (const delta of model.generate(request, signal)) {
-        if (!begun.value && standIn !== undefined) yield { type: 'model', name: standIn }
-        begun.value = true
-        yield delta
-      }
-      return
+      first = await reply.next()
     } catch (error) {
-      if (begun.value || signal.aborted) throw error
+      if (signal.aborted) throw error
       const wait = nextWait(error, attempts, clock.now() - started, patience, clock.random())
       if (wait === undefined) throw error
       yield failedAttempt(candidate, error)
       await clock.wait(wait, signal)
+      continue
     }
+    if (first.done) return undefined
+    let handedOver = false
+    try {
+      if (standIn !== undefined) yield { type: 'model', name: standIn }
+      yield first.value
+      handedOver = true
+    } finally {
+      // Whoever stops to read at the first piece ends the call to the provider too.
+      if (!handedOver) await reply.return?.()
+    }
+    return reply
   }
 }

@@ -172,6 +172,24 @@ describe('a model', () => {
     expect([model.calls(), other.calls()]).toEqual([1, 0])
   })
 
+  it.each([1, 2, 3])('ends its call when nobody reads on after piece %i', async (pieces) => {
+    let ended = 0
+    const model: LanguageModel = {
+      name: 'a',
+      async *generate() {
+        try {
+          for (;;) yield { type: 'text', text: 'and ' }
+        } finally {
+          ended += 1
+        }
+      },
+    }
+    const reply = resilient({ model, patience: 1_000 }).generate(request(), new AbortController().signal)
+    let read = 0
+    for await (const _ of reply) if (++read === pieces) break
+    expect([read, ended]).toEqual([pieces, 1])
+  })
+
   it('is never asked again when the caller has stopped', async () => {
     const abort = new AbortController()
     const model = scripted('openai/a', fault('busy'), REPLY)
