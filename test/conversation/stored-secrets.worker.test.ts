@@ -1,8 +1,13 @@
 import { env } from 'cloudflare:workers'
+import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openSecrets } from '../../src/conversation/model-secrets'
 import { createModel, findModel, updateModel } from '../../src/conversation/models'
 import { database } from '../../src/db/client'
 import { readModel } from '../../src/db/conversation-models'
+import { conversationModels } from '../../src/db/schema'
+import { seal } from '../../src/db/sealing'
+import { maskSecret } from '../../src/mask'
 import { createCollection } from '../../src/search/catalog'
 import { historySchema } from './stage'
 
@@ -110,5 +115,18 @@ describe('stored secrets', () => {
     await expect(updateModel(env, id, { model_name: 'local/extractive' })).rejects.toThrow(/null/)
     await updateModel(env, id, { model_name: 'local/extractive', api_key: null })
     expect(await findModel(env, id)).not.toHaveProperty('api_key')
+  })
+
+  it('are what they are, even where they look like what is stored', async () => {
+    const stolen = await seal(KEY, env)
+    const lookalike = JSON.stringify({ api_key: stolen })
+    await createModel(env, body({ id: 'lookalike', api_key: stolen, session_token: lookalike }))
+    expect(await findModel(env, 'lookalike')).toMatchObject({ api_key: stolen, session_token: lookalike })
+    await database(env)
+      .update(conversationModels)
+      .set({ sealedSecrets: await seal(lookalike, env), maskedSecrets: maskSecret(lookalike) })
+      .where(eq(conversationModels.id, 'lookalike'))
+    const row = (await readModel(database(env), 'lookalike'))!
+    expect(await openSecrets(row, env)).toEqual({ api_key: lookalike })
   })
 })
