@@ -41,6 +41,7 @@ const body = (parts: Record<string, unknown> = {}) => ({
 })
 
 describe('stored secrets', () => {
+  const GATEWAY = 'https://gateway.ai.cloudflare.com'
   const HEADERS = { 'x-proxy-key': 'proxy-secret' }
   const AWS = { access_key_id: 'AKIA1', secret_access_key: 'aws-secret-key', region: 'us-east-1' }
   const elsewhere: [string, Record<string, unknown>, Record<string, unknown>][] = [
@@ -70,6 +71,23 @@ describe('stored secrets', () => {
     ['bedrock_url', body({ model_name: 'bedrock/m', ...AWS }), { bedrock_url: 'https://collector.example' }],
     ['region', body({ model_name: 'bedrock/m', ...AWS }), { region: 'eu-west-1' }],
     ['provider', body(), { model_name: 'anthropic/claude' }],
+    ...[`${GATEWAY}/v1/mallory/g/openai`, `${GATEWAY}/v1/acme/g/custom-mallory`, GATEWAY].map(
+      (openai_url): [string, Record<string, unknown>, Record<string, unknown>] => [
+        `another's part of a shared host: ${openai_url}`,
+        body({ openai_url: `${GATEWAY}/v1/acme/g/openai` }),
+        { openai_url },
+      ],
+    ),
+    [
+      "another's part of a shared host, its name in full",
+      body({ openai_url: `${GATEWAY}./v1/acme/g/openai` }),
+      { openai_url: `${GATEWAY}./v1/mallory/g/openai` },
+    ],
+    [
+      'a resource of Azure behind a gateway',
+      body({ model_name: 'azure/gpt', url: `${GATEWAY}/v1/acme/g/azure-openai/acme/gpt/chat/completions` }),
+      { url: `${GATEWAY}/v1/acme/g/azure-openai/mallory/gpt/chat/completions` },
+    ],
   ]
 
   it.each(elsewhere)('are not sent to another place: %s', async (_, made, change) => {
@@ -96,6 +114,13 @@ describe('stored secrets', () => {
     const made = await createModel(env, body({ openai_url: 'https://a.example/', headers: HEADERS }))
     await updateModel(env, made.id, { openai_url: 'https://a.example/v2', model_name: 'openai/gpt-5' })
     expect(await findModel(env, made.id)).toMatchObject({ api_key: KEY, headers: HEADERS })
+  })
+
+  it('stay where the model is called by way of the same gateway', async () => {
+    const google_url = `${GATEWAY}/v1/acme/g/google-ai-studio`
+    const made = await createModel(env, body({ model_name: 'google/gemini-a', google_url }))
+    await updateModel(env, made.id, { model_name: 'google/gemini-b', google_url: `${google_url}/` })
+    expect(await findModel(env, made.id)).toMatchObject({ api_key: KEY, model_name: 'google/gemini-b' })
   })
 
   it('have to be sent one and all, or taken away', async () => {
