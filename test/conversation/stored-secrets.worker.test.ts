@@ -123,6 +123,28 @@ describe('stored secrets', () => {
     expect(await findModel(env, made.id)).toMatchObject({ api_key: KEY, model_name: 'google/gemini-b' })
   })
 
+  it('have to be sent again where null takes the model back to its provider', async () => {
+    const AT = 'https://a.example'
+    for (const [made, back] of [
+      [body({ openai_url: AT, openai_path: '/chat' }), { openai_url: null, openai_path: null }],
+      [body({ model_name: 'google/gemini', google_url: AT }), { google_url: null }],
+      [body({ model_name: 'anthropic/c', anthropic_url: AT }), { anthropic_url: null }],
+      [
+        body({ model_name: 'cloudflare/@cf/m', account_id: 'acme', cloudflare_url: AT }),
+        { cloudflare_url: null },
+      ],
+      [body({ model_name: 'bedrock/m', region: 'us-east-1', bedrock_url: AT }), { bedrock_url: null }],
+    ] as Record<string, unknown>[][]) {
+      const { id } = await createModel(env, made!)
+      await expect(updateModel(env, id, back!)).rejects.toThrow(/Send `api_key` again/)
+      const updated = await updateModel(env, id, { ...back, api_key: 'sk-provider' })
+      for (const name of Object.keys(back!)) expect(updated).not.toHaveProperty(name)
+      expect(provider.mock.lastCall?.[0]).toMatch(
+        /^https:\/\/[a-z-]+\.(openai|googleapis|anthropic|cloudflare|us-east-1)/,
+      )
+    }
+  })
+
   it('have to be sent one and all, or taken away', async () => {
     const { id } = await createModel(env, body({ headers: { ...HEADERS, 'x-tenant': 'acme' } }))
     const move = { openai_url: 'https://a.example', api_key: KEY }
