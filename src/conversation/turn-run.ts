@@ -224,7 +224,7 @@ export class TurnRun {
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
-    memory.log.markSaid(turn, said.at(-1)!.timestamp)
+    memory.log.markSaid(turn, said.at(-1)!.timestamp, finished.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.
     this.#counted = memory.closed
@@ -232,7 +232,7 @@ export class TurnRun {
       if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
       return outcome
     }
-    memory.log.markSaid(turn, null)
+    memory.log.markUnsaid(turn)
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
     else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
