@@ -2,7 +2,7 @@
 import type { InferOutput } from 'valibot'
 import type { TurnEvent } from '../../conversation/events'
 import { foldTurn } from '../folded-turn'
-import type { Answer } from './schemas'
+import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
 

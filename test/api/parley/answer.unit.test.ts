@@ -1,7 +1,7 @@
 import { parse } from 'valibot'
 import { expect, it } from 'vitest'
 import { answerOf } from '../../../src/api/parley/answer'
-import { Answer } from '../../../src/api/parley/schemas'
+import { Answer } from '../../../src/api/parley/response-schemas'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
 
 const RESULT = {

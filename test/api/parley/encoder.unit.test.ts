@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { encodeEvent, PING, RETRY } from '../../../src/api/parley/encoder'
-import { eventData } from '../../../src/api/parley/schemas'
+import { eventData } from '../../../src/api/parley/response-schemas'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
 
 const REPLY = {
