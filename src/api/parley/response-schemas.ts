@@ -121,6 +121,12 @@ const SearchTrace = v.object({
 const CallTrace = v.object({
   purpose: v.string(),
   model: v.pipe(v.string(), v.description('The one that answered, or that was to')),
+  model_id: v.optional(
+    v.pipe(
+      v.string(),
+      v.description('Of its conversation model, where that is not the one asked: it pays for the tokens'),
+    ),
+  ),
   failed: v.optional(
     v.pipe(
       v.array(v.object({ model: v.string(), error: v.string() })),
