@@ -2,7 +2,7 @@ import { parse } from 'valibot'
 import { expect, it } from 'vitest'
 import { type FoldedTurn, foldTurn } from '../../../src/api/folded-turn'
 import { answerOf } from '../../../src/api/parley/answer'
-import { Answer } from '../../../src/api/parley/schemas'
+import { Answer } from '../../../src/api/parley/response-schemas'
 import type { TurnEventBody } from '../../../src/conversation/events'
 
 const RESULT = {

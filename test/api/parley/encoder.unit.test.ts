@@ -4,7 +4,7 @@ import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { COMMENT } from '../../../src/api/event-stream'
 import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
-import { eventData } from '../../../src/api/parley/schemas'
+import { eventData } from '../../../src/api/parley/response-schemas'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
 
 const REPLY = {
