@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { LIMITS, VectorizeDouble } from './double'
+import { VectorizeDouble } from './double'
+import { LIMITS } from './metadata-filter'
 
 const unit = (dimensions: number, axis: number): number[] =>
   Array.from({ length: dimensions }, (_, i) => (i === axis ? 1 : 0))
@@ -102,7 +103,7 @@ describe('the double of Vectorize', () => {
   it('filters by properties that were indexed before the vector came', async () => {
     const double = index()
     await double.upsert([{ id: 'early', values: unit(4, 0), metadata: { year: 1999 } }])
-    double.createMetadataIndex('year')
+    double.createMetadataIndex('year', 'number')
     await double.upsert([{ id: 'late', values: unit(4, 0), metadata: { year: 1999 } }])
     double.runJob()
     const found = async (filter: Record<string, unknown>) =>
