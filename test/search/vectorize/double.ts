@@ -126,7 +126,7 @@ export class VectorizeDouble {
   }
 
   /** What was written behind the owner's back. */
-  tamper(change: (stored: Map<string, { values: Float32Array; metadata: Metadata }>) => void): void {
+  tamper(change: (stored: Map<string, Pick<Stored, 'values' | 'metadata' | 'indexed'>>) => void): void {
     change(this.#stored)
   }
 
