@@ -171,6 +171,8 @@ export class VectorizeIndex implements VectorIndex {
 
   /** @returns undefined where Vectorize names too few, or refuses the filter */
   async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
+    // While all of a large collection gets labels, looking for those that pass would take longer than it saves.
+    if (10 * this.#outbox.count(this.#slot) > this.size) return undefined
     const unseen = this.#outbox.unseen(this.#slot, search.filter, true)
     if (2 * unseen.length > search.passing) return undefined
     let shown: number[]
