@@ -314,7 +314,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     this.#alarm.set(Date.now() + ERASE_RETRY_MS)
     try {
       await settledWithin(ERASE_PATIENCE_MS, memory.outbox.settled(), memory.records.settled())
-      await memory.records.deliverSpent()
+      await memory.records.deliverCosts()
       for (const history of memory.histories) {
         const collection = collectionObject(this.env, history)
         while (!(await collection.removeConversation(this.#id)).done);

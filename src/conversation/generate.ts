@@ -15,6 +15,8 @@ export interface Generated {
 export interface Progress {
   /** each piece as it arrives */
   onText?: (text: string) => void
+  /** another model that answers in the place of the one asked, before its first piece */
+  onModel?: (model: { name: string; id: string }) => void
   /** an attempt that failed before its first piece, and is followed by another one */
   onFailed?: (attempt: { model: string; error: string }) => void
 }
@@ -36,7 +38,7 @@ export async function generate(
   model: LanguageModel,
   request: GenerationRequest,
   signal: AbortSignal,
-  { onText, onFailed }: Progress = {},
+  { onText, onModel, onFailed }: Progress = {},
 ): Promise<Generated> {
   const pieces: string[] = []
   let length = 0
@@ -61,6 +63,7 @@ export async function generate(
         break
       case 'model':
         name = delta.name
+        onModel?.(delta)
         break
       case 'failed':
         onFailed?.(delta)

@@ -11,7 +11,8 @@
  *
  * Of a turn: `status` is running, done, failed, or interrupted, which means that the same request may well
  * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
- * caller had gone when it ended, and `said_at` is the timestamp of its messages, once they are to be history.
+ * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
+ * `finish_reason` says why its answer ended.
  *
  * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
  * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
@@ -49,6 +50,7 @@ const MIGRATIONS = [
    ALTER TABLE turns ADD COLUMN said_at INTEGER;
    CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
   `ALTER TABLE outbox ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';`,
+  'ALTER TABLE turns ADD COLUMN finish_reason TEXT;',
 ]
 
 /** Whether this object has ever held anything. One that was merely asked about stays empty. */

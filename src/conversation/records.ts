@@ -5,12 +5,9 @@
  * first try or at an alarm's. D1 counts a turn once, however often it is sent.
  */
 import { database } from '../db/client'
-import { recordSpent, recordTurn, type Spent, type TurnRecord } from '../db/turns'
+import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
 import { byteLength } from './serialise'
-
-/** What a turn that came to no answer spent all the same. */
-type SpentRecord = { usage: Spent }
 
 /** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
 const PATIENCE_MS = 1_500
@@ -36,11 +33,11 @@ export class Records {
   }
 
   /** Notes what was spent on a turn that came to no answer. */
-  putSpent(turn: number, usage: Spent): void {
-    this.#write(turn, { usage })
+  putCost(turn: number, { usage, others }: Cost): void {
+    this.#write(turn, { usage, ...(others && { others }) })
   }
 
-  #write(turn: number, record: TurnRecord | SpentRecord): void {
+  #write(turn: number, record: TurnRecord | Cost): void {
     this.#sql.exec(
       'INSERT OR REPLACE INTO records (turn, record) VALUES (?, ?)',
       turn,
@@ -58,7 +55,7 @@ export class Records {
     const [row] = this.#sql
       .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn)
       .toArray()
-    if (row) this.putSpent(turn, (JSON.parse(row.record) as SpentRecord).usage)
+    if (row) this.putCost(turn, JSON.parse(row.record) as Cost)
   }
 
   /** The turns that are still waiting. */
@@ -106,9 +103,9 @@ export class Records {
       .toArray()
     for (const { turn, record } of rows) {
       try {
-        const parsed: TurnRecord | SpentRecord = JSON.parse(record)
+        const parsed: TurnRecord | Cost = JSON.parse(record)
         const db = database(this.#env)
-        await ('turn' in parsed ? recordTurn(db, parsed) : recordSpent(db, parsed.usage))
+        await ('turn' in parsed ? recordTurn(db, parsed) : recordCost(db, parsed))
         this.#failures = 0
       } catch (error) {
         this.#failures += 1
@@ -125,12 +122,12 @@ export class Records {
    * must not be a way to ask for nothing.
    * @throws Error when D1 does not answer
    */
-  async deliverSpent(): Promise<void> {
+  async deliverCosts(): Promise<void> {
     const rows = this.#sql
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()
     for (const { turn, record } of rows) {
-      await recordSpent(database(this.#env), (JSON.parse(record) as SpentRecord).usage)
+      await recordCost(database(this.#env), JSON.parse(record) as Cost)
       this.drop(turn)
     }
   }

@@ -42,6 +42,8 @@ export interface CallTrace {
   purpose: GenerationRequest['purpose']
   /** the one that answered, or that was to */
   model: string
+  /** of its conversation model, where that is not the one that was asked: its tokens are charged to this one */
+  model_id?: string
   /** attempts that came to nothing before it, retries and other models in their order */
   failed?: { model: string; error: string }[]
   /** the messages exactly as they were sent */
@@ -95,16 +97,6 @@ export class Tracer {
       emit: (event) => ports.emit(event),
       now: () => ports.now(),
     }
-  }
-
-  /** All that was spent so far, on calls that failed too. */
-  get spent(): { inputTokens: number; outputTokens: number } {
-    const sum = { inputTokens: 0, outputTokens: 0 }
-    for (const call of this.trace.calls) {
-      sum.inputTokens += call.input_tokens
-      sum.outputTokens += call.output_tokens
-    }
-    return sum
   }
 
   #rewriter(): ReturnType<TurnPorts['rewriter']> {
@@ -162,11 +154,14 @@ export class Tracer {
           pieces.push(text)
           onText(text)
         },
+        onModel: ({ name, id }) => {
+          entry.model = name
+          entry.model_id = id
+        },
         onFailed: ({ model, error }) => {
           entry.failed = [...(entry.failed ?? []), { model, error }]
         },
       })
-      entry.model = generated.model
       entry.finish_reason = generated.finish
       if (request.purpose !== 'answer') entry.text = generated.text
       count(entry, generated.usage)
@@ -181,6 +176,30 @@ export class Tracer {
       entry.took = this.#elapsed() - started
     }
   }
+}
+
+/** Tokens that a conversation model spent. */
+export interface Spending {
+  modelId: string
+  inputTokens: number
+  outputTokens: number
+}
+
+/**
+ * All that a turn has spent, on calls that failed too, by model.
+ * @param asked the model that was asked, which comes first, even where others did all the work
+ */
+export function spendingOf({ calls }: TurnTrace, asked: string): [Spending, ...Spending[]] {
+  const first: Spending = { modelId: asked, inputTokens: 0, outputTokens: 0 }
+  const byModel = new Map([[asked, first]])
+  for (const { model_id: modelId = asked, input_tokens, output_tokens } of calls) {
+    const sum = byModel.get(modelId) ?? { modelId, inputTokens: 0, outputTokens: 0 }
+    sum.inputTokens += input_tokens
+    sum.outputTokens += output_tokens
+    byModel.set(modelId, sum)
+  }
+  byModel.delete(asked)
+  return [first, ...byModel.values()]
 }
 
 // Protocols strip their own keys off a search; a key under any other name has no business here either.

@@ -63,9 +63,22 @@ export class TurnLog {
     })
   }
 
-  /** Notes that a turn's messages, of this timestamp in unix seconds, are to be history; null: they are not. */
-  markSaid(turn: number, timestamp: number | null): void {
-    this.#sql.exec('UPDATE turns SET said_at = ? WHERE turn = ?', timestamp, turn)
+  /**
+   * Notes that a turn's messages are to be history.
+   * @param timestamp theirs, in unix seconds @param finishReason why the answer ended
+   */
+  markSaid(turn: number, timestamp: number, finishReason: string): void {
+    this.#sql.exec(
+      'UPDATE turns SET said_at = ?, finish_reason = ? WHERE turn = ?',
+      timestamp,
+      finishReason,
+      turn,
+    )
+  }
+
+  /** Notes that a turn's messages do not become history after all. */
+  markUnsaid(turn: number): void {
+    this.#sql.exec('UPDATE turns SET said_at = NULL WHERE turn = ?', turn)
   }
 
   /** @param abandoned whether its caller had gone */
@@ -165,17 +178,21 @@ export class TurnLog {
    * its readers wait for.
    */
   interrupt(conversationId: string, now: number): void {
+    type Left = {
+      turn: number
+      expires_at: number | null
+      said_at: number | null
+      finish_reason: string | null
+    }
     const left = this.#sql
-      .exec<{ turn: number; expires_at: number | null; said_at: number | null }>(
-        "SELECT turn, expires_at, said_at FROM turns WHERE status = 'running'",
-      )
+      .exec<Left>("SELECT turn, expires_at, said_at, finish_reason FROM turns WHERE status = 'running'")
       .toArray()
-    for (const { turn, expires_at, said_at } of left) {
+    for (const { turn, expires_at, said_at, finish_reason } of left) {
       const lines = this.lines(turn) ?? []
       const done = said_at !== null
       // The log was brought up to date before the turn became history, so it holds the whole answer.
       const end: TurnEventBody = done
-        ? { type: 'done', finish_reason: 'stop', answer: answerIn(lines) }
+        ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: answerIn(lines) }
         : { type: 'error', status: 503, message: 'The turn was interrupted. Ask again.', retryable: true }
       const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq: lines.length }
       this.append(turn, `${JSON.stringify(event)}\n`)

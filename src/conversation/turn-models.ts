@@ -71,6 +71,7 @@ async function affordable(
 }
 
 const candidate = (config: ConversationModelConfig, env: Cloudflare.Env): Candidate => ({
+  id: config.id,
   model: createLanguageModel(config, env),
   patience: silenceOf(config) * 1000,
 })

@@ -1,7 +1,8 @@
 /** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
-import { deleteTurn, recordSpent, type Spent, type TurnRecord } from '../db/turns'
+import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
+import { dayOf } from '../db/usage'
 import { ApiError, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
@@ -10,6 +11,7 @@ import { isTerminal } from './events'
 import type { Memory } from './memory'
 import { ADMIN, unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
+import { type Spending, spendingOf } from './trace'
 import { runTurn, STOPPED } from './turn'
 import type { TurnStatus } from './turn-log'
 import { languageModelOf, rewriterOf } from './turn-models'
@@ -101,17 +103,17 @@ export class TurnRun {
     begun = { memory, stream }
     const spent = await work
     if ((status as TurnStatus) === 'done' || this.#counted) return
-    if (spent.inputTokens + spent.outputTokens === 0) return
-    const usage = this.#spent(Date.now(), spent)
+    if (spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)) return
+    const cost = this.#cost(Date.now(), spent)
     // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
-    if (memory.closed) return await this.#owe(usage)
-    memory.records.putSpent(stream.turn, usage)
+    if (memory.closed) return await this.#owe(cost)
+    memory.records.putCost(stream.turn, cost)
     await memory.records.settle()
   }
 
   /** Counts a cost that is kept nowhere here. */
-  async #owe(usage: Spent): Promise<void> {
-    await recordSpent(database(this.#env), usage).catch((error) =>
+  async #owe(cost: Cost): Promise<void> {
+    await recordCost(database(this.#env), cost).catch((error) =>
       console.error('what a deleted turn cost could not be counted', reasonOf(error)),
     )
   }
@@ -222,7 +224,7 @@ export class TurnRun {
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
-    memory.log.markSaid(turn, said.at(-1)!.timestamp)
+    memory.log.markSaid(turn, said.at(-1)!.timestamp, finished.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.
     this.#counted = memory.closed
@@ -230,7 +232,7 @@ export class TurnRun {
       if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
       return outcome
     }
-    memory.log.markSaid(turn, null)
+    memory.log.markUnsaid(turn)
     if (memory.records.turns.includes(turn)) memory.records.drop(turn)
     else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
@@ -249,7 +251,7 @@ export class TurnRun {
 
   #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
     const { historyId, model } = this.#queued.request
-    const { created_at: createdAt, usage } = finished
+    const { created_at: createdAt, usage, trace } = finished
     const expiresAt = this.#expiry(createdAt)
     return {
       conversation: {
@@ -270,21 +272,20 @@ export class TurnRun {
         citations: JSON.stringify(finished.citations),
         usage: JSON.stringify(usage),
         timings: JSON.stringify(finished.timings),
-        trace: JSON.stringify(finished.trace),
+        trace: JSON.stringify(trace),
         createdAt,
         expiresAt,
       },
-      usage: this.#spent(createdAt, {
-        inputTokens: usage.input_tokens ?? 0,
-        outputTokens: usage.output_tokens ?? 0,
-      }),
+      ...this.#cost(createdAt, spendingOf(trace, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }
   }
 
-  #spent(now: number, tokens: { inputTokens: number; outputTokens: number }): Spent {
-    const { asker = ADMIN, model } = this.#queued.request
-    return { day: new Date(now).toISOString().slice(0, 10), owner: asker.owner, modelId: model.id, ...tokens }
+  #cost(now: number, spent: Spending[]): Cost {
+    const { owner } = this.#queued.request.asker ?? ADMIN
+    const day = dayOf(now)
+    const [usage, ...others] = spent.map((spending): Spent => ({ day, owner, ...spending }))
+    return { usage: usage!, ...(others.length > 0 && { others }) }
   }
 
   /** When what was said at a moment is to be forgotten, in milliseconds since 1970. */

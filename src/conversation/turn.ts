@@ -20,7 +20,7 @@ import { familyOf, guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
-import { type TracedPorts, Tracer } from './trace'
+import { type Spending, spendingOf, type TracedPorts, Tracer } from './trace'
 
 /** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
 const WIND_UP_MS = 1_000
@@ -28,13 +28,13 @@ const WIND_UP_MS = 1_000
 /**
  * Runs a turn to its end. Never throws: the last event says how it went. A stop ends it at once, whatever it is
  * waiting for, unless its answer is complete and on its way into history.
- * @returns what it spent on language models, whatever its end
+ * @returns what it spent on language models, whatever its end, by model
  */
 export async function runTurn(
   request: AskRequest,
   ports: TurnPorts,
   signal: AbortSignal,
-): Promise<{ inputTokens: number; outputTokens: number }> {
+): Promise<Spending[]> {
   const tracer = new Tracer(ports, request.question)
   const work = converse(request, tracer, signal)
   try {
@@ -46,7 +46,7 @@ export async function runTurn(
     ports.emit(errorEvent(error, signal))
   }
   await Promise.race([work.catch(() => {}), new Promise((wait) => setTimeout(wait, WIND_UP_MS))])
-  return tracer.spent
+  return spendingOf(tracer.trace, request.model.id)
 }
 
 /** Rejects when the turn is stopped. */

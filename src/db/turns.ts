@@ -11,11 +11,18 @@ export type TurnRow = typeof turns.$inferSelect
 
 export type Spent = Omit<typeof usage.$inferSelect, 'turns'>
 
-export interface TurnRecord {
+/** What a turn cost, a row a model. */
+export interface Cost {
+  /** of the model that was asked: the turn counts as one of its */
+  usage: Spent
+  /** of models that answered or wrote in its place: their tokens count, the turn does not */
+  others?: Spent[]
+}
+
+export interface TurnRecord extends Cost {
   /** the conversation; how many turns it has is counted here */
   conversation: Omit<typeof conversations.$inferSelect, 'turns'>
   turn: TurnRow
-  usage: Spent
   /** numbers of turns whose place it takes */
   replaced?: number[]
 }
@@ -23,12 +30,12 @@ export interface TurnRecord {
 /**
  * Writes a turn down, as one transaction. May be repeated: a turn that is there already adds nothing.
  *
- * The usage is counted by the statement that follows the turn's insertion, if and only if that one wrote. A row of
- * the same number and another time is what is left of an expired conversation of this id, and gives way.
+ * The usage is counted by the statements that follow the turn's insertion, each if and only if the one before it
+ * wrote. A row of the same number and another time is what is left of an expired conversation of this id, and gives way.
  */
 export async function recordTurn(
   db: Database,
-  { conversation, turn, usage: spent, replaced = [] }: TurnRecord,
+  { conversation, turn, usage: spent, others = [], replaced = [] }: TurnRecord,
 ): Promise<void> {
   const { id, expiresAt } = conversation
   const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
@@ -42,13 +49,15 @@ export async function recordTurn(
         set: turn,
         setWhere: ne(turns.createdAt, turn.createdAt),
       }),
-    db
-      .insert(usage)
-      .select(
-        sql`SELECT ${spent.day}, ${spent.owner}, ${spent.modelId}, 1, ${spent.inputTokens}, ${spent.outputTokens}
-          WHERE changes() = 1`,
-      )
-      .onConflictDoUpdate({ target: [usage.day, usage.owner, usage.modelId], set: ONE_MORE }),
+    ...rowsOf(spent, others).map((row) =>
+      db
+        .insert(usage)
+        .select(
+          sql`SELECT ${row.day}, ${row.owner}, ${row.modelId}, ${row.turns}, ${row.inputTokens}, ${row.outputTokens}
+            WHERE changes() = 1`,
+        )
+        .onConflictDoUpdate(ADDED),
+    ),
     ...(replaced.length > 0 ? [db.delete(turns).where(numbered(id, replaced))] : []),
     db
       .insert(conversations)
@@ -66,26 +75,32 @@ export async function recordTurn(
         },
       }),
   ])
-  forgetSpent(spent)
+  for (const row of rowsOf(spent, others)) forgetSpent(row)
 }
+
+const rowsOf = (spent: Spent, others: Spent[]): (typeof usage.$inferSelect)[] => [
+  { ...spent, turns: 1 },
+  ...others.map((other) => ({ ...other, turns: 0 })),
+]
 
 const numbered = (conversationId: string, numbers: number[]) =>
   sql`${turns.conversationId} = ${conversationId}
     AND ${turns.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`
 
-const ONE_MORE = {
-  turns: sql`${usage.turns} + 1`,
-  inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
-  outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
+const ADDED = {
+  target: [usage.day, usage.owner, usage.modelId],
+  set: {
+    turns: sql`${usage.turns} + excluded.turns`,
+    inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
+    outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
+  },
 }
 
 /** Adds what a turn spent that came to no answer. There is no row to tell by that it was counted before. */
-export async function recordSpent(db: Database, spent: Spent): Promise<void> {
-  await db
-    .insert(usage)
-    .values({ ...spent, turns: 1 })
-    .onConflictDoUpdate({ target: [usage.day, usage.owner, usage.modelId], set: ONE_MORE })
-  forgetSpent(spent)
+export async function recordCost(db: Database, { usage: spent, others = [] }: Cost): Promise<void> {
+  const rows = rowsOf(spent, others)
+  await db.insert(usage).values(rows).onConflictDoUpdate(ADDED)
+  for (const row of rows) forgetSpent(row)
 }
 
 /**

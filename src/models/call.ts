@@ -127,16 +127,23 @@ export class ProviderCall {
 
   /**
    * Sends a request and answers its 200 response.
+   * @param init the request; where it takes a wait to make one, what makes it
    * @throws ApiError for any other status, with the provider's message, and for a host that may not be called
    */
-  async fetch(url: string, init: RequestInit): Promise<Response> {
+  async fetch(url: string, init: RequestInit | (() => Promise<RequestInit>)): Promise<Response> {
     try {
       const routed = throughGateway(url, this.#options.env)
+      const request = typeof init === 'function' ? await init() : init
       const headers = new Headers({ ...this.#options.headers })
-      for (const [name, value] of new Headers(init.headers)) headers.set(name, value)
+      for (const [name, value] of new Headers(request.headers)) headers.set(name, value)
       for (const [name, value] of Object.entries(routed.headers)) headers.set(name, value)
       // A redirect could carry the key to another host, so it counts as a failure.
-      const response = await fetch(routed.url, { ...init, headers, redirect: 'manual', signal: this.signal })
+      const response = await fetch(routed.url, {
+        ...request,
+        headers,
+        redirect: 'manual',
+        signal: this.signal,
+      })
       this.#watch.touch()
       if (response.status === 200) return response
       const { text } = await readWholeBody(response.body, LARGEST_ERROR)

@@ -46,8 +46,8 @@ export type Delta =
   | { type: 'finish'; reason: FinishReason }
   /** an attempt that came to nothing, before another one (models/resilient.ts) */
   | { type: 'failed'; model: string; error: string }
-  /** who answers, where it is another model than the one that was asked; before its first piece */
-  | { type: 'model'; name: string }
+  /** who answers, with its conversation model's id, where it is another than the one asked; before its first piece */
+  | { type: 'model'; name: string; id: string }
 
 export interface LanguageModel {
   /** as the caller named it, with its namespace: `openai/gpt-4o-mini` */
@@ -102,6 +102,11 @@ export interface LanguageModelProvider {
    * @throws ApiError 400 or 408 with the provider's message
    */
   probe(config: ConversationModelConfig, env: Cloudflare.Env): Promise<void>
-  /** A model ready to generate. Makes no call. */
-  create(config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel
+  /** Calls a model, as `LanguageModel.generate` says. */
+  generate(
+    config: ConversationModelConfig,
+    env: Cloudflare.Env,
+    request: GenerationRequest,
+    signal: AbortSignal,
+  ): AsyncIterable<Delta>
 }

@@ -4,7 +4,26 @@ import { LONGEST_SILENCE } from './call'
 import { checkHeaders } from './headers'
 import { checkSampling, SAMPLING } from './sampling'
 
-const PARAMETERS: readonly string[] = [...SAMPLING, 'timeout', 'headers', 'fallbacks', 'rewrite_model']
+/** Where a provider is called, if not at its own address. */
+const ADDRESSES = [
+  'openai_url',
+  'openai_path',
+  'url',
+  'google_url',
+  'anthropic_url',
+  'bedrock_url',
+  'cloudflare_url',
+  'vllm_url',
+]
+
+const PARAMETERS: readonly string[] = [
+  ...ADDRESSES,
+  ...SAMPLING,
+  'timeout',
+  'headers',
+  'fallbacks',
+  'rewrite_model',
+]
 
 /** A model without the parameters that are `null`: it takes one away, which a merge of properties could not. */
 export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>

@@ -28,14 +28,37 @@ export function providerOf(config: { model_name: string }): LanguageModelProvide
   return provider
 }
 
-/** The provider and the host that a checked model's secrets are sent to. */
+/**
+ * The provider and the host that a checked model's secrets are sent to, on a host that tenants share with the tenant's
+ * part of it.
+ */
 export function destinationOf(config: ConversationModelConfig, env: Cloudflare.Env): string {
   const { namespace, destination } = providerOf(config)
   const url = destination(config, env)
   // What no URL can be made of is nowhere else's either.
-  return `${namespace} ${url !== undefined && URL.canParse(url) ? new URL(url).origin : url}`
+  return `${namespace} ${url !== undefined && URL.canParse(url) ? placeOf(new URL(url)) : url}`
+}
+
+/** `/v1/<account>/<gateway>/<provider>`, and the resource where the provider is Azure (as in gateway.ts). */
+const GATEWAY_SEGMENTS = 5
+
+function placeOf({ origin, hostname, pathname }: URL): string {
+  // A name may end in the dot of the root: the same host.
+  if (hostname.replace(/\.+$/, '') !== 'gateway.ai.cloudflare.com') return origin
+  return (
+    origin +
+    pathname
+      .split('/')
+      .slice(0, 1 + GATEWAY_SEGMENTS)
+      .join('/')
+  )
 }
 
 /** A model ready to generate. Makes no call. @throws ApiError 400 for an unknown namespace */
-export const createLanguageModel = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
-  providerOf(config).create(config, env)
+export function createLanguageModel(config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel {
+  const provider = providerOf(config)
+  return {
+    name: config.model_name,
+    generate: (request, signal) => provider.generate(config, env, request, signal),
+  }
+}

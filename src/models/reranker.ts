@@ -53,18 +53,27 @@ async function scoreOnWorkersAi(
     throw new ProviderError(400, `Cloudflare API error: ${message}`, upstream)
   }
   const scores = new Array<number>(texts.length).fill(Number.NEGATIVE_INFINITY)
-  for (const { id, score } of scoresOf(reply)) scores[id] = score
+  for (const { id, score } of scoresOf(reply, texts.length)) scores[id] = score
   return scores
 }
 
-/** @throws ProviderError 400 when the reply is not what the model promises */
-function scoresOf(reply: unknown): { id: number; score: number }[] {
+/**
+ * @param count of texts: their places are the ids, and each has one score at most
+ * @throws ProviderError 400 when the reply is not what the model promises
+ */
+function scoresOf(reply: unknown, count: number): { id: number; score: number }[] {
   const response = (reply as { response?: unknown } | null)?.response
   const valid =
     Array.isArray(response) &&
-    response.every((entry) => Number.isInteger(entry?.id) && typeof entry.score === 'number')
+    response.every((entry) => isScore(entry, count)) &&
+    new Set(response.map(({ id }) => id)).size === response.length
   if (!valid) {
     throw new ProviderError(400, 'Got malformed response from Cloudflare API.', { upstream: 200 })
   }
   return response
+}
+
+function isScore(entry: unknown, count: number): entry is { id: number; score: number } {
+  const { id, score } = (entry ?? {}) as Record<string, unknown>
+  return Number.isInteger(id) && Number(id) >= 0 && Number(id) < count && Number.isFinite(score)
 }

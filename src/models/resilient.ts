@@ -7,6 +7,8 @@ import type { Delta, GenerationRequest, LanguageModel } from './language-model'
 import { type Clock, isCurable, nextWait, systemClock } from './retry'
 
 export interface Candidate {
+  /** of its conversation model */
+  id: string
   model: LanguageModel
   /** milliseconds that it may be silent for */
   patience: number
@@ -82,7 +84,7 @@ async function* open(
   for (const candidate of await others()) {
     yield failed
     try {
-      return yield* persist(candidate, clock, request, signal, candidate.model.name)
+      return yield* persist(candidate, clock, request, signal, true)
     } catch (error) {
       if (signal.aborted) throw error
       failed = failedAttempt(candidate, error)
@@ -100,8 +102,7 @@ async function whole(
 ): Promise<Delta[]> {
   const said: Delta[] = []
   try {
-    const { name } = candidate.model
-    for await (const delta of handOver(persist(candidate, clock, request, signal, name))) said.push(delta)
+    for await (const delta of handOver(persist(candidate, clock, request, signal, true))) said.push(delta)
     return said
   } catch (error) {
     if (signal.aborted) throw error
@@ -117,16 +118,16 @@ const failedAttempt = ({ model }: Candidate, error: unknown): Delta => ({
 
 /**
  * One model, asked again while its faults are passing ones, until its first piece.
- * @param standIn the name to announce it by
+ * @param standsIn whether it answers in another one's place, which it then says
  */
 async function* persist(
   candidate: Candidate,
   clock: Clock,
   request: GenerationRequest,
   signal: AbortSignal,
-  standIn?: string,
+  standsIn = false,
 ): Opening {
-  const { model, patience } = candidate
+  const { id, model, patience } = candidate
   const started = clock.now()
   for (let attempts = 1; ; attempts++) {
     const reply = model.generate(request, signal)[Symbol.asyncIterator]()
@@ -144,7 +145,7 @@ async function* persist(
     if (first.done) return undefined
     let handedOver = false
     try {
-      if (standIn !== undefined) yield { type: 'model', name: standIn }
+      if (standsIn) yield { type: 'model', name: model.name, id }
       yield first.value
       handedOver = true
     } finally {

@@ -3,7 +3,7 @@ import { ApiError } from '../errors'
 import { matches } from './detect'
 import { coerceDocument } from './document'
 import { discoverDimensions } from './embedding/embedders'
-import { openFields, sealFields } from './embedding-secrets'
+import { openWhatOpens, sealFields } from './embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, isObject, parseField } from './field'
 import { isVector, replacementOf, type StoredSchema, vectorsTable } from './layout'
 import { planOf } from './plan'
@@ -55,7 +55,7 @@ export async function readAlteration(
   env: Cloudflare.Env,
 ): Promise<Alteration> {
   const fields = schema.fields.map((field) => replacementOf(schema, field.name)?.field ?? field)
-  return parseAlteration(body, { ...schema, fields: await openFields(fields, env) })
+  return parseAlteration(body, { ...schema, fields: await openWhatOpens(fields, env) })
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   listCollectionRows,
 } from '../db/collections'
 import { ApiError, reasonOf, unwrap } from '../errors'
+import { openFields } from './embedding-secrets'
 import { isObject } from './field'
 import type { CollectionRpc, CollectionSummary } from './rpc'
 import { parseSchema } from './schema'
@@ -116,7 +117,9 @@ export async function cloneCollection(
   }
   const source = collectionObject(env, handle.objectId)
   const schema = cloneable(unwrap(await source.schema()))
-  const summary = await createCollection(env, { ...schema, name: body.name })
+  // A new collection is given its credentials in clear: what is sealed is not taken from outside.
+  const fields = await openFields(schema.fields, env)
+  const summary = await createCollection(env, { ...schema, fields, name: body.name })
   if (!copyDocuments) return summary
   const { objectId } = await findCollection(env, body.name)
   const target = collectionObject(env, objectId)

@@ -1,51 +1,75 @@
 /**
- * Credentials of embedding models. A schema keeps them sealed, each behind its masked form, so that showing a
- * schema opens nothing; they are opened for the call that needs them.
+ * Credentials of embedding models. A schema keeps each sealed, in an object that holds its masked form too, so that
+ * showing a schema opens nothing; they are opened for the call that needs them.
  *
- *     sealed:<masked>:<as db/sealing.ts seals>
+ * A string is always a secret in clear, whatever it looks like, and what callers send holds nothing else. Else whoever
+ * has a copy of the database could hand in what is sealed there, and have it opened and sent to a host of their own.
  */
 import { open, reseal, seal } from '../db/sealing'
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
-import { isObject } from './field'
+import type { EmbeddingModelConfig as OpenedConfig } from '../models/embedding-model'
 import type { StoredSchema } from './layout'
 import type { Store } from './store'
-import type { EmbeddingModelConfig, Field } from './types'
+import type { EmbeddingModelConfig, Field, SealedSecret } from './types'
 
 const SECRETS = ['api_key', 'access_token', 'refresh_token', 'client_id', 'client_secret', 'project_id']
 /** Those in the key file of a Google service account. */
 const ACCOUNT_SECRETS = ['private_key', 'client_email']
-const PREFIX = 'sealed:'
 
 type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'>
-type Change = (secret: string) => Promise<string>
+type Secret = string | SealedSecret
+type Change = (secret: Secret) => Promise<Secret>
 
-const isSealed = (secret: string): boolean => secret.startsWith(PREFIX)
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The parts of a sealed secret. What masking leaves of a secret can hold a colon, what sealing makes cannot. */
-function partsOf(secret: string): { masked: string; sealed: string } {
-  const end = secret.lastIndexOf(':')
-  return { masked: secret.slice(PREFIX.length, end), sealed: secret.slice(end + 1) }
+/** Never true of what came from a caller: `requireClear` has refused it. */
+const isSealed = (secret: unknown): secret is SealedSecret =>
+  isObject(secret) && typeof secret.sealed === 'string' && typeof secret.masked === 'string'
+
+const isSecret = (value: unknown): value is Secret => typeof value === 'string' || isSealed(value)
+
+/** @throws ApiError 400 for a credential in a caller's config that is no string */
+export function requireClear(config: Record<string, unknown>): void {
+  requireStrings(config, SECRETS, '')
+  if (!isObject(config.service_account)) return
+  requireStrings(config.service_account, ACCOUNT_SECRETS, 'service_account.')
 }
 
-const maskOf = (secret: string): string => (isSealed(secret) ? partsOf(secret).masked : maskSecret(secret))
-
-/** The credentials of a config as it may be shown. */
-export function maskConfig(config: Record<string, unknown>): Record<string, unknown> {
-  const masked = maskIn(config, SECRETS)
-  if (isObject(config.service_account)) {
-    masked.service_account = maskIn(config.service_account, ACCOUNT_SECRETS)
+function requireStrings(config: Record<string, unknown>, names: string[], path: string): void {
+  for (const name of names) {
+    if (typeof (config[name] ?? '') === 'string') continue
+    throw new ApiError(400, `Property \`embed.model_config.${path}${name}\` is missing or is not a string.`)
   }
-  return masked
 }
 
-function maskIn(config: Record<string, unknown>, names: string[]): Record<string, unknown> {
-  const masked = { ...config }
+/** A config with its credentials as they may be shown. */
+export const maskConfig = <T extends Record<string, unknown>>(config: T): T & { api_key?: string } =>
+  mapConfig(config, (secret) => (isSealed(secret) ? secret.masked : maskSecret(secret))) as T & {
+    api_key?: string
+  }
+
+function mapConfig(
+  config: Record<string, unknown>,
+  change: (secret: Secret) => Secret,
+): Record<string, unknown> {
+  const changed = mapIn(config, SECRETS, change)
+  if (!isObject(config.service_account)) return changed
+  return { ...changed, service_account: mapIn(config.service_account, ACCOUNT_SECRETS, change) }
+}
+
+function mapIn(
+  config: Record<string, unknown>,
+  names: string[],
+  change: (secret: Secret) => Secret,
+): Record<string, unknown> {
+  const changed = { ...config }
   for (const name of names) {
     const secret = config[name]
-    if (typeof secret === 'string') masked[name] = maskOf(secret)
+    if (isSecret(secret)) changed[name] = change(secret)
   }
-  return masked
+  return changed
 }
 
 async function changeIn<T extends Record<string, unknown>>(
@@ -56,7 +80,7 @@ async function changeIn<T extends Record<string, unknown>>(
   const changed: Record<string, unknown> = { ...config }
   for (const name of names) {
     const secret = config[name]
-    if (typeof secret === 'string') changed[name] = await change(secret)
+    if (isSecret(secret)) changed[name] = await change(secret)
   }
   return changed as T
 }
@@ -81,20 +105,28 @@ async function changeFields(fields: Field[], change: Change): Promise<Field[]> {
 }
 
 /** A config with its credentials in clear. @throws ApiError 400 when one cannot be opened */
-export const openConfig = <T extends EmbeddingModelConfig>(config: T, env: Sealing): Promise<T> =>
-  changeConfig(config, async (secret) => (isSealed(secret) ? open(partsOf(secret).sealed, env) : secret))
+export const openConfig = async (config: EmbeddingModelConfig, env: Sealing): Promise<OpenedConfig> =>
+  (await changeConfig(config, (secret) => openSecret(secret, env))) as OpenedConfig
 
-/** Fields with their credentials in clear. One that cannot be opened any more stays as it is. */
+const openSecret = async (secret: Secret, env: Sealing): Promise<string> =>
+  isSealed(secret) ? open(secret.sealed, env) : secret
+
+/** Fields with their credentials in clear. @throws ApiError 400 when one cannot be opened */
 export const openFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
-  changeFields(fields, async (secret) =>
-    isSealed(secret) ? open(partsOf(secret).sealed, env).catch(() => secret) : secret,
-  )
+  changeFields(fields, (secret) => openSecret(secret, env))
+
+/** The same, where one that cannot be opened any more stays sealed. */
+export const openWhatOpens = (fields: Field[], env: Sealing): Promise<Field[]> =>
+  changeFields(fields, (secret) => openSecret(secret, env).catch(() => secret))
 
 /** Fields as they are stored. @throws ApiError 400 when the deployment has no ENCRYPTION_KEY */
 export const sealFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
-  changeFields(fields, async (secret) =>
-    isSealed(secret) ? secret : `${PREFIX}${maskSecret(secret)}:${await seal(secret, env)}`,
-  )
+  changeFields(fields, async (secret) => (isSealed(secret) ? secret : sealSecret(secret, env)))
+
+const sealSecret = async (secret: string, env: Sealing): Promise<SealedSecret> => ({
+  sealed: await seal(secret, env),
+  masked: maskSecret(secret),
+})
 
 /**
  * Seals anew what was sealed under the previous key, and what is not sealed yet.
@@ -104,23 +136,52 @@ export const sealFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
 export async function resealSchema(store: Store, env: Sealing): Promise<number> {
   const { schema } = store
   let count = 0
-  const change: Change = async (secret) => {
-    const { masked, sealed } = isSealed(secret)
-      ? partsOf(secret)
-      : { masked: maskSecret(secret), sealed: undefined }
-    const anew = sealed === undefined ? await seal(secret, env) : await reseal(sealed, env)
+  const changed = await changeSchema(schema, async (secret) => {
+    if (!isSealed(secret)) {
+      count += 1
+      return sealSecret(secret, env)
+    }
+    const anew = await reseal(secret.sealed, env)
     if (anew === undefined) return secret
     count += 1
-    return `${PREFIX}${masked}:${anew}`
-  }
+    return { ...secret, sealed: anew }
+  })
+  if (count === 0) return 0
+  if (store.schema !== schema) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
+  store.saveSchema(changed)
+  return count
+}
+
+/** A schema with the credentials changed of its fields, and of those that are to take their places. */
+async function changeSchema(schema: StoredSchema, change: Change): Promise<StoredSchema> {
   const fields = await changeFields(schema.fields, change)
   const replacing: StoredSchema['replacing'] = {}
   for (const [name, { field, slot }] of Object.entries(schema.replacing ?? {})) {
     const [changed] = await changeFields([field], change)
     replacing[name] = { field: changed!, slot }
   }
-  if (count === 0) return 0
-  if (store.schema !== schema) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
-  store.saveSchema({ ...schema, fields, replacing })
-  return count
+  return { ...schema, fields, replacing }
 }
+
+/**
+ * A stored schema in which sealed credentials are still strings, told apart by how they begin, with them as they are
+ * stored now.
+ */
+export function liftSealed(schema: StoredSchema): StoredSchema {
+  const liftField = (field: Field): Field =>
+    field.embed === undefined
+      ? field
+      : { ...field, embed: { ...field.embed, model_config: liftConfig(field.embed.model_config) } }
+  const replacing: StoredSchema['replacing'] = {}
+  for (const [name, begun] of Object.entries(schema.replacing ?? {})) {
+    replacing[name] = { ...begun, field: liftField(begun.field) }
+  }
+  return { ...schema, fields: schema.fields.map(liftField), replacing }
+}
+
+const liftConfig = (config: EmbeddingModelConfig): EmbeddingModelConfig =>
+  mapConfig(config, (secret) => {
+    // What masking leaves of a secret can hold a colon, what sealing makes cannot.
+    const [, masked, sealed] = (typeof secret === 'string' && /^sealed:(.*):([^:]*)$/s.exec(secret)) || []
+    return masked === undefined || sealed === undefined ? secret : { sealed, masked }
+  }) as EmbeddingModelConfig

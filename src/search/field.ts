@@ -1,5 +1,6 @@
 /** One field of a schema: the checks of its definition, in Typesense's order and words, and its defaults. */
 import { ApiError } from '../errors'
+import { requireClear } from './embedding-secrets'
 import type { EmbedConfig, Field, FieldType } from './types'
 
 type Json = Record<string, unknown>
@@ -158,6 +159,7 @@ function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {
       refuse(`Property \`embed.model_config.${prefix}\` must be a string.`)
     }
   }
+  requireClear(config)
   if (!raw.from.every((source) => typeof source === 'string')) {
     refuse('Property `embed.from` must contain only field names as strings.')
   }

@@ -1,8 +1,14 @@
+import { liftSealed } from './embedding-secrets'
+import type { StoredSchema } from './layout'
+
+/** A change that SQL does not do. */
+type Change = (sql: SqlStorage) => void
+
 /**
  * The tables that every collection has, whatever its schema. Entries are only ever appended: an object runs
  * those that it has not run yet when it wakes.
  */
-const MIGRATIONS: readonly (readonly string[])[] = [
+const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
   [
     'CREATE TABLE documents (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)',
     // Values of fields with `store: false`, which the index needs again when the document changes.
@@ -34,6 +40,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
       sent_at INTEGER)`,
   ],
   [
+    (sql) => {
+      const schema = readMeta<StoredSchema>(sql, 'schema')
+      if (schema !== undefined) writeMeta(sql, 'schema', liftSealed(schema))
+    },
+  ],
+  [
     // Whether a field's vectors have labels (vectorize/labels.ts), and what is known of filters (vectorize/proof.ts).
     'ALTER TABLE vectorize_fields ADD COLUMN labelled INTEGER NOT NULL DEFAULT 0',
     'ALTER TABLE vectorize_fields ADD COLUMN proven INTEGER NOT NULL DEFAULT 0',
@@ -50,7 +62,10 @@ export const isCreated = (sql: SqlStorage): boolean =>
 export function migrate(sql: SqlStorage): void {
   sql.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')
   const version = readMeta<number>(sql, 'version') ?? 0
-  for (const statements of MIGRATIONS.slice(version)) for (const statement of statements) sql.exec(statement)
+  for (const step of MIGRATIONS.slice(version).flat()) {
+    if (typeof step === 'string') sql.exec(step)
+    else step(sql)
+  }
   if (version < MIGRATIONS.length) writeMeta(sql, 'version', MIGRATIONS.length)
 }
 

@@ -25,9 +25,17 @@ export interface EmbedConfig {
   model_config: EmbeddingModelConfig
 }
 
+/** A credential as a schema keeps it (embedding-secrets.ts). */
+export interface SealedSecret {
+  /** as db/sealing.ts seals */
+  sealed: string
+  /** as it may be shown */
+  masked: string
+}
+
 export interface EmbeddingModelConfig {
   model_name: string
-  api_key?: string
+  api_key?: string | SealedSecret
   url?: string
   path?: string
   indexing_prefix?: string

@@ -31,6 +31,12 @@ const status =
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
     sendJson(response, code, { error: { message } })
   }
+const breakOff: Reply = (response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write('data: {"choices":[{"delta":{"content":"Half an "}}]}\n\n', () =>
+    setTimeout(() => response.destroy(), 50),
+  )
+}
 const hangUp: Reply = (response) => void response.socket?.destroy()
 
 beforeAll(async () => {
@@ -76,6 +82,8 @@ async function spentModel(name: string): Promise<string> {
   asked.length = 0
   return id
 }
+
+const usageOf = async (id: string) => (await request('GET', `/usage?model=${id}`)).body.usage
 
 const stream = async (id: string, more: Record<string, unknown> = {}) =>
   gather(
@@ -165,10 +173,32 @@ describe('fallbacks', () => {
     expect(asked).toEqual(['first', 'second'])
     const [call] = await callsOf(body.conversation_id)
     expect(call).toMatchObject({ model: 'openai/second', failed: [{ model: 'openai/first' }] })
-    // It is the asked model's budget that pays.
-    const { body: spent } = await request('GET', `/usage?model=${first}`)
-    expect(spent.usage).toMatchObject([{ conversation_model_id: first, turns: 1 }])
-    expect((await request('GET', `/usage?model=${second}`)).body.usage).toEqual([])
+    expect(call).toMatchObject({ model_id: second })
+    const { input_tokens, output_tokens } = body.usage
+    expect(await usageOf(first)).toMatchObject([{ turns: 1, input_tokens: 0, output_tokens: 0 }])
+    expect(await usageOf(second)).toMatchObject([{ turns: 0, input_tokens, output_tokens }])
+  })
+
+  test('are passed over once what they answered for others has used up their tokens', async () => {
+    const [second, third] = [await model('second', { tokens_per_day: 1 }), await model('third')]
+    const first = await model('first', { fallbacks: [second, third] })
+    script.set('first', Array(50).fill(status(401, 'Incorrect API key')))
+    expect((await ask(first)).body.usage.model).toBe('openai/second')
+    await expect
+      .poll(async () => (await ask(first)).body.usage.model, { timeout: 20_000 })
+      .toBe('openai/third')
+    // Whose own model it is finds the same budget spent.
+    expect((await ask(second)).status).toBe(429)
+  })
+
+  test('are charged for an answer that breaks off', async () => {
+    const second = await model('second')
+    const first = await model('first', { fallbacks: [second] })
+    script.set('first', [status(401, 'Incorrect API key')])
+    script.set('second', [breakOff])
+    expect((await stream(first)).at(-1)).toMatchObject({ event: 'error' })
+    await expect.poll(() => usageOf(second)).toMatchObject([{ turns: 0, output_tokens: 2 }])
+    expect(await usageOf(first)).toMatchObject([{ turns: 1, output_tokens: 0 }])
   })
 
   test('answer while the provider cannot be reached at all, the built-in one too', async () => {
@@ -213,14 +243,7 @@ describe('fallbacks', () => {
   test('do not go on with what another one began', async () => {
     const second = await model('second')
     const first = await model('first', { fallbacks: [second] })
-    script.set('first', [
-      (response) => {
-        response.writeHead(200, { 'content-type': 'text/event-stream' })
-        response.write('data: {"choices":[{"delta":{"content":"Half an "}}]}\n\n', () =>
-          setTimeout(() => response.destroy(), 50),
-        )
-      },
-    ])
+    script.set('first', [breakOff])
     const events = await stream(first)
     expect(textOf(events)).toBe('Half an ')
     expect(events.at(-1)).toMatchObject({
@@ -295,6 +318,8 @@ describe('rewrite_model', () => {
       { purpose: 'standalone', model: 'openai/small' },
       { purpose: 'answer', model: 'openai/big' },
     ])
+    if (by === 'by id') expect(await usageOf(rewrite_model)).toMatchObject([{ turns: 0 }])
+    expect(await usageOf(big)).toMatchObject([{ turns: 2 }])
     // What is set for the one model does not go to the other.
     const sent = raw.received.slice(-2).map(({ body }) => body.temperature)
     expect(sent).toEqual([undefined, 1])

@@ -98,7 +98,8 @@ describe('D1 out of reach', () => {
     const request = await asking(QUESTION)
     const write = turns.recordTurn
     const lost = vi.spyOn(turns, 'recordTurn').mockImplementation(async (db, record) => {
-      await write(db, record)
+      const others = [{ ...record.usage, modelId: 'fallback', inputTokens: 5, outputTokens: 1 }]
+      await write(db, { ...record, others })
       throw new Error('the line went dead')
     })
     expect((await take(request)).at(-1)).toMatchObject({ type: 'done' })
@@ -107,6 +108,8 @@ describe('D1 out of reach', () => {
     expect(await runDurableObjectAlarm(stub(request.conversationId))).toBe(true)
     expect(await recorded(request.conversationId)).toHaveLength(1)
     expect((await usedSoFar()).turns).toBe(before.turns + 1)
+    const spent = 'SELECT turns, input_tokens, output_tokens FROM usage WHERE model_id = ?'
+    expect(await rowsOf(spent, 'fallback')).toEqual([{ turns: 0, input_tokens: 5, output_tokens: 1 }])
   })
 
   it('keeps no answer waiting when it is silent', async () => {

@@ -1,8 +1,13 @@
 import { env } from 'cloudflare:workers'
+import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openSecrets } from '../../src/conversation/model-secrets'
 import { createModel, findModel, updateModel } from '../../src/conversation/models'
 import { database } from '../../src/db/client'
 import { readModel } from '../../src/db/conversation-models'
+import { conversationModels } from '../../src/db/schema'
+import { seal } from '../../src/db/sealing'
+import { maskSecret } from '../../src/mask'
 import { createCollection } from '../../src/search/catalog'
 import { historySchema } from './stage'
 
@@ -36,6 +41,7 @@ const body = (parts: Record<string, unknown> = {}) => ({
 })
 
 describe('stored secrets', () => {
+  const GATEWAY = 'https://gateway.ai.cloudflare.com'
   const HEADERS = { 'x-proxy-key': 'proxy-secret' }
   const AWS = { access_key_id: 'AKIA1', secret_access_key: 'aws-secret-key', region: 'us-east-1' }
   const elsewhere: [string, Record<string, unknown>, Record<string, unknown>][] = [
@@ -65,6 +71,23 @@ describe('stored secrets', () => {
     ['bedrock_url', body({ model_name: 'bedrock/m', ...AWS }), { bedrock_url: 'https://collector.example' }],
     ['region', body({ model_name: 'bedrock/m', ...AWS }), { region: 'eu-west-1' }],
     ['provider', body(), { model_name: 'anthropic/claude' }],
+    ...[`${GATEWAY}/v1/mallory/g/openai`, `${GATEWAY}/v1/acme/g/custom-mallory`, GATEWAY].map(
+      (openai_url): [string, Record<string, unknown>, Record<string, unknown>] => [
+        `another's part of a shared host: ${openai_url}`,
+        body({ openai_url: `${GATEWAY}/v1/acme/g/openai` }),
+        { openai_url },
+      ],
+    ),
+    [
+      "another's part of a shared host, its name in full",
+      body({ openai_url: `${GATEWAY}./v1/acme/g/openai` }),
+      { openai_url: `${GATEWAY}./v1/mallory/g/openai` },
+    ],
+    [
+      'a resource of Azure behind a gateway',
+      body({ model_name: 'azure/gpt', url: `${GATEWAY}/v1/acme/g/azure-openai/acme/gpt/chat/completions` }),
+      { url: `${GATEWAY}/v1/acme/g/azure-openai/mallory/gpt/chat/completions` },
+    ],
   ]
 
   it.each(elsewhere)('are not sent to another place: %s', async (_, made, change) => {
@@ -93,6 +116,35 @@ describe('stored secrets', () => {
     expect(await findModel(env, made.id)).toMatchObject({ api_key: KEY, headers: HEADERS })
   })
 
+  it('stay where the model is called by way of the same gateway', async () => {
+    const google_url = `${GATEWAY}/v1/acme/g/google-ai-studio`
+    const made = await createModel(env, body({ model_name: 'google/gemini-a', google_url }))
+    await updateModel(env, made.id, { model_name: 'google/gemini-b', google_url: `${google_url}/` })
+    expect(await findModel(env, made.id)).toMatchObject({ api_key: KEY, model_name: 'google/gemini-b' })
+  })
+
+  it('have to be sent again where null takes the model back to its provider', async () => {
+    const AT = 'https://a.example'
+    for (const [made, back] of [
+      [body({ openai_url: AT, openai_path: '/chat' }), { openai_url: null, openai_path: null }],
+      [body({ model_name: 'google/gemini', google_url: AT }), { google_url: null }],
+      [body({ model_name: 'anthropic/c', anthropic_url: AT }), { anthropic_url: null }],
+      [
+        body({ model_name: 'cloudflare/@cf/m', account_id: 'acme', cloudflare_url: AT }),
+        { cloudflare_url: null },
+      ],
+      [body({ model_name: 'bedrock/m', region: 'us-east-1', bedrock_url: AT }), { bedrock_url: null }],
+    ] as Record<string, unknown>[][]) {
+      const { id } = await createModel(env, made!)
+      await expect(updateModel(env, id, back!)).rejects.toThrow(/Send `api_key` again/)
+      const updated = await updateModel(env, id, { ...back, api_key: 'sk-provider' })
+      for (const name of Object.keys(back!)) expect(updated).not.toHaveProperty(name)
+      expect(provider.mock.lastCall?.[0]).toMatch(
+        /^https:\/\/[a-z-]+\.(openai|googleapis|anthropic|cloudflare|us-east-1)/,
+      )
+    }
+  })
+
   it('have to be sent one and all, or taken away', async () => {
     const { id } = await createModel(env, body({ headers: { ...HEADERS, 'x-tenant': 'acme' } }))
     const move = { openai_url: 'https://a.example', api_key: KEY }
@@ -110,5 +162,18 @@ describe('stored secrets', () => {
     await expect(updateModel(env, id, { model_name: 'local/extractive' })).rejects.toThrow(/null/)
     await updateModel(env, id, { model_name: 'local/extractive', api_key: null })
     expect(await findModel(env, id)).not.toHaveProperty('api_key')
+  })
+
+  it('are what they are, even where they look like what is stored', async () => {
+    const stolen = await seal(KEY, env)
+    const lookalike = JSON.stringify({ api_key: stolen })
+    await createModel(env, body({ id: 'lookalike', api_key: stolen, session_token: lookalike }))
+    expect(await findModel(env, 'lookalike')).toMatchObject({ api_key: stolen, session_token: lookalike })
+    await database(env)
+      .update(conversationModels)
+      .set({ sealedSecrets: await seal(lookalike, env), maskedSecrets: maskSecret(lookalike) })
+      .where(eq(conversationModels.id, 'lookalike'))
+    const row = (await readModel(database(env), 'lookalike'))!
+    expect(await openSecrets(row, env)).toEqual({ api_key: lookalike })
   })
 })

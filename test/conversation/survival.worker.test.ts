@@ -85,7 +85,11 @@ describe('an object that does not live to see the end of its turn', () => {
   })
 
   it('keeps a turn that was history already, exactly once, and tells its readers so', async () => {
-    const request = await asking(QUESTION)
+    const cut = { delta: { content: 'Alien is a' }, finish_reason: 'length' }
+    vi.spyOn(globalThis, 'fetch').mockImplementation(
+      async () => new Response(`data: ${JSON.stringify({ choices: [cut] })}\n\ndata: [DONE]\n\n`),
+    )
+    const request = await asking(QUESTION, { model: openai })
     const { conversationId: id } = request
     const deliver = vi.spyOn(turns, 'recordTurn').mockImplementation(() => new Promise(() => {}))
     const reading = read(await begin(request)).catch(() => [])
@@ -97,7 +101,8 @@ describe('an object that does not live to see the end of its turn', () => {
     const events = await eventsOf(id)
     expect(events.at(-1)).toMatchObject({
       type: 'done',
-      answer: 'Alien is a 1979 horror film directed by Ridley Scott.',
+      answer: 'Alien is a',
+      finish_reason: 'length',
       seq: events.length - 1,
     })
     await runDurableObjectAlarm(stub(id))

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { EventStreamCodec } from '@smithy/core/event-streams'
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { bedrock } from '../../src/models/bedrock'
 import { readFrames } from '../../src/models/bedrock/frames'
 import { ask, config, localEnv, textOf } from './ask'
@@ -131,6 +131,19 @@ describe('what is sent to Bedrock', () => {
       path: expect.stringMatching(/\/converse$/),
       body: { messages: [{ content: [{ text: 'hello' }] }], inferenceConfig: { maxTokens: 1 } },
     })
+  })
+
+  it('that cannot be signed is refused like any other, and nothing of it is left behind', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await expect(ask(model({ bedrock_url: 'nowhere' }))).rejects.toMatchObject({
+        status: 400,
+        message: expect.stringContaining('not a complete'),
+      })
+      expect(vi.getTimerCount()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('goes to the endpoint of the region', async () => {

@@ -15,6 +15,24 @@ it('scores the texts in their order', async () => {
 })
 
 it.each([
+  ['outside of the list', [{ id: 2, score: 1 }]],
+  ['before the list', [{ id: -1, score: 1 }]],
+  [
+    'twice',
+    [
+      { id: 0, score: 1 },
+      { id: 0, score: 2 },
+    ],
+  ],
+  ['without a number', [{ id: 0, score: Number.NaN }]],
+])('takes no reply that scores a text %s', async (_, response) => {
+  const malformed = { status: 400, message: 'Got malformed response from Cloudflare API.', upstream: 200 }
+  await expect(scoring((ai) => (ai.run = async () => ({ response }) as never))).rejects.toMatchObject(
+    malformed,
+  )
+})
+
+it.each([
   [3040, 'busy', 429],
   [3036, 'exhausted', 429],
   [3041, 'denied', 403],

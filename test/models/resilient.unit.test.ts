@@ -36,7 +36,7 @@ function scripted(name: string, ...calls: (Error | (Delta | Error)[])[]) {
       }
     },
   }
-  return { candidate: { model, patience: 60_000 } as Candidate, calls: () => count }
+  return { candidate: { id: `id of ${name}`, model, patience: 60_000 } as Candidate, calls: () => count }
 }
 
 /** A clock that only waiting moves, with chance at one half. */
@@ -184,7 +184,10 @@ describe('a model', () => {
         }
       },
     }
-    const reply = resilient({ model, patience: 1_000 }).generate(request(), new AbortController().signal)
+    const reply = resilient({ id: 'm', model, patience: 1_000 }).generate(
+      request(),
+      new AbortController().signal,
+    )
     let read = 0
     for await (const _ of reply) if (++read === pieces) break
     expect([read, ended]).toEqual([pieces, 1])
@@ -220,7 +223,7 @@ describe('fallbacks', () => {
       const first = scripted('openai/a', fault(name), fault(name), fault(name))
       const second = scripted('google/b', REPLY)
       const deltas = await say(first.candidate, { clock, others: behind(second.candidate) })
-      expect(deltas.slice(-3)).toEqual([{ type: 'model', name: 'google/b' }, ...REPLY])
+      expect(deltas.slice(-3)).toEqual([{ type: 'model', name: 'google/b', id: 'id of google/b' }, ...REPLY])
     },
   )
 
@@ -319,7 +322,7 @@ describe('a model ahead of another', () => {
     const small = scripted('openai/small', REPLY)
     const big = scripted('openai/big', REPLY)
     const deltas = await say(big.candidate, { ahead: small.candidate })
-    expect(deltas).toEqual([{ type: 'model', name: 'openai/small' }, ...REPLY])
+    expect(deltas).toEqual([{ type: 'model', name: 'openai/small', id: 'id of openai/small' }, ...REPLY])
     expect(big.calls()).toBe(0)
   })
 

@@ -5,9 +5,17 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { createKey } from '../../src/auth/keys'
 import { createModel, findModel } from '../../src/conversation/models'
-import { cloneCollection, createCollection, findCollection } from '../../src/search/catalog'
+import { seal } from '../../src/db/sealing'
+import {
+  cloneCollection,
+  collectionObject,
+  createCollection,
+  dropCollection,
+  findCollection,
+} from '../../src/search/catalog'
 import { openFields, resealSchema, sealFields } from '../../src/search/embedding-secrets'
 import type { StoredSchema } from '../../src/search/layout'
+import { migrate, readMeta, writeMeta } from '../../src/search/migrations'
 import { parseSchema } from '../../src/search/schema'
 import type { Store } from '../../src/search/store'
 
@@ -23,14 +31,14 @@ beforeEach(() => {
 })
 afterEach(() => vi.restoreAllMocks())
 
-const schema = (name: string) => ({
+const schema = (name: string, credentials: Record<string, unknown> = { api_key: KEY }) => ({
   name,
   fields: [
     { name: 'text', type: 'string' },
     {
       name: 'e',
       type: 'float[]',
-      embed: { from: ['text'], model_config: { model_name: 'openai/x', api_key: KEY } },
+      embed: { from: ['text'], model_config: { model_name: 'openai/x', ...credentials } },
     },
   ],
 })
@@ -47,7 +55,7 @@ it('are sealed where they lie, masked in replies and used in clear', async () =>
   const summary = await createCollection(env, schema('secretive'))
   expect(JSON.stringify(summary)).toContain('sk-em****************')
   expect(JSON.stringify(summary)).not.toMatch(/sealed|sk-embed/)
-  expect(await stored('secretive')).toContain('sealed:')
+  expect(await stored('secretive')).toContain('sealed')
   expect(await stored('secretive')).not.toContain(KEY)
   seen.length = 0
   const { objectId } = await findCollection(env, 'secretive')
@@ -65,6 +73,62 @@ it('go along with a clone', async () => {
   expect(seen).toEqual([`Bearer ${KEY}`])
   expect(JSON.stringify(summary)).toContain('sk-em****************')
   expect(await stored('clone')).not.toContain(KEY)
+})
+
+it('are never taken for sealed ones where a caller sends what one looks like', async () => {
+  const stolen = await seal(KEY, env)
+  for (const api_key of [`sealed:sk-em*:${stolen}`, stolen]) {
+    seen.length = 0
+    await createCollection(env, schema('thief', { api_key }))
+    expect(seen).toEqual([`Bearer ${api_key}`])
+    seen.length = 0
+    await cloneCollection(env, 'thief', { name: 'accomplice' }, false)
+    expect(seen).toEqual([`Bearer ${api_key}`])
+    const patched = schema('', { api_key: `sealed::${stolen}` }).fields.slice(1)
+    const { objectId } = await findCollection(env, 'thief')
+    expect((await collectionObject(env, objectId).alter({ fields: patched })).ok).toBe(true)
+    seen.length = 0
+    await cloneCollection(env, 'thief', { name: 'patched' }, false)
+    expect(seen).toEqual([`Bearer sealed::${stolen}`])
+    for (const name of ['thief', 'accomplice', 'patched']) await dropCollection(env, name)
+  }
+})
+
+it('are refused where a caller sends them as they are stored', async () => {
+  const sealed = { sealed: await seal(KEY, env), masked: '*' }
+  for (const stolen of [{ api_key: sealed }, { service_account: { private_key: sealed } }]) {
+    await expect(createCollection(env, schema('thief', stolen))).rejects.toMatchObject({ status: 400 })
+  }
+  await createCollection(env, { name: 'thief', fields: [{ name: 'text', type: 'string' }] })
+  const { objectId } = await findCollection(env, 'thief')
+  const patched = schema('', { api_key: sealed }).fields.slice(1)
+  expect(await collectionObject(env, objectId).alter({ fields: patched })).toMatchObject({
+    error: { status: 400 },
+  })
+  expect(seen).toEqual([])
+  await dropCollection(env, 'thief')
+})
+
+it('that were stored as strings once are read as what they are', async () => {
+  await createCollection(env, schema('old'))
+  const { objectId } = await findCollection(env, 'old')
+  const object = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+  const before = `sealed:sk-em****************:${await seal(KEY, env)}`
+  await runInDurableObject(object, (_, { storage }) => {
+    const stored = readMeta<StoredSchema>(storage.sql, 'schema')!
+    stored.fields[1]!.embed!.model_config.api_key = before
+    stored.replacing = { e: { field: stored.fields[1]!, slot: { slot: 9 } } }
+    writeMeta(storage.sql, 'schema', stored)
+    writeMeta(storage.sql, 'version', 4)
+    migrate(storage.sql)
+    const { fields, replacing } = readMeta<StoredSchema>(storage.sql, 'schema')!
+    const lifted = { sealed: expect.stringMatching(/^v1\./), masked: 'sk-em****************' }
+    for (const field of [fields[1], replacing!.e!.field]) {
+      expect(field!.embed!.model_config.api_key).toEqual(lifted)
+    }
+    migrate(storage.sql)
+    expect(readMeta<StoredSchema>(storage.sql, 'schema')!.fields).toEqual(fields)
+  })
 })
 
 it('are sealed anew, in clear or under the previous key, and only once', async () => {

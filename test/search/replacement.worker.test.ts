@@ -236,7 +236,7 @@ describe('a field on its way to another model', () => {
     const stored = await runInDurableObject(object as never, (_, { storage }) =>
       JSON.stringify(storage.sql.exec('SELECT * FROM meta').toArray()),
     )
-    expect(stored).toContain('sealed:sk-12')
+    expect(stored).toContain('sk-12********')
     expect(stored).not.toContain('sk-1234567890')
     expect(JSON.stringify(await summaryOf(object))).not.toContain('sk-1234567890')
     expect(JSON.stringify(await object.schema())).not.toContain('openai')

@@ -69,7 +69,7 @@ async function* generate(
   const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 400 }, signal)
   const target = url(config, request.stream ? 'converse-stream' : 'converse')
   const body = { ...conversation(request.messages), ...inferenceConfig(config) }
-  const response = await call.fetch(target, await signed(config, target, body))
+  const response = await call.fetch(target, () => signed(config, target, body))
   yield* request.stream
     ? readStream(call, call.read(response.body, readFrames))
     : readWhole(call, await call.text(response))
@@ -108,10 +108,7 @@ export const bedrock: LanguageModelProvider = {
       ...conversation([{ role: 'user', content: 'hello' }]),
       ...inferenceConfig(config, 1),
     }
-    await call.text(await call.fetch(target, await signed(config, target, hello)))
+    await call.text(await call.fetch(target, () => signed(config, target, hello)))
   },
-  create: (config, env) => ({
-    name: config.model_name,
-    generate: (request, signal) => generate(config, env, request, signal),
-  }),
+  generate,
 }

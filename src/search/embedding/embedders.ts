@@ -4,7 +4,7 @@ import { silenceOf } from '../../models/call'
 import { createEmbeddingModel, probeDimensions } from '../../models/embedders'
 import type { EmbeddingModel } from '../../models/embedding-model'
 import { withRetries } from '../../models/retry'
-import { openConfig } from '../embedding-secrets'
+import { maskConfig, openConfig } from '../embedding-secrets'
 import type { EmbeddingModelConfig, Field } from '../types'
 
 const configOf = (field: Field): EmbeddingModelConfig => field.embed?.model_config as EmbeddingModelConfig
@@ -37,7 +37,8 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
 
 /** A model whose credentials are opened at its first call, and whose queries survive a fault that passes. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
-  const { name, batchSize, embedNow } = createEmbeddingModel(config, env, dimensions)
+  // No call is made yet, so it is enough that there are credentials, whatever stands in their place.
+  const { name, batchSize, embedNow } = createEmbeddingModel(maskConfig(config), env, dimensions)
   let opened: EmbeddingModel | undefined
   return {
     name,

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { admitTurn } from '../../../src/api/edge/admit-turn'
 import { ADMIN } from '../../../src/auth/access'
 import { database } from '../../../src/db/client'
-import { recordSpent } from '../../../src/db/turns'
+import { recordCost } from '../../../src/db/turns'
 import { dayOf } from '../../../src/db/usage'
 import { call, FORBIDDEN, queryString, send } from './api'
 import { HISTORY, scopedKey } from './conversing'
@@ -149,7 +149,7 @@ describe('a conversation', () => {
 
 const today = () => dayOf(Date.now())
 const spend = (owner: string, modelId: string, inputTokens: number, outputTokens = 0) =>
-  recordSpent(database(env), { day: today(), owner, modelId, inputTokens, outputTokens })
+  recordCost(database(env), { usage: { day: today(), owner, modelId, inputTokens, outputTokens } })
 
 describe('budgets', () => {
   const SPENT =
@@ -225,10 +225,10 @@ describe('GET /usage', () => {
   it('lists what was spent, by day, key and model', async () => {
     const row = { day: '2025-03-01', owner: '5', modelId: 'm', inputTokens: 3, outputTokens: 4 }
     const db = database(env)
-    await recordSpent(db, row)
-    await recordSpent(db, row)
-    await recordSpent(db, { ...row, day: '2025-03-02', owner: 'admin' })
-    await recordSpent(db, { ...row, modelId: 'n' })
+    await recordCost(db, { usage: row })
+    await recordCost(db, { usage: row })
+    await recordCost(db, { usage: { ...row, day: '2025-03-02', owner: 'admin' } })
+    await recordCost(db, { usage: { ...row, modelId: 'n' } })
     const list = async (parameters: Record<string, unknown>) => {
       const [status, answer] = await call('GET', `/usage${queryString(parameters)}`)
       expect(status).toBe(200)
