@@ -140,12 +140,6 @@ test('the first run makes everything and asks a question, the second makes nothi
 test('after a failure it says what to do, and the next run goes on with the same secrets', {
   timeout: 300_000,
 }, async () => {
-  api.refuseOnce(METADATA_INDEX, 500, 10000, 'An internal error')
-  const atMetadata = await deploy(loggedIn())
-  expect(atMetadata.code).toBe(1)
-  expect(atMetadata.output).toContain('Create the metadata index s0 (string) of parley-1024')
-  expect(api.workers.size).toBe(0)
-
   api.refuseOnce(MIGRATION, 400, 7500, 'near "CREATE": syntax error: SQLITE_ERROR')
   const atMigration = await deploy(loggedIn())
   expect(atMigration.code).toBe(1)
