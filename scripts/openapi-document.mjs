@@ -2,9 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
 import * as assistants from '../src/api/parley/assistant-schemas.ts'
+import { documentation } from '../src/api/parley/documentation.ts'
 import { operations } from '../src/api/parley/operations.ts'
+import * as replies from '../src/api/parley/response-schemas.ts'
 import * as schemas from '../src/api/parley/schemas.ts'
 
+/** @typedef {import('../src/api/parley/documentation.ts').Documentation} Documentation */
 /** @typedef {import('../src/api/parley/operations.ts').Operation} Operation */
 /** @typedef {import('../src/api/parley/operations.ts').Schema} Schema */
 
@@ -13,20 +16,20 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 /** Schemas with a name of their own; what is made of them refers to them. @type {Record<string, any>} */
 const named = {
   Ask: schemas.Ask,
-  Answer: schemas.Answer,
-  ConversationPage: schemas.ConversationPage,
-  ConversationSummary: schemas.ConversationSummary,
-  Conversation: schemas.Conversation,
-  Turn: schemas.Turn,
-  Citation: schemas.Citation,
-  Usage: schemas.Usage,
-  Timings: schemas.Timings,
-  SearchReply: schemas.SearchReply,
-  TurnTrace: schemas.TurnTrace,
-  Trace: schemas.Trace,
-  Assistant: assistants.Assistant,
+  Answer: replies.Answer,
+  ConversationPage: replies.ConversationPage,
+  ConversationSummary: replies.ConversationSummary,
+  Conversation: replies.Conversation,
+  Turn: replies.Turn,
+  Citation: replies.Citation,
+  Usage: replies.Usage,
+  Timings: replies.Timings,
+  SearchReply: replies.SearchReply,
+  TurnTrace: replies.TurnTrace,
+  Trace: replies.Trace,
+  Assistant: replies.Assistant,
   AssistantBody: assistants.AssistantBody,
-  Failure: schemas.Failure,
+  Failure: replies.Failure,
 }
 
 /** `check` is a function, which a schema cannot say; its sentence is in the description. */
@@ -67,7 +70,7 @@ const failure = (/** @type {string} */ description) => ({
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Failure' } } },
 })
 
-/** @param {Operation} operation */
+/** @param {Documentation} documented */
 function responses({ success: { description, schema, events, alternative }, failures = {} }) {
   const content = {
     ...(schema && { 'application/json': { schema: inPlace(schema) } }),
@@ -91,7 +94,7 @@ const events = () => ({
     'Each has the lines `id: <turn>.<seq>`, `event: <type>` and `data: <JSON>`. A stream begins with ' +
     '`retry: 1000`; comments keep it alive. A turn ends with `done` or `error`. The data of each type is the ' +
     'schema of its name in `x-events`.',
-  'x-events': Object.fromEntries(Object.keys(schemas.eventData).map((type) => [type, eventRef(type)])),
+  'x-events': Object.fromEntries(Object.keys(replies.eventData).map((type) => [type, eventRef(type)])),
 })
 
 const eventName = (/** @type {string} */ type) => `Event${type[0]?.toUpperCase()}${type.slice(1)}`
@@ -102,7 +105,9 @@ export function document() {
   const paths = {}
   for (const [id, given] of Object.entries(operations)) {
     const operation = /** @type {Operation} */ (given)
-    const { method, path, summary, description, actions, params, query, headers, body } = operation
+    const documented = documentation[/** @type {keyof typeof operations} */ (id)]
+    const { method, path, actions, params, query, headers, body } = operation
+    const { summary, description } = documented
     paths[path] ??= {}
     paths[path][method.toLowerCase()] = {
       operationId: id,
@@ -117,10 +122,10 @@ export function document() {
       ...(body && {
         requestBody: { required: true, content: { 'application/json': { schema: inPlace(body) } } },
       }),
-      responses: responses(operation),
+      responses: responses(documented),
     }
   }
-  const eventSchemas = Object.entries(schemas.eventData).map(([type, schema]) => [
+  const eventSchemas = Object.entries(replies.eventData).map(([type, schema]) => [
     eventName(type),
     inPlace(schema),
   ])

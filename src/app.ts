@@ -1,5 +1,6 @@
 /** Mounts the APIs and what they share: request ids, the log, CORS, headers and the answers to what no route took. */
-import { Hono } from 'hono'
+import { HonoBase as Hono } from 'hono/hono-base'
+import { TrieRouter } from 'hono/router/trie-router'
 import { mountAiChat } from './api/ai-chat'
 import { allowOrigin, preflight } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
@@ -13,7 +14,7 @@ import type { App } from './api/typesense/route'
 import { mountUiStream } from './api/ui-stream'
 
 // A slash at the end of a path changes nothing.
-export const app: App = new Hono({ strict: false })
+export const app: App = new Hono({ strict: false, router: new TrieRouter() })
 
 app.use(async (context, next) => {
   const { env } = context

@@ -1,6 +1,6 @@
 /**
  * Cold starts: what the runtime takes from nothing to a Worker's first answer, with the database and the Durable
- * Objects that a deployment is bound to.
+ * Objects that a deployment is bound to, or with nothing.
  *
  * Taken is CPU time, where the system tells it (Linux): the wall clock of a start triples on a busy machine, and its
  * CPU time hardly moves. Elsewhere it is the wall clock.
@@ -30,14 +30,24 @@ function runtimeCpu() {
   return nanoseconds / 1e6
 }
 
+/** What a deployment is bound to. */
+const BINDINGS = {
+  d1Databases: { DB: 'parley' },
+  durableObjects: {
+    CONVERSATION: { className: 'Conversation', useSQLite: true },
+    COLLECTION: { className: 'Collection', useSQLite: true },
+  },
+}
+
 /**
  * One cold start, until `GET /health` was answered.
  * @param {string} script
  * @param {string} compatibilityDate
+ * @param {boolean} bound whether with the bindings of a deployment
  * @returns {Promise<number>} milliseconds
  * @throws Error when the Worker does not serve
  */
-async function coldStart(script, compatibilityDate) {
+async function coldStart(script, compatibilityDate, bound) {
   const started = performance.now()
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -46,11 +56,7 @@ async function coldStart(script, compatibilityDate) {
       scriptPath: script,
       compatibilityDate,
       bindings: { RATE_LIMITS: 'off', LOG_REQUESTS: 'off' },
-      d1Databases: { DB: 'parley' },
-      durableObjects: {
-        CONVERSATION: { className: 'Conversation', useSQLite: true },
-        COLLECTION: { className: 'Collection', useSQLite: true },
-      },
+      ...(bound && BINDINGS),
     }),
   )
   try {
@@ -72,13 +78,14 @@ const median = (times) => times.toSorted((a, b) => a - b)[times.length >> 1] ?? 
  * @param {string[]} scripts bundles
  * @param {string} compatibilityDate
  * @param {number} rounds
+ * @param {boolean} bound whether with the bindings of a deployment
  * @returns {Promise<number[]>} medians in milliseconds, in the order of the scripts
  */
-export async function coldStarts(scripts, compatibilityDate, rounds) {
+export async function coldStarts(scripts, compatibilityDate, rounds, bound) {
   const times = scripts.map(() => /** @type {number[]} */ ([]))
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, script] of scripts.entries()) {
-      times[index]?.push(await coldStart(script, compatibilityDate))
+      times[index]?.push(await coldStart(script, compatibilityDate, bound))
     }
   }
   return times.map(median)

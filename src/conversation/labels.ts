@@ -5,6 +5,7 @@
  * names that end like a file's (contract chat-protocols 1.8). A document is named by a field of its own, or by its
  * id and `.txt`.
  */
+import { regExp } from '../once'
 
 /** How documents are to be named. */
 export interface Labelling {
@@ -15,9 +16,9 @@ export interface Labelling {
 const ENDING = '.txt'
 
 /** Characters that end a citation, a line, or the name before a source's text; `%` so that they can be put back. */
-const UNSAFE = /[[\]:%\p{Cc}]/gu
+const UNSAFE = regExp(String.raw`[[\]:%\p{Cc}]`, 'gu')
 /** In a name made of an id, these would be taken for the end of an address's path. */
-const UNSAFE_IN_ID = /[[\]:%#?\p{Cc}]/gu
+const UNSAFE_IN_ID = regExp(String.raw`[[\]:%#?\p{Cc}]`, 'gu')
 
 const encode = (text: string, unsafe: RegExp): string =>
   text.replace(
@@ -29,14 +30,14 @@ const encode = (text: string, unsafe: RegExp): string =>
 const decode = (text: string): string =>
   text.replace(/%([0-9A-F]{2})/g, (encoded, digits) => {
     const character = String.fromCharCode(Number.parseInt(digits, 16))
-    return encode(character, UNSAFE_IN_ID) === encoded ? character : encoded
+    return encode(character, UNSAFE_IN_ID()) === encoded ? character : encoded
   })
 
 /** The name of a document; undefined for one that shows neither the field nor an id. */
 export function labelOf(document: Record<string, unknown>, { field }: Labelling): string | undefined {
   const named = field === undefined ? undefined : document[field]
-  if (typeof named === 'string' && named.trim() !== '') return encode(named.trim(), UNSAFE)
-  return typeof document.id === 'string' ? encode(document.id, UNSAFE_IN_ID) + ENDING : undefined
+  if (typeof named === 'string' && named.trim() !== '') return encode(named.trim(), UNSAFE())
+  return typeof document.id === 'string' ? encode(document.id, UNSAFE_IN_ID()) + ENDING : undefined
 }
 
 /** What a label can stand for, the likeliest first: ids of documents, and values of the field that names them. */

@@ -3,7 +3,6 @@
  * apart from the messages, and `max_tokens` has to be said.
  */
 import { callOptions, ProviderCall, parseObject, wording } from './call'
-import { conclude } from './ending'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -13,6 +12,7 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { finishReasonIn, Reply, usageOf } from './reply'
 import { samplingOf } from './sampling'
 
 const ANTHROPIC_URL = 'https://api.anthropic.com'
@@ -84,7 +84,7 @@ interface Usage {
 }
 
 /** What is read of a message; parts of it come as events of a stream. */
-interface Reply {
+interface Message {
   content?: ({ type?: unknown; text?: unknown; thinking?: unknown } | null)[]
   stop_reason?: unknown
   usage?: Usage | null
@@ -99,40 +99,27 @@ interface StreamEvent {
 }
 
 function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
-  const reply = parseObject(body) as Reply | undefined
-  if (reply?.error) throw call.reported(body)
-  if (!Array.isArray(reply?.content)) throw call.malformed()
-  let answered = false
-  for (const block of reply.content) {
-    for (const delta of deltasOf(block?.text, block?.thinking)) {
-      answered ||= delta.type === 'text'
-      yield delta
-    }
-  }
-  yield* conclude(call, {
-    any: true,
-    answered,
-    finish: finishReason(reply.stop_reason),
-    usage: usageOf(reply.usage ?? {}),
-  })
+  const message = parseObject(body) as Message | undefined
+  if (message?.error) throw call.reported(body)
+  if (!Array.isArray(message?.content)) throw call.malformed()
+  const reply = new Reply(call)
+  for (const block of message.content) yield* reply.said(block?.text, block?.thinking)
+  reply.finish = finishReasonIn(FINISH_REASONS, message.stop_reason)
+  reply.usage = costOf(message.usage ?? {})
+  yield* reply.end()
 }
 
 /** The deltas of a stream of events. Those of a kind that is not known yet are passed over, as the API asks. */
 async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
+  const reply = new Reply(call)
   let stopReason: unknown
-  let stopped = false
   let usage: Usage = {}
-  let answered = false
-  let any = false
   for await (const data of events) {
-    any = true
+    reply.any = true
     const event = parseObject(data) as StreamEvent | undefined
     switch (event?.type) {
       case 'content_block_delta':
-        for (const delta of deltasOf(event.delta?.text, event.delta?.thinking)) {
-          answered ||= delta.type === 'text'
-          yield delta
-        }
+        yield* reply.said(event.delta?.text, event.delta?.thinking)
         break
       case 'message_start':
         usage = { ...event.message?.usage }
@@ -143,35 +130,25 @@ async function* readStream(call: ProviderCall, events: AsyncIterable<string>): A
         usage = { ...usage, ...event.usage }
         break
       case 'message_stop':
-        stopped = true
+        reply.finish = finishReasonIn(FINISH_REASONS, stopReason)
         break
       case 'error':
         throw call.reported(data)
       case undefined:
         throw call.malformed()
     }
-    if (stopped) break
+    if (reply.finish) break
   }
-  const finish = stopped ? finishReason(stopReason) : undefined
-  yield* conclude(call, { any, answered, finish, usage: usageOf(usage) })
-}
-
-function* deltasOf(text: unknown, thinking: unknown): Generator<Delta> {
-  if (typeof text === 'string' && text !== '') yield { type: 'text', text }
-  if (typeof thinking === 'string' && thinking !== '') yield { type: 'reasoning', text: thinking }
+  reply.usage = costOf(usage)
+  yield* reply.end()
 }
 
 /** Tokens that were read from a cache, or written to it, are not among `input_tokens`. */
-function usageOf(usage: Usage): Delta | undefined {
-  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
-  if (typeof input_tokens !== 'number' || typeof output_tokens !== 'number') return undefined
-  const cached = [cache_creation_input_tokens, cache_read_input_tokens].map((tokens) => Number(tokens) || 0)
-  return {
-    type: 'usage',
-    inputTokens: cached.reduce((sum, tokens) => sum + tokens, input_tokens),
-    outputTokens: output_tokens,
-  }
-}
+const costOf = (usage: Usage): Delta | undefined =>
+  usageOf(usage.input_tokens, usage.output_tokens, [
+    usage.cache_creation_input_tokens,
+    usage.cache_read_input_tokens,
+  ])
 
 const FINISH_REASONS: Record<string, FinishReason> = {
   end_turn: 'stop',
@@ -180,8 +157,6 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   model_context_window_exceeded: 'length',
   refusal: 'content_filter',
 }
-
-const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
 
 export const anthropic: LanguageModelProvider = {
   namespace: 'anthropic',
@@ -195,8 +170,5 @@ export const anthropic: LanguageModelProvider = {
     const hello = { max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }
     await call.text(await call.fetch(url(config), post(config, { ...sampling(config), ...hello })))
   },
-  create: (config, env) => ({
-    name: config.model_name,
-    generate: (request, signal) => generate(config, env, request, signal),
-  }),
+  generate,
 }

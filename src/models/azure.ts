@@ -3,7 +3,7 @@ import { ApiError } from '../errors'
 import { callOptions, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel } from './openai-compatible'
+import { type ChatEndpoint, generateChat } from './openai-compatible'
 import { modelId } from './properties'
 import { chatSampling } from './sampling'
 
@@ -35,5 +35,5 @@ export const azure: LanguageModelProvider = {
   destination: (config, env) => endpoint(config, env).url,
   // Typesense makes no live check here, and clients create Azure models before the deployment answers.
   probe: async () => {},
-  create: (config, env) => chatModel(config.model_name, endpoint(config, env)),
+  generate: (config, env, ...call) => generateChat(endpoint(config, env), ...call),
 }

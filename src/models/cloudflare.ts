@@ -134,8 +134,5 @@ export const cloudflare: LanguageModelProvider = {
     if (reply instanceof ReadableStream) await reply.cancel()
     call.close()
   },
-  create: (config, env) => ({
-    name: config.model_name,
-    generate: (request, signal) => generate(config, env, request, signal),
-  }),
+  generate,
 }

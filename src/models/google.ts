@@ -1,6 +1,5 @@
 /** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
 import { callOptions, ProviderCall, parseObject, wording } from './call'
-import { conclude } from './ending'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -10,6 +9,7 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { finishReasonIn, Reply, usageOf } from './reply'
 import { geminiSampling } from './sampling'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
@@ -56,10 +56,10 @@ async function* generate(
     url(config, method),
     post(config, { ...contents(request.messages), ...generationConfig(config) }),
   )
-  yield* readReplies(call, request.stream ? call.events(response.body) : [await call.text(response)])
+  yield* readContents(call, request.stream ? call.events(response.body) : [await call.text(response)])
 }
 
-interface Reply {
+interface Content {
   candidates?: ({
     content?: { parts?: { text?: unknown; thought?: unknown }[] | null } | null
     finishReason?: unknown
@@ -70,40 +70,35 @@ interface Reply {
 }
 
 /** Gemini streams the same object that it answers whole; there is no end marker but the finishReason. */
-async function* readReplies(
+async function* readContents(
   call: ProviderCall,
-  replies: AsyncIterable<string> | string[],
+  contents: AsyncIterable<string> | string[],
 ): AsyncGenerator<Delta> {
-  let finish: FinishReason | undefined
-  let usage: Delta | undefined
-  let answered = false
-  let any = false
-  for await (const json of replies) {
-    any = true
-    const reply = parseObject(json) as Reply | undefined
-    if (!reply) throw call.malformed()
-    if (reply.error) throw call.reported(json)
-    const blocked = reply.promptFeedback?.blockReason
+  const reply = new Reply(call)
+  for await (const json of contents) {
+    reply.any = true
+    const content = parseObject(json) as Content | undefined
+    if (!content) throw call.malformed()
+    if (content.error) throw call.reported(json)
+    const blocked = content.promptFeedback?.blockReason
     if (blocked) throw call.failed(`the prompt was blocked (${String(blocked)})`)
-    usage = usageOf(reply.usageMetadata) ?? usage
-    const candidate = reply.candidates?.[0]
-    for (const part of candidate?.content?.parts ?? []) {
-      if (typeof part.text !== 'string' || part.text === '') continue
-      answered ||= part.thought !== true
-      yield { type: part.thought === true ? 'reasoning' : 'text', text: part.text }
+    reply.usage = costOf(content.usageMetadata) ?? reply.usage
+    const candidate = content.candidates?.[0]
+    for (const { text, thought } of candidate?.content?.parts ?? []) {
+      yield* thought === true ? reply.said('', text) : reply.said(text)
     }
-    if (candidate?.finishReason) finish = finishReason(candidate.finishReason)
+    if (candidate?.finishReason) reply.finish = finishReasonIn(FINISH_REASONS, candidate.finishReason)
   }
-  yield* conclude(call, { any, answered, finish, usage })
+  yield* reply.end()
 }
 
-function usageOf(usage: Reply['usageMetadata']): Delta | undefined {
-  if (typeof usage?.promptTokenCount !== 'number') return undefined
+function costOf(usage: Content['usageMetadata']): Delta | undefined {
+  if (!usage) return undefined
   // Thoughts are paid for as output, and counted apart.
   const counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount].filter((count) => count !== undefined)
   if (counts.length === 0) return undefined
   const outputTokens = counts.reduce<number>((sum, count) => sum + (Number(count) || 0), 0)
-  return { type: 'usage', inputTokens: usage.promptTokenCount, outputTokens }
+  return usageOf(usage.promptTokenCount, outputTokens)
 }
 
 const FINISH_REASONS: Record<string, FinishReason> = {
@@ -115,8 +110,6 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   PROHIBITED_CONTENT: 'content_filter',
   SPII: 'content_filter',
 }
-
-const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
 
 export const google: LanguageModelProvider = {
   namespace: 'google',
@@ -132,11 +125,8 @@ export const google: LanguageModelProvider = {
       url(config, 'generateContent'),
       post(config, { ...hello, ...generationConfig(config) }),
     )
-    const reply = parseObject(await call.text(response)) as Reply | undefined
+    const reply = parseObject(await call.text(response)) as Content | undefined
     if (!Array.isArray(reply?.candidates)) throw call.malformed()
   },
-  create: (config, env) => ({
-    name: config.model_name,
-    generate: (request, signal) => generate(config, env, request, signal),
-  }),
+  generate,
 }

@@ -7,6 +7,7 @@
  * (1 + ln n), stopwords weigh a tenth, and the vector has length 1. About 60 us for a kilobyte of English once
  * its words are known, twice that before.
  */
+import { regExp } from '../once'
 import type { EmbeddingModel } from './embedding-model'
 import { STOPWORDS, stemOf } from './words'
 
@@ -25,7 +26,8 @@ interface Features {
 const known = new Map<string, Features>()
 const MOST_KNOWN = 50_000
 
-const WORD = /[\p{L}\p{N}\p{M}]+/gu
+const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+`, 'gu')
+const MARKS = regExp(String.raw`\p{M}+`, 'gu')
 
 /** FNV-1a over UTF-16 units, then a finaliser, since the low bits choose the dimension. */
 function hash(text: string, seed: number): number {
@@ -39,7 +41,7 @@ function hash(text: string, seed: number): number {
 }
 
 function featuresOf(word: string): Features {
-  const folded = /^[a-z0-9]+$/.test(word) ? word : word.normalize('NFD').replace(/\p{M}+/gu, '')
+  const folded = /^[a-z0-9]+$/.test(word) ? word : word.normalize('NFD').replace(MARKS(), '')
   const stem = stemOf(folded)
   const padded = `^${stem}$`
   const trigrams = new Int32Array(Math.max(1, padded.length - 2))
@@ -61,7 +63,7 @@ function featuresOf(word: string): Features {
 export function hashVector(text: string, dimensions: number): Float32Array {
   const counts = new Map<Features, number>()
   // One match() for all words: matchAll makes an object for each.
-  for (const word of text.toLowerCase().match(WORD) ?? []) {
+  for (const word of text.toLowerCase().match(WORD()) ?? []) {
     const features = known.get(word) ?? featuresOf(word)
     counts.set(features, (counts.get(features) ?? 0) + 1)
   }

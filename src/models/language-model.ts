@@ -102,6 +102,11 @@ export interface LanguageModelProvider {
    * @throws ApiError 400 or 408 with the provider's message
    */
   probe(config: ConversationModelConfig, env: Cloudflare.Env): Promise<void>
-  /** A model ready to generate. Makes no call. */
-  create(config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel
+  /** Calls a model, as `LanguageModel.generate` says. */
+  generate(
+    config: ConversationModelConfig,
+    env: Cloudflare.Env,
+    request: GenerationRequest,
+    signal: AbortSignal,
+  ): AsyncIterable<Delta>
 }

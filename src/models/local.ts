@@ -6,7 +6,7 @@ import { ApiError } from '../errors'
 import { answerFrom } from './extractive/answer'
 import { standalone } from './extractive/followup'
 import { suggestionsFrom } from './extractive/suggestions'
-import type { Delta, GenerationRequest, LanguageModel, LanguageModelProvider } from './language-model'
+import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
 
 const NAME = 'local/extractive'
 
@@ -26,8 +26,6 @@ function reply({ purpose, question, history, sources }: GenerationRequest): stri
   return answerFrom(question, sources)
 }
 
-const extractive: LanguageModel = { name: NAME, generate }
-
 export const local: LanguageModelProvider = {
   namespace: 'local',
   validate(config) {
@@ -43,5 +41,5 @@ export const local: LanguageModelProvider = {
   },
   destination: () => undefined,
   probe: async () => {},
-  create: () => extractive,
+  generate: (_, __, request, signal) => generate(request, signal),
 }

@@ -6,8 +6,8 @@
  * stream without either was cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject } from './call'
-import { conclude } from './ending'
-import type { Delta, FinishReason, GenerationRequest, LanguageModel } from './language-model'
+import type { Delta, FinishReason, GenerationRequest } from './language-model'
+import { Reply, usageOf } from './reply'
 
 export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
@@ -17,12 +17,6 @@ export interface ChatEndpoint {
   body: Record<string, unknown>
   options: Omit<CallOptions, 'timeoutStatus'>
 }
-
-/** A language model behind a chat-completions endpoint. */
-export const chatModel = (name: string, endpoint: ChatEndpoint): LanguageModel => ({
-  name,
-  generate: (request, signal) => generate(endpoint, request, signal),
-})
 
 /**
  * The live check of a model: one `hello`.
@@ -44,7 +38,8 @@ const post = (endpoint: ChatEndpoint, body: unknown): RequestInit => ({
   body: JSON.stringify(body),
 })
 
-async function* generate(
+/** Calls a chat-completions endpoint, as `LanguageModel.generate` says. */
+export async function* generateChat(
   endpoint: ChatEndpoint,
   request: GenerationRequest,
   signal: AbortSignal,
@@ -66,21 +61,17 @@ async function* generate(
 
 /** The deltas of an answer in one piece. @throws ApiError as readStream does */
 export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
-  const reply = parseObject(body) as Completion | undefined
-  if (reply?.error !== undefined && reply.error !== null) throw call.reported(body)
-  const choice = reply?.choices?.[0]
-  if (!choice?.message && reply?.response === undefined) throw call.malformed()
-  const reasoning = reasoningIn(choice?.message)
-  if (reasoning) yield { type: 'reasoning', text: reasoning }
-  const text = contentText(choice?.message?.content) || contentText(reply?.response)
-  if (text) yield { type: 'text', text }
-  yield* conclude(call, {
-    any: true,
-    answered: text !== '',
-    finish: finishReason(choice?.finish_reason),
-    usage: usageOf(reply?.usage),
-    refusal: contentText(choice?.message?.refusal),
-  })
+  const completion = parseObject(body) as Completion | undefined
+  if (completion?.error !== undefined && completion.error !== null) throw call.reported(body)
+  const choice = completion?.choices?.[0]
+  if (!choice?.message && completion?.response === undefined) throw call.malformed()
+  const reply = new Reply(call)
+  const text = contentText(choice?.message?.content) || contentText(completion?.response)
+  yield* reply.said(text, reasoningIn(choice?.message))
+  reply.finish = finishReason(choice?.finish_reason)
+  reply.usage = costOf(completion?.usage)
+  reply.refusal = contentText(choice?.message?.refusal)
+  yield* reply.end()
 }
 
 /**
@@ -88,35 +79,26 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
  * @throws ApiError for an error object in the stream, for one that breaks off and for one without any text
  */
 export async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
-  let finish: FinishReason | undefined
-  let usage: Delta | undefined
-  let refusal = ''
-  let answered = false
-  let any = false
+  const reply = new Reply(call)
   for await (const data of events) {
     if (data === '[DONE]') {
-      finish ??= 'stop'
+      reply.finish ??= 'stop'
       break
     }
-    any = true
+    reply.any = true
     const chunk = parseObject(data) as Completion | undefined
     if (!chunk) throw call.malformed()
     if (chunk.error !== undefined && chunk.error !== null) throw call.reported(data)
     // Servers that report usage as they go repeat it in each chunk: the last one counts.
-    usage = usageOf(chunk.usage) ?? usage
+    reply.usage = costOf(chunk.usage) ?? reply.usage
     const choice = chunk.choices?.[0]
     // Workers AI's own models write {response} where others write choices.
     const piece = contentText(choice?.delta?.content) || contentText(chunk.response)
-    if (piece) {
-      answered = true
-      yield { type: 'text', text: piece }
-    }
-    const reasoning = reasoningIn(choice?.delta)
-    if (reasoning) yield { type: 'reasoning', text: reasoning }
-    refusal += contentText(choice?.delta?.refusal)
-    if (choice?.finish_reason) finish = finishReason(choice.finish_reason)
+    yield* reply.said(piece, reasoningIn(choice?.delta))
+    reply.refusal += contentText(choice?.delta?.refusal)
+    if (choice?.finish_reason) reply.finish = finishReason(choice.finish_reason)
   }
-  yield* conclude(call, { any, answered, finish, usage, refusal })
+  yield* reply.end()
 }
 
 interface Message {
@@ -146,11 +128,10 @@ function contentText(content: unknown): string {
 const reasoningIn = (message: Message | null | undefined): string =>
   contentText(message?.reasoning_content ?? message?.reasoning)
 
-function usageOf(usage: unknown): Delta | undefined {
+function costOf(usage: unknown): Delta | undefined {
   if (usage === null || typeof usage !== 'object') return undefined
   const { prompt_tokens, completion_tokens } = usage as Record<string, unknown>
-  if (typeof prompt_tokens !== 'number' || typeof completion_tokens !== 'number') return undefined
-  return { type: 'usage', inputTokens: prompt_tokens, outputTokens: completion_tokens }
+  return usageOf(prompt_tokens, completion_tokens)
 }
 
 const finishReason = (reason: unknown): FinishReason =>

@@ -1,7 +1,7 @@
 /** `openai/`: OpenAI, and through `openai_url` any server that speaks its chat completions. */
 import { callOptions, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, probeChat } from './openai-compatible'
+import { type ChatEndpoint, generateChat, probeChat } from './openai-compatible'
 import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingSlash } from './properties'
 import { chatSampling } from './sampling'
 
@@ -32,5 +32,5 @@ export const openai: LanguageModelProvider = {
   },
   destination: (config, env) => endpoint(config, env).url,
   probe: (config, env) => probeChat(endpoint(config, env)),
-  create: (config, env) => chatModel(config.model_name, endpoint(config, env)),
+  generate: (config, env, ...call) => generateChat(endpoint(config, env), ...call),
 }

@@ -55,5 +55,10 @@ function placeOf({ origin, hostname, pathname }: URL): string {
 }
 
 /** A model ready to generate. Makes no call. @throws ApiError 400 for an unknown namespace */
-export const createLanguageModel = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
-  providerOf(config).create(config, env)
+export function createLanguageModel(config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel {
+  const provider = providerOf(config)
+  return {
+    name: config.model_name,
+    generate: (request, signal) => provider.generate(config, env, request, signal),
+  }
+}

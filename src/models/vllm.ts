@@ -2,7 +2,7 @@
 import { ApiError } from '../errors'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, chatModel, probeChat } from './openai-compatible'
+import { type ChatEndpoint, generateChat, probeChat } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
 import { chatSampling } from './sampling'
 
@@ -46,5 +46,5 @@ export const vllm: LanguageModelProvider = {
     }
     await probeChat(endpoint(config, env))
   },
-  create: (config, env) => chatModel(config.model_name, endpoint(config, env)),
+  generate: (config, env, ...call) => generateChat(endpoint(config, env), ...call),
 }

@@ -1,5 +1,7 @@
 /** Words as the built-in models see them: folded, stemmed, and told apart by how much they say. */
+
 import { stemmer } from 'stemmer'
+import { regExp } from '../once'
 
 export interface Word {
   /** as it is written */
@@ -10,8 +12,11 @@ export interface Word {
 }
 
 // A character of a script without spaces is a word of its own.
-const WORD =
-  /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|[\p{L}\p{N}\p{M}]+(?:['’.]\p{L}+)*/gu
+const WORD = regExp(
+  String.raw`\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|[\p{L}\p{N}\p{M}]+(?:['’.]\p{L}+)*`,
+  'gu',
+)
+const MARKS = regExp(String.raw`\p{M}+`, 'gu')
 
 const ASCII = /^[a-z0-9]+$/
 
@@ -21,7 +26,7 @@ const fold = (word: string): string => {
   if (ASCII.test(lower)) return lower
   return lower
     .normalize('NFD')
-    .replace(/\p{M}+/gu, '')
+    .replace(MARKS(), '')
     .replace(/['’]s?$|['’]/g, '')
 }
 
@@ -40,7 +45,7 @@ export function stemOf(folded: string): string {
 
 /** The words of a text, in order. */
 export const wordsOf = (text: string): Word[] =>
-  Array.from(text.matchAll(WORD), ([raw]) => {
+  Array.from(text.matchAll(WORD()), ([raw]) => {
     const folded = fold(raw)
     return { raw, folded, stem: stemOf(folded) }
   })

@@ -4,7 +4,9 @@
  * SQLite's tokenizer does the indexing (`porter unicode61 remove_diacritics 2`); this file prepares text for
  * it and takes the same view of a text in JavaScript, where highlights and filters need it.
  */
+
 import { stemmer } from 'stemmer'
+import { regExp } from '../once'
 
 /** How a collection departs from the default tokenizer. */
 export interface TokenRules {
@@ -23,9 +25,12 @@ export interface Token {
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
 
 // Scripts written without spaces: each character is indexed as a word, and a query's run of them becomes a phrase.
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
-const UNSPACED_ALL = new RegExp(UNSPACED.source, 'gu')
+const UNSPACED_CLASS = String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
+const UNSPACED = regExp(UNSPACED_CLASS, 'u')
+const UNSPACED_ALL = regExp(UNSPACED_CLASS, 'gu')
+const UNSPACED_OR_NOT = regExp(`${UNSPACED_CLASS}|(?:(?!${UNSPACED_CLASS}).)+`, 'gu')
+const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+`, 'gu')
+const MARKED_LATIN = regExp(String.raw`([a-z])\p{M}+`, 'giu')
 
 // unicode61 takes private-use characters for letters, so an indexed symbol is carried as one.
 const SYMBOL_BASE = 0xe000
@@ -44,7 +49,7 @@ export function prepare(text: string, rules: TokenRules): string {
   if (rules.symbols_to_index.length > 0) {
     prepared = prepared.replace(new RegExp(`[${escapeClass(rules.symbols_to_index)}]`, 'g'), symbolLetter)
   }
-  return UNSPACED.test(prepared) ? prepared.replace(UNSPACED_ALL, ' $& ') : prepared
+  return UNSPACED().test(prepared) ? prepared.replace(UNSPACED_ALL(), ' $& ') : prepared
 }
 
 /**
@@ -52,29 +57,20 @@ export function prepare(text: string, rules: TokenRules): string {
  * other letters (й is not и, が is not か).
  */
 export const fold = (word: string): string =>
-  word
-    .normalize('NFD')
-    .replace(/([a-z])\p{M}+/giu, '$1')
-    .normalize('NFC')
-    .toLowerCase()
+  word.normalize('NFD').replace(MARKED_LATIN(), '$1').normalize('NFC').toLowerCase()
 
 /** The words of a text with their places in it. */
 export function tokenize(text: string, rules: TokenRules): Token[] {
   const symbols = rules.symbols_to_index.filter((symbol) => !rules.token_separators.includes(symbol))
-  const word =
-    symbols.length > 0
-      ? new RegExp(`[\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu')
-      : /[\p{L}\p{N}\p{M}]+/gu
+  const word = symbols.length > 0 ? new RegExp(`[\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu') : WORD()
   const tokens: Token[] = []
   for (const match of text.matchAll(word)) {
     const start = match.index
-    if (!UNSPACED.test(match[0])) {
+    if (!UNSPACED().test(match[0])) {
       tokens.push({ text: fold(match[0]), start, end: start + match[0].length })
       continue
     }
-    for (const part of match[0].matchAll(
-      new RegExp(`${UNSPACED.source}|(?:(?!${UNSPACED.source}).)+`, 'gu'),
-    )) {
+    for (const part of match[0].matchAll(UNSPACED_OR_NOT())) {
       const from = start + part.index
       tokens.push({ text: fold(part[0]), start: from, end: from + part[0].length })
     }

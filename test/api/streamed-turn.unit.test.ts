@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Streaming, streamTurn, type TurnEncoder, wholeTurn } from '../../src/api/streamed-turn'
-import { eventReader } from '../../src/api/turn-events'
+import { chatReader } from '../../src/api/turn-events'
 import type { TurnEventBody } from '../../src/conversation/events'
 import { ANSWER, FAILED_SEARCHES, logOf, RETRIEVAL, TURN } from './turn-events'
 
@@ -15,7 +15,7 @@ function running() {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   const writer = writable.getWriter()
   return {
-    read: eventReader(readable),
+    read: chatReader(readable),
     say: (...bodies: TurnEventBody[]) => writer.write(logOf(bodies)),
     write: (bytes: Uint8Array) => writer.write(bytes),
     end: () => writer.close(),
@@ -31,7 +31,7 @@ const DONE = TURN.at(-1)!
 const FAILED: TurnEventBody = { type: 'error', status: 429, message: 'Too fast.', retryable: true }
 const delta = (text: string): TurnEventBody => ({ type: 'delta', text })
 const stream = (
-  read: ReturnType<typeof eventReader>,
+  read: ReturnType<typeof chatReader>,
   opensAt: Streaming['opensAt'] = 'event',
   heartbeat?: string,
 ) =>
@@ -53,6 +53,7 @@ beforeEach(() => {
 afterEach(() => {
   expect(vi.getTimerCount()).toBe(0)
   vi.useRealTimers()
+  vi.restoreAllMocks()
 })
 
 describe('a streamed turn', () => {
@@ -160,12 +161,19 @@ describe('a streamed turn', () => {
     await reader.cancel()
   })
 
-  it('leaves the turn when its reader leaves', async () => {
+  it('leaves the turn when its reader leaves, which is no failure', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
     const turn = running()
     const answered = stream(turn.read)
     await turn.say(QUESTION)
-    await (await answered).body!.cancel()
+    const reader = (await answered).body!.getReader()
+    await next(reader)
+    const waiting = next(reader)
+    await reader.cancel()
+    expect(await waiting).toBeUndefined()
     expect(await turn.left).toBe(true)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(logged).not.toHaveBeenCalled()
   })
 })
 

@@ -8,7 +8,7 @@ import { namedUser } from '../edge/admit-turn'
 import { deliver } from '../edge/deliver'
 import type { RequestRecord } from '../edge/request-log'
 import { streamTurn, wholeTurn } from '../streamed-turn'
-import { eventReader } from '../turn-events'
+import { chatReader } from '../turn-events'
 import { readChatBody } from './body'
 import {
   asRecord,
@@ -120,7 +120,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ],
     unknown,
   }
-  const read = eventReader(answering.events)
+  const read = chatReader(answering.events)
   const names = { 'x-parley-conversation-id': answering.conversationId }
   if (!stream) {
     const turn = await wholeTurn(read)

@@ -2,10 +2,12 @@
  * GET /content/{citation}: the text of a document that an answer cites, for whoever may ask the assistant about it.
  * A citation of a file's page leads to that page, the file's name alone to all its pages.
  */
+
 import { DEFAULT_ASSISTANT } from '../../conversation/assistants'
 import { labelOf, meaningOf } from '../../conversation/labels'
 import { hitsOf } from '../../conversation/retrieval'
 import { ApiError } from '../../errors'
+import { regExp } from '../../once'
 import type { Document, SearchParameters } from '../../search/types'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { planRetrieval } from '../assistants/plan'
@@ -64,6 +66,8 @@ interface LookUp {
   isMeant(document: Document, name: string | undefined): boolean
 }
 
+const NO_WORD = regExp(String.raw`[^\p{L}\p{N}\p{M}]+`, 'gu')
+
 /** Where a label may lead, the likeliest first. */
 function lookUps(label: string, field: string | undefined): LookUp[] {
   const { ids, names } = meaningOf(label)
@@ -73,7 +77,7 @@ function lookUps(label: string, field: string | undefined): LookUp[] {
   }))
   if (field === undefined) return byId
   const byName = names.flatMap((text) => {
-    const bare = text.replace(/[^\p{L}\p{N}\p{M}]+/gu, ' ').trim()
+    const bare = text.replace(NO_WORD(), ' ').trim()
     if (bare === '') return []
     const own = labelOf({ [field]: text }, { field })
     return [

@@ -6,7 +6,8 @@
  */
 import type { TurnEvent } from '../../conversation/events'
 import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
-import type { TurnEncoder, TurnFault } from '../streamed-turn'
+import type { TurnEncoder } from '../streamed-turn'
+import type { TurnFault } from '../turn-failure'
 import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
 import type { ErrorForm } from './dialect'
 import { errorBody, turnFault } from './errors'

@@ -2,7 +2,7 @@
 import { ApiError } from '../../errors'
 import { OverrideError } from '../assistants/overrides'
 import { ImpossibleChange } from '../assistants/plan'
-import { TurnFailure, type TurnFault } from '../streamed-turn'
+import { TurnFailure, type TurnFault } from '../turn-failure'
 import { failureOf } from '../typesense/response'
 import type { ErrorForm } from './dialect'
 

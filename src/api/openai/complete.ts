@@ -1,7 +1,7 @@
 /** POST /v1/chat/completions */
 import { deliver } from '../edge/deliver'
 import { streamTurn, wholeTurn } from '../streamed-turn'
-import { eventReader } from '../turn-events'
+import { chatReader } from '../turn-events'
 import type { OpenCall } from '../typesense/route'
 import { askModel } from './ask-model'
 import { CompletionEncoder, completion } from './encoder'
@@ -11,7 +11,7 @@ export async function complete(call: OpenCall): Promise<Response> {
   const { asked, assistant, conversationId, events, delivery } = await askModel(call, readChatCompletion)
   const shape = { model: asked.model, created: Math.floor(call.record.started / 1000), fields: assistant }
   const headers = { 'x-parley-conversation-id': conversationId }
-  const read = eventReader(events)
+  const read = chatReader(events)
   if (asked.stream) {
     const encoder = new CompletionEncoder(shape, asked.includeUsage)
     return streamTurn(read, encoder, { headers, opensAt: 'text' })

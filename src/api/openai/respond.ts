@@ -1,7 +1,7 @@
 /** POST /v1/responses */
 import { deliver } from '../edge/deliver'
 import { streamTurn, wholeTurn } from '../streamed-turn'
-import { eventReader } from '../turn-events'
+import { chatReader } from '../turn-events'
 import type { OpenCall } from '../typesense/route'
 import { askModel } from './ask-model'
 import { ResponseEncoder, responseOf } from './response-encoder'
@@ -23,7 +23,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     previous: asked.previous ?? null,
   }
   const headers = { 'x-parley-conversation-id': conversationId }
-  const read = eventReader(events)
+  const read = chatReader(events)
   if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)
   return deliver(responseOf(turn, shape), headers, delivery(turn.turn))

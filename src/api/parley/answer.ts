@@ -1,14 +1,13 @@
 /** What the events of a turn add up to, as Parley's own routes show it: pure. */
 import type { InferOutput } from 'valibot'
-import type { TurnEvent } from '../../conversation/events'
-import { foldTurn } from '../folded-turn'
-import type { Answer } from './schemas'
+import type { FoldedTurn } from '../folded-turn'
+import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
 
-/** @param events of one turn, from its first to its `done` */
-export function answerOf(events: TurnEvent[]): AnswerBody {
-  const { standalone, followups, usage, timings, ...turn } = foldTurn(events)
+/** @param folded one that is done */
+export function answerOf(folded: FoldedTurn): AnswerBody {
+  const { standalone, followups, usage, timings, ...turn } = folded
   return {
     conversation_id: turn.conversationId,
     turn: turn.turn,

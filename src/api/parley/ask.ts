@@ -5,10 +5,10 @@ import { ApiError } from '../../errors'
 import { admitTurn } from '../edge/admit-turn'
 import { eventReader } from '../turn-events'
 import { findHistory, findOpenModel } from '../typesense/conversations'
-import { answerStreaming, answerWhole } from './event-stream'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { planSearches } from './searches'
+import { answerStreaming, answerWhole } from './turn-stream'
 
 export async function ask(served: Served<typeof operations.ask>): Promise<Response> {
   const { env, request, access, user, record, body, text } = served

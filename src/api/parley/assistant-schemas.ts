@@ -1,7 +1,7 @@
-/** What comes in and goes out where assistants are looked after. As schemas.ts, this imports nothing of the Worker. */
+/** What comes in where assistants are looked after. As schemas.ts, this imports nothing of the Worker. */
 import * as v from 'valibot'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../conversation/overrides.ts'
-import { CollectionName, Id, Milliseconds, MOST_SEARCHES, Search } from './schemas.ts'
+import { CollectionName, Id, MOST_SEARCHES, Search } from './schemas.ts'
 
 const LONGEST_PROMPT = 100_000
 const MOST_QUESTIONS = 20
@@ -24,7 +24,7 @@ const described = <S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>
   description: string,
 ) => v.pipe(schema, v.description(description))
 
-const config = {
+export const assistantEntries = {
   model: described(Id, 'Id of the conversation model'),
   collections: v.optional(
     described(
@@ -84,25 +84,10 @@ const config = {
 }
 
 export const AssistantBody = v.pipe(
-  v.strictObject(config),
+  v.strictObject(assistantEntries),
   v.check(
     ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
     'Give either `collections` or `searches`.',
   ),
   v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
 )
-
-export const Assistant = v.object({
-  name: AssistantName,
-  ...config,
-  created_at: Milliseconds,
-  updated_at: Milliseconds,
-})
-
-export const Assistants = v.object({ assistants: v.array(Assistant) })
-
-export const AssistantFront = v.object({
-  name: AssistantName,
-  questions: config.questions,
-  followups: config.followups,
-})

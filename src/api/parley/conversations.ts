@@ -12,10 +12,10 @@ import {
 import { ApiError, unwrap } from '../../errors'
 import { eventReader } from '../turn-events'
 import { forbidden, json } from '../typesense/response'
-import { streamEvents } from './event-stream'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { PAGE } from './schemas'
+import { streamLog } from './turn-stream'
 
 type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 
@@ -75,7 +75,7 @@ export async function follow({
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }
   const asker = identify([access], user)
   const events = unwrap(await conversationObject(env, path.id).events(asker, after))
-  return events ? streamEvents(eventReader(events)) : new Response(null, { status: 204 })
+  return events ? streamLog(eventReader(events)) : new Response(null, { status: 204 })
 }
 
 export async function stop({ env, access, path, user }: Serving<'stopConversation'>): Promise<Response> {

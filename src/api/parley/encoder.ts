@@ -12,9 +12,6 @@ import type { TurnEvent } from '../../conversation/events'
 /** What a client waits, in milliseconds, before it connects again. Sent once, at the head of a stream. */
 export const RETRY = 'retry: 1000\n\n'
 
-/** A comment: parsers pass over it. */
-export const PING = ': ping\n\n'
-
 export function encodeEvent(event: TurnEvent): string {
   const { type, conversation_id, turn, seq, ...data } = event
   // The first event of a turn is where a client learns which conversation it began.

@@ -9,6 +9,7 @@ import type { HistoryMessage, SearchReply, TurnEvent } from '../../conversation/
 import type { Failure } from '../../errors'
 import type { SearchResult } from '../../search/types'
 import { allFailed, emptyTurn, type FoldedTurn, fold } from '../folded-turn'
+import type { TurnEncoder } from '../streamed-turn'
 
 /** What of the request decides the shape of its answer. */
 export interface AnswerShape {
@@ -102,14 +103,22 @@ export const encodeFailure = (turn: FoldedTurn, shape: AnswerShape, { status, me
     message: '',
   })}\n\n`
 
-/** A whole stream at once: what the events of a finished turn become. */
-export function encodeStream(events: TurnEvent[], shape: AnswerShape): string {
-  const turn = emptyTurn()
-  let text = ''
-  for (const event of events) {
-    fold(turn, event)
-    if (event.type === 'delta') text += encodeMessage(shape.conversationId, event.text)
-    else if (event.type === 'done') text += encodeEnd(turn, shape)
+/** The stream of one turn. */
+export class MessageEncoder implements TurnEncoder {
+  readonly #shape: AnswerShape
+  readonly #turn = emptyTurn()
+
+  constructor(shape: AnswerShape) {
+    this.#shape = shape
   }
-  return text
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    if (event.type === 'delta') return encodeMessage(this.#shape.conversationId, event.text)
+    return event.type === 'done' ? encodeEnd(this.#turn, this.#shape) : ''
+  }
+
+  fail(failure: Failure): string {
+    return encodeFailure(this.#turn, this.#shape, failure)
+  }
 }

@@ -9,7 +9,7 @@ import { admitAsker, openAssistant } from '../assistants/open'
 import { overrideRights, planOverrides } from '../assistants/overrides'
 import { namedUser } from '../edge/admit-turn'
 import { streamTurn } from '../streamed-turn'
-import { eventReader } from '../turn-events'
+import { chatReader } from '../turn-events'
 import { parseJson, readText } from '../typesense/body'
 import { json } from '../typesense/response'
 import type { OpenCall } from '../typesense/route'
@@ -45,7 +45,7 @@ export async function ask(call: OpenCall): Promise<Response> {
     protocol: 'ui-stream',
     bodyText,
   })
-  return streamTurn(eventReader(events), encoderFor(assistant, citations), {
+  return streamTurn(chatReader(events), encoderFor(assistant, citations), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })
@@ -57,7 +57,7 @@ export async function resume(call: OpenCall): Promise<Response> {
   const encoder = encoderFor(parties.assistant, citationsOf(call))
   const events = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).running(asker))
   if (!events) return new Response(null, { status: 204 })
-  return streamTurn(eventReader(events), encoder, {
+  return streamTurn(chatReader(events), encoder, {
     headers: VERSION,
     opensAt: 'once',
   })

@@ -1,7 +1,7 @@
 /** Bedrock's Converse API: its messages, and the deltas of its replies, whole and streamed. */
 import { type ProviderCall, parseObject } from '../call'
-import { conclude } from '../ending'
 import type { ChatMessage, Delta, FinishReason } from '../language-model'
+import { finishReasonIn, Reply, usageOf } from '../reply'
 import type { Frame } from './frames'
 
 /** Chat messages in Converse's form: the system prompt apart, each text a block. */
@@ -22,25 +22,23 @@ interface Usage {
   cacheWriteInputTokens?: unknown
 }
 
-interface Reply {
+interface Answer {
   output?: { message?: { content?: unknown } | null } | null
   stopReason?: unknown
   usage?: Usage | null
 }
 
 export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
-  const reply = parseObject(body) as Reply | undefined
-  const content = reply?.output?.message?.content
+  const answer = parseObject(body) as Answer | undefined
+  const content = answer?.output?.message?.content
   if (!Array.isArray(content)) throw call.malformed()
-  let answered = false
+  const reply = new Reply(call)
   for (const block of content) {
-    for (const delta of deltasOf(block?.text, block?.reasoningContent?.reasoningText?.text)) {
-      answered ||= delta.type === 'text'
-      yield delta
-    }
+    yield* reply.said(block?.text, block?.reasoningContent?.reasoningText?.text)
   }
-  const finish = finishReason(reply?.stopReason)
-  yield* conclude(call, { any: true, answered, finish, usage: usageOf(reply?.usage) })
+  reply.finish = finishReasonIn(FINISH_REASONS, answer?.stopReason)
+  reply.usage = costOf(answer?.usage)
+  yield* reply.end()
 }
 
 interface StreamEvent {
@@ -51,51 +49,34 @@ interface StreamEvent {
 
 /** The deltas of ConverseStream. The counts of tokens come after the end of the message, as the last event. */
 export async function* readStream(call: ProviderCall, frames: AsyncIterable<Frame>): AsyncGenerator<Delta> {
-  let finish: FinishReason | undefined
-  let usage: Delta | undefined
-  let answered = false
-  let any = false
+  const reply = new Reply(call)
   for await (const { headers, body } of frames) {
-    any = true
+    reply.any = true
     if (headers[':message-type'] !== 'event') throw exception(call, headers, body)
     const event = parseObject(body) as StreamEvent | undefined
     if (!event) throw call.malformed()
     switch (headers[':event-type']) {
       case 'contentBlockDelta':
-        for (const delta of deltasOf(event.delta?.text, event.delta?.reasoningContent?.text)) {
-          answered ||= delta.type === 'text'
-          yield delta
-        }
+        yield* reply.said(event.delta?.text, event.delta?.reasoningContent?.text)
         break
       case 'messageStop':
-        finish = finishReason(event.stopReason)
+        reply.finish = finishReasonIn(FINISH_REASONS, event.stopReason)
         break
       case 'metadata':
-        usage = usageOf(event.usage)
+        reply.usage = costOf(event.usage)
         break
     }
-    if (finish && usage) break
+    if (reply.finish && reply.usage) break
   }
-  yield* conclude(call, { any, answered, finish, usage })
-}
-
-function* deltasOf(text: unknown, reasoning: unknown): Generator<Delta> {
-  if (typeof text === 'string' && text !== '') yield { type: 'text', text }
-  if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
+  yield* reply.end()
 }
 
 /** Tokens that were read from a cache, or written to it, are not among `inputTokens`. */
-function usageOf(usage: Usage | null | undefined): Delta | undefined {
-  if (typeof usage?.inputTokens !== 'number' || typeof usage.outputTokens !== 'number') return undefined
-  const cached = [usage.cacheReadInputTokens, usage.cacheWriteInputTokens].map(
-    (tokens) => Number(tokens) || 0,
-  )
-  return {
-    type: 'usage',
-    inputTokens: cached.reduce((sum, tokens) => sum + tokens, usage.inputTokens),
-    outputTokens: usage.outputTokens,
-  }
-}
+const costOf = (usage: Usage | null | undefined): Delta | undefined =>
+  usageOf(usage?.inputTokens, usage?.outputTokens, [
+    usage?.cacheReadInputTokens,
+    usage?.cacheWriteInputTokens,
+  ])
 
 const FINISH_REASONS: Record<string, FinishReason> = {
   end_turn: 'stop',
@@ -105,8 +86,6 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   guardrail_intervened: 'content_filter',
   content_filtered: 'content_filter',
 }
-
-const finishReason = (reason: unknown): FinishReason => FINISH_REASONS[String(reason)] ?? 'other'
 
 /** The error for an `exception`, which the service models, or an `error`, which it does not. */
 function exception(call: ProviderCall, headers: Record<string, string>, body: string): Error {

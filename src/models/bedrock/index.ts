@@ -110,8 +110,5 @@ export const bedrock: LanguageModelProvider = {
     }
     await call.text(await call.fetch(target, () => signed(config, target, hello)))
   },
-  create: (config, env) => ({
-    name: config.model_name,
-    generate: (request, signal) => generate(config, env, request, signal),
-  }),
+  generate,
 }

@@ -5,6 +5,7 @@
  * by that; a question that leaves its subject out ("What are the symptoms?", "What about films from 1995?")
  * is joined with it. A question that says enough by itself is returned as it came.
  */
+import { regExp } from '../../once'
 import type { ChatMessage } from '../language-model'
 import { wordsOf } from '../words'
 import { answeredName, namesSubject, type Phrase, phrasesOf } from './phrases'
@@ -100,7 +101,7 @@ const isShortened = (question: string, phrase: Phrase): boolean => {
   return phrase.stems.length > 1 && at > 0 && own[at - 1]!.folded === 'the'
 }
 
-const POSSESSIVE = /\b(its|their|his)\b|\bher(?=\s+\p{Ll})/iu
+const POSSESSIVE = regExp(String.raw`\b(its|their|his)\b|\bher(?=\s+\p{Ll})`, 'iu')
 const SUBJECT = /\b(it|they|them|he|him|she|her)\b/i
 
 function insert(question: string, subject: Phrase[], most: number): string {
@@ -108,8 +109,8 @@ function insert(question: string, subject: Phrase[], most: number): string {
   const referent = pronoun ? referentOf(pronoun, subject) : undefined
   let replaced = question
   if (referent) {
-    replaced = POSSESSIVE.test(question)
-      ? question.replace(POSSESSIVE, possessive(referent.text))
+    replaced = POSSESSIVE().test(question)
+      ? question.replace(POSSESSIVE(), possessive(referent.text))
       : question.replace(SUBJECT, referent.text)
   }
   const rest = subject.filter((phrase) => phrase !== referent).slice(0, referent ? most - 1 : most)

@@ -1,4 +1,5 @@
 /** The phrases of a question: what it is about, as against what it asks of it. */
+import { regExp } from '../../once'
 import { isTopical, type Word, wordsOf } from '../words'
 
 export interface Phrase {
@@ -30,7 +31,12 @@ const RELATIONAL = list(
 )
 
 const SPEAKERS = list('i you we they he she it one to')
-const NAME = /^\p{Lu}/u
+const NAME = regExp(String.raw`^\p{Lu}`, 'u')
+const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+(?:['’.-][\p{L}\p{N}]+)*`, 'gu')
+const NAMES = regExp(
+  String.raw`\p{Lu}[\p{L}\p{N}'’.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'’.-]*)*`,
+  'gu',
+)
 
 /** Says what it is about by itself. */
 export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL.has(word.folded)
@@ -56,11 +62,11 @@ export function phrasesOf(question: string): Phrase[] {
   }
   let end = 0
   let before = ''
-  for (const match of question.matchAll(/[\p{L}\p{N}\p{M}]+(?:['’.-][\p{L}\p{N}]+)*/gu)) {
+  for (const match of question.matchAll(WORD())) {
     if (/[,;:.!?()"]/.test(question.slice(end, match.index))) close(true)
     const word = wordsOf(match[0])[0]
-    if (word && isTopical(word) && !(SPEAKERS.has(before) && !NAME.test(match[0]))) {
-      run.push({ raw: match[0].replace(/['’]s$/, ''), word, proper: end > 0 && NAME.test(match[0]) })
+    if (word && isTopical(word) && !(SPEAKERS.has(before) && !NAME().test(match[0]))) {
+      run.push({ raw: match[0].replace(/['’]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
     } else close(false)
     end = match.index + match[0].length
     before = word?.folded ?? ''
@@ -72,9 +78,7 @@ export function phrasesOf(question: string): Phrase[] {
 /** The first name in an answer: what "Who ...?" or "Which film ...?" was answered with. */
 export function answeredName(answer: string): string | undefined {
   const first = answer.split('\n')[0]!.slice(0, 300)
-  for (const match of first.matchAll(
-    /\p{Lu}[\p{L}\p{N}'’.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'’.-]*)*/gu,
-  )) {
+  for (const match of first.matchAll(NAMES())) {
     const text = match[0].replace(/[.'’-]+$/, '').replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')
     if (wordsOf(text).some(isTopical)) return text
   }

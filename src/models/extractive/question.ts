@@ -1,4 +1,5 @@
 /** What a question asks for, and how an answer to it looks. */
+import { regExp } from '../../once'
 import { isContent, isTopical, type Word, wordsOf } from '../words'
 
 export interface Question {
@@ -51,10 +52,14 @@ export function readQuestion(text: string): Question {
   }
 }
 
+const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*`, 'gu')
+const NAME_OR_AUTHOR = regExp(String.raw`(?!^)\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+|\bby \p{Lu}`, 'u')
+const PLACE = regExp(String.raw`\b(in|at|near|from|to|on) (the )?\p{Lu}`, 'u')
+
 /** Runs of capitalised words after the first word, as stems. */
 function namesIn(text: string): string[][] {
   const inside = text.replace(/^\s*\S+/, '')
-  return Array.from(inside.matchAll(/\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*/gu), ([name]) =>
+  return Array.from(inside.matchAll(NAMES()), ([name]) =>
     wordsOf(name)
       .filter(isTopical)
       .map((word) => word.stem),
@@ -68,10 +73,7 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
   switch (kind) {
     case 'who':
       // A name inside the sentence: two capitalised words in a row.
-      return /\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+/u.test(sentence.slice(1)) ||
-        /\bby \p{Lu}/u.test(sentence)
-        ? 1
-        : 0
+      return NAME_OR_AUTHOR().test(sentence) ? 1 : 0
     case 'when':
       return /\b1\d{3}\b|\b20\d{2}\b|\b\d{1,2}(st|nd|rd|th) century\b/.test(sentence)
         ? 1
@@ -86,7 +88,7 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
         ? 1
         : 0
     case 'where':
-      return /\b(in|at|near|from|to|on) (the )?\p{Lu}/u.test(sentence) ? 1 : 0
+      return PLACE().test(sentence) ? 1 : 0
     case 'why':
       return /\b(because|due to|since|so that|in order to|as a result|caused?|causes|reason|therefore|leads? to)\b/i.test(
         sentence,

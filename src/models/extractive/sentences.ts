@@ -1,4 +1,5 @@
 /** From a document of any shape to the sentences that could answer a question. */
+import { regExp } from '../../once'
 
 export interface Sentence {
   text: string
@@ -196,18 +197,23 @@ const inline = (text: string): string =>
     .replace(/(^|\s)([*_])(\S.*?)\2(?=\s|[.,;:!?]|$)/g, '$1$3')
     .trim()
 
-const ABBREVIATION =
-  /(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$/iu
-const BOUNDARY = /[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*/gu
+const ABBREVIATION = regExp(
+  String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
+  'iu',
+)
+const BOUNDARY = regExp(
+  String.raw`[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*`,
+  'gu',
+)
 
 /** Sentences of a paragraph. Initials, common abbreviations and decimal numbers do not end one. */
 export function splitSentences(paragraph: string): string[] {
   const sentences: string[] = []
   let start = 0
-  for (const match of paragraph.matchAll(BOUNDARY)) {
+  for (const match of paragraph.matchAll(BOUNDARY())) {
     const end = match.index + match[0].length
     const piece = paragraph.slice(start, end)
-    if (match[0] === '.' && ABBREVIATION.test(piece)) continue
+    if (match[0] === '.' && ABBREVIATION().test(piece)) continue
     sentences.push(piece.trim())
     start = end
   }

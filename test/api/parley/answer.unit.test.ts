@@ -1,8 +1,9 @@
 import { parse } from 'valibot'
 import { expect, it } from 'vitest'
+import { type FoldedTurn, foldTurn } from '../../../src/api/folded-turn'
 import { answerOf } from '../../../src/api/parley/answer'
-import { Answer } from '../../../src/api/parley/schemas'
-import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import { Answer } from '../../../src/api/parley/response-schemas'
+import type { TurnEventBody } from '../../../src/conversation/events'
 
 const RESULT = {
   facet_counts: [],
@@ -12,8 +13,8 @@ const RESULT = {
   search_cutoff: false,
 }
 
-const turn = (...bodies: TurnEventBody[]): TurnEvent[] =>
-  bodies.map((body, seq) => ({ ...body, conversation_id: 'c-1', turn: 2, seq }))
+const turn = (...bodies: TurnEventBody[]): FoldedTurn =>
+  foldTurn(bodies.map((body, seq) => ({ ...body, conversation_id: 'c-1', turn: 2, seq })))
 
 const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'It is high.' }
 

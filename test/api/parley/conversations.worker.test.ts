@@ -1,7 +1,7 @@
 /** Conversations on Parley's own routes inside workerd: listed, read, traced, deleted, followed, stopped. */
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
-import * as schemas from '../../../src/api/parley/schemas'
+import * as schemas from '../../../src/api/parley/response-schemas'
 import { call, send } from '../typesense/api'
 import { ASK, ask, makeKey, NOT_FOUND, QUESTION, setStage } from './stage'
 

@@ -2,8 +2,9 @@ import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { encodeEvent, PING, RETRY } from '../../../src/api/parley/encoder'
-import { eventData } from '../../../src/api/parley/schemas'
+import { COMMENT } from '../../../src/api/event-stream'
+import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
+import { eventData } from '../../../src/api/parley/response-schemas'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
 
 const REPLY = {
@@ -104,7 +105,7 @@ describe('an event as bytes', () => {
   })
 
   it('stands between a time to wait and comments', () => {
-    const stream = RETRY + encodeEvent(place({ type: 'delta', text: 'a' }, 0)) + PING
+    const stream = RETRY + encodeEvent(place({ type: 'delta', text: 'a' }, 0)) + COMMENT
     const { events, comments, retries } = parse(stream)
     expect([retries, events.length, comments]).toEqual([[1000], 1, ['ping']])
   })

@@ -1,7 +1,7 @@
 /** Parley's own routes inside workerd: asking, and who may do what. */
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
-import * as schemas from '../../../src/api/parley/schemas'
+import * as schemas from '../../../src/api/parley/response-schemas'
 import { call, FORBIDDEN, send } from '../typesense/api'
 import { ASK, ask, makeKey, NOT_FOUND, QUESTION, setStage, UUID } from './stage'
 

@@ -5,7 +5,7 @@ import {
   type AnswerShape,
   asciiJson,
   encodeMessage,
-  encodeStream,
+  MessageEncoder,
   responseBody,
 } from '../../../src/api/typesense/encoder'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
@@ -118,8 +118,13 @@ describe('the response', () => {
 })
 
 describe('the stream', () => {
+  const streamed = (log: TurnEvent[]): string => {
+    const encoder = new MessageEncoder(single)
+    return log.map((event) => encoder.encode(event)).join('')
+  }
+
   it('is, byte for byte, what Typesense sends', () => {
-    const lines = encodeStream(followUp, single).split('\n\n')
+    const lines = streamed(followUp).split('\n\n')
     expect(lines.slice(0, 4)).toEqual([
       `data: {"conversation_id":"${ID}","message":"Gr\\u00fc\\u00dfe "}`,
       `data: {"conversation_id":"${ID}","message":"\\ud83d\\ude00"}`,
@@ -136,7 +141,7 @@ describe('the stream', () => {
   })
 
   it('is ASCII, LF only, and nothing but data lines', () => {
-    const text = encodeStream(followUp, single)
+    const text = streamed(followUp)
     expect(text).toMatch(/^[\n\x20-\x7e]*$/)
     for (const line of text.split('\n')) expect(line === '' || line.startsWith('data: ')).toBe(true)
   })

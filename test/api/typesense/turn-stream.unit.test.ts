@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type AnswerShape, encodeStream } from '../../../src/api/typesense/encoder'
+import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
 import { answerStreaming, answerWhole } from '../../../src/api/typesense/turn-stream'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
-import { ApiError } from '../../../src/errors'
 
 const shape: AnswerShape = {
   conversationId: 'c1',
@@ -57,6 +56,11 @@ function turn() {
   }
 }
 
+const encoded = (events: TurnEvent[]): string => {
+  const encoder = new MessageEncoder(shape)
+  return events.map((each) => encoder.encode(each)).join('')
+}
+
 const decoder = new TextDecoder()
 const next = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string | undefined> => {
   const { value } = await reader.read()
@@ -101,7 +105,7 @@ describe('an answer in one piece', () => {
     const answered = answerWhole(running.events, shape, delivery)
     answered.catch(() => {})
     await running.say(QUESTION, RETRIEVAL, FAILED)
-    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+    await expect(answered).rejects.toMatchObject({ status: 400, message: 'OpenAI API error: no' })
   })
 
   it('is no answer when the turn was cut off', async () => {
@@ -134,7 +138,7 @@ describe('an answer as it is written', () => {
     expect(pieces[0]).toBe('data: {"conversation_id":"c1","message":"He"}\n\n')
     expect(pieces[1]).toBe('data: {"conversation_id":"c1","message":"ll"}\n\n')
     const log = [QUESTION, RETRIEVAL, delta('He'), delta('ll'), delta('o'), DONE].map(event)
-    expect(pieces.join('')).toBe(encodeStream(log, shape))
+    expect(pieces.join('')).toBe(encoded(log))
   })
 
   it('survives events that the network cut', async () => {
@@ -145,7 +149,7 @@ describe('an answer as it is written', () => {
       for (const byte of bytes) await running.write(new Uint8Array([byte]))
     })()
     expect(await (await answered).text()).toBe(
-      encodeStream([QUESTION, RETRIEVAL, delta('Grüße'), DONE].map(event), shape),
+      encoded([QUESTION, RETRIEVAL, delta('Grüße'), DONE].map(event)),
     )
     await written
   })
@@ -157,7 +161,7 @@ describe('an answer as it is written', () => {
     await running.say(QUESTION, RETRIEVAL)
     await vi.advanceTimersByTimeAsync(1_900)
     await running.say(FAILED)
-    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+    await expect(answered).rejects.toMatchObject({ status: 400, message: 'OpenAI API error: no' })
   })
 
   it('sends its headers 2 s after retrieval and then a newline every 2.5 s', async () => {
@@ -205,7 +209,8 @@ describe('an answer as it is written', () => {
     const reader = (await answered).body!.getReader()
     expect(await next(reader)).toContain('"message":"Hel"')
     await running.say(delta('lo'), FAILED)
-    const last = await next(reader)
+    const [piece, last] = (await next(reader))!.split('\n\n')
+    expect(piece).toBe('data: {"conversation_id":"c1","message":"lo"}')
     expect(JSON.parse(last!.slice('data: '.length))).toEqual({
       results: [expect.objectContaining({ found: 0 })],
       error: 'OpenAI API error: no',

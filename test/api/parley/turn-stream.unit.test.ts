@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { encodeEvent, PING, RETRY } from '../../../src/api/parley/encoder'
-import { answerStreaming, answerWhole, streamEvents } from '../../../src/api/parley/event-stream'
+import { COMMENT } from '../../../src/api/event-stream'
+import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
+import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/turn-stream'
 import { eventReader } from '../../../src/api/turn-events'
 import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
-import { ApiError } from '../../../src/errors'
 
 const event = (body: TurnEventBody, seq: number): TurnEvent => ({
   ...body,
@@ -56,7 +56,7 @@ afterEach(() => {
 describe('a stream', () => {
   it('begins before the first event, has the bytes of the encoder, and ends with its source', async () => {
     const running = turn()
-    const response = streamEvents(running.read, { 'x-parley-conversation-id': 'c-1' })
+    const response = streamLog(running.read, { 'x-parley-conversation-id': 'c-1' })
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('no-store')
@@ -74,7 +74,7 @@ describe('a stream', () => {
 
   it('goes on from one turn to the next', async () => {
     const running = turn()
-    const { next } = reading(streamEvents(running.read))
+    const { next } = reading(streamLog(running.read))
     await next()
     running.say(DONE)
     expect(await next()).toBe(encodeEvent(DONE))
@@ -85,20 +85,20 @@ describe('a stream', () => {
 
   it('fills silence, and only silence, with comments', async () => {
     const running = turn()
-    const { next } = reading(streamEvents(running.read))
+    const { next } = reading(streamLog(running.read))
     await next()
     running.say(QUESTION)
     await next()
     await vi.advanceTimersByTimeAsync(15_000)
     await vi.advanceTimersByTimeAsync(15_000)
-    expect(await next()).toBe(PING)
+    expect(await next()).toBe(COMMENT)
     running.say(DELTA)
     expect(await next()).toBe(encodeEvent(DELTA))
   })
 
   it('writes an error as an event', async () => {
     const running = turn()
-    const { next } = reading(streamEvents(running.read))
+    const { next } = reading(streamLog(running.read))
     await next()
     running.say(FAILED)
     expect(await next()).toBe(encodeEvent(FAILED))
@@ -106,7 +106,7 @@ describe('a stream', () => {
 
   it('ends when its source breaks off', async () => {
     const running = turn()
-    const { next } = reading(streamEvents(running.read))
+    const { next } = reading(streamLog(running.read))
     await next()
     running.say(QUESTION)
     await next()
@@ -117,7 +117,7 @@ describe('a stream', () => {
 
   it('lets go of the turn when its reader leaves', async () => {
     const running = turn()
-    const { next, cancel } = reading(streamEvents(running.read))
+    const { next, cancel } = reading(streamLog(running.read))
     await next()
     await cancel()
     expect(await running.left).toBe(true)
@@ -131,7 +131,7 @@ describe('a turn as it is written', () => {
     const answered = answerStreaming(running.read, {})
     answered.catch(() => {})
     running.say(FAILED)
-    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+    await expect(answered).rejects.toMatchObject({ status: 400, message: 'OpenAI API error: no' })
     expect(vi.getTimerCount()).toBe(0)
   })
 
@@ -186,7 +186,7 @@ describe('a turn in one piece', () => {
     const answered = answerWhole(running.read, {}, delivery)
     answered.catch(() => {})
     running.say(QUESTION, FAILED)
-    await expect(answered).rejects.toEqual(new ApiError(400, 'OpenAI API error: no'))
+    await expect(answered).rejects.toMatchObject({ status: 400, message: 'OpenAI API error: no' })
   })
 
   it('is no answer when the turn was cut off', async () => {

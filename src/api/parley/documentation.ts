@@ -1,0 +1,123 @@
+/**
+ * What a reader is told of Parley's own routes: scripts/openapi.mjs writes it beside what operations.ts says of them. It
+ * stands apart since the Worker has no use for it. The type sees to it that no operation is left out.
+ */
+import type { operations, Schema } from './operations.ts'
+import * as responses from './response-schemas.ts'
+
+export interface Documentation {
+  summary: string
+  description?: string
+  success: { description: string; schema?: Schema; events?: boolean; alternative?: [number, string] }
+  /** what else may be answered, besides 400, 401 and 429 */
+  failures?: Record<number, string>
+}
+
+const OWN =
+  'A conversation is open to the key and the user that began it, and to the admin key. To anyone else it is unknown.'
+const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this key and user' }
+const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
+
+export const documentation: Record<keyof typeof operations, Documentation> = {
+  ask: {
+    summary: 'Ask a question',
+    description:
+      'Begins a conversation or goes on with one. The turn belongs to the conversation and not to the request: ' +
+      'a caller who leaves can join it again on `/conversations/{id}/events`. The header ' +
+      '`x-parley-conversation-id` names the conversation before its first event. Of a key, `documents:search` or ' +
+      '`conversations:create` is asked for every collection. An error that precedes all events is a plain answer, ' +
+      'a later one is an event.',
+    success: {
+      description: 'The answer: whole, or as it is written',
+      schema: responses.Answer,
+      events: true,
+    },
+    failures: {
+      404: 'There is no such model, collection or conversation',
+      408: 'A search or the model took too long',
+      413: 'The body is too large',
+      422: 'The idempotency key has named another request',
+      429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
+    },
+  },
+  listConversations: {
+    summary: 'List conversations, newest first',
+    description:
+      'Conversations begun on any protocol. The admin key sees all of them, another key those that it began for ' +
+      'the user whom the request names.',
+    success: { description: 'A page of conversations', schema: responses.ConversationPage },
+  },
+  getConversation: {
+    summary: 'Read a conversation with its latest turns',
+    description: `Finished turns only: a running one is in its events. ${OWN}`,
+    success: { description: 'The conversation, its turns oldest first', schema: responses.Conversation },
+    failures: UNKNOWN,
+  },
+  deleteConversation: {
+    summary: 'Delete a conversation',
+    description: `Its turns, traces and history are gone, and a running turn is stopped. ${OWN}`,
+    success: { description: 'It is deleted', schema: responses.Deleted },
+    failures: UNKNOWN,
+  },
+  followConversation: {
+    summary: 'Follow a conversation, or go on where a stream broke off',
+    description:
+      'Replays what came after a position, later turns included, then follows the running turn to its end. Without ' +
+      `a position: the latest turn from its beginning. ${OWN}`,
+    success: {
+      description: 'The events',
+      events: true,
+      alternative: [204, 'Nothing is there after the position: an EventSource then stops to ask'],
+    },
+    failures: UNKNOWN,
+  },
+  stopConversation: {
+    summary: 'Stop the running turn',
+    description: `It ends in an event \`error\`, and nothing of it becomes history. ${OWN}`,
+    success: { description: 'Whether a turn was running', schema: responses.Stopped },
+    failures: UNKNOWN,
+  },
+  traceConversation: {
+    summary: 'How the answers came about',
+    description:
+      'Of every turn the rewritten question, each search, the exact prompt, tokens and durations. For the admin ' +
+      'key, and for keys with the action `conversations:trace`.',
+    success: { description: 'The traces, oldest first', schema: responses.Trace },
+    failures: { 404: 'There is no such conversation or turn' },
+  },
+  deleteUserConversations: {
+    summary: 'Delete all conversations of a user',
+    description: 'The admin key deletes those of every key, another key those that it began.',
+    success: { description: 'They are deleted', schema: responses.DeletedAll },
+    failures: { 404: 'The key speaks for another user' },
+  },
+  listAssistants: {
+    summary: 'List assistants',
+    success: { description: 'All of them, by name', schema: responses.Assistants },
+  },
+  putAssistant: {
+    summary: 'Create or replace an assistant',
+    description:
+      'What a chat on a page is made of: collections, a conversation model, a prompt, and what its visitors may ' +
+      'change. The one named `default` answers on `/chat`. A change is seen everywhere within five seconds.',
+    success: { description: 'The assistant as it is stored', schema: responses.Assistant },
+    failures: { 413: 'The body is too large' },
+  },
+  getAssistant: {
+    summary: 'Read an assistant',
+    success: { description: 'The assistant', schema: responses.Assistant },
+    failures: UNKNOWN_ASSISTANT,
+  },
+  deleteAssistant: {
+    summary: 'Delete an assistant',
+    description: 'Its conversations stay until they expire.',
+    success: { description: 'The assistant that it was', schema: responses.Assistant },
+    failures: UNKNOWN_ASSISTANT,
+  },
+  frontOfAssistant: {
+    summary: 'What a page may know of an assistant',
+    description: 'For every key that may ask it. To another key it is unknown.',
+    success: { description: 'Its name and the questions that it offers', schema: responses.AssistantFront },
+    failures: { 404: 'There is no such assistant, or it is not open to this key' },
+  },
+}

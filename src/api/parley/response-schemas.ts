@@ -1,0 +1,221 @@
+/**
+ * What goes out on Parley's own routes, as ui/openapi.json says it (scripts/openapi.mjs) and tests check it. To the Worker
+ * these are types alone: it does not read them at its start.
+ */
+import * as v from 'valibot'
+import { AssistantName, assistantEntries } from './assistant-schemas.ts'
+
+const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
+const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
+
+export const Citation = v.pipe(
+  v.object({
+    collection: v.string(),
+    document_id: v.string(),
+    start: v.pipe(Count, v.description('In UTF-16 code units of the answer')),
+    end: v.pipe(Count, v.description('Exclusive')),
+    quote: v.optional(
+      v.pipe(v.string(), v.description('The sentence of the document that supports this part')),
+    ),
+  }),
+)
+
+export const Usage = v.object({
+  model: v.pipe(v.string(), v.description('Full name of the model that answered')),
+  input_tokens: v.optional(Count),
+  output_tokens: v.optional(Count),
+  estimated: v.optional(
+    v.pipe(v.boolean(), v.description('The provider reported none: reckoned from bytes')),
+  ),
+})
+
+export const Timings = v.pipe(
+  v.object({
+    rewritten: v.optional(v.number()),
+    retrieved: v.optional(v.number()),
+    first_token: v.optional(v.number()),
+    finished: v.optional(v.number()),
+  }),
+  v.description('Milliseconds since the turn began to run'),
+)
+
+export const SearchReply = v.pipe(
+  v.looseObject({}),
+  v.description('The result of a search as POST /multi_search gives it, or `error` and `code`'),
+)
+
+export const Answer = v.object({
+  conversation_id: v.string(),
+  turn: v.pipe(Count, v.description('Number of the turn in its conversation')),
+  question: v.string(),
+  standalone: v.optional(
+    v.pipe(v.string(), v.description('The question that was searched, where rewritten')),
+  ),
+  answer: v.string(),
+  finish_reason: v.string(),
+  citations: v.array(Citation),
+  followups: v.optional(v.array(v.string())),
+  usage: v.optional(Usage),
+  timings: v.optional(Timings),
+  results: v.array(SearchReply),
+})
+
+export const Turn = v.object({
+  turn: Count,
+  question: v.string(),
+  standalone: v.optional(v.string()),
+  answer: v.string(),
+  finish_reason: v.string(),
+  citations: v.array(Citation),
+  usage: Usage,
+  timings: Timings,
+  created_at: Milliseconds,
+})
+
+const summary = {
+  id: v.string(),
+  title: v.pipe(v.string(), v.description('The beginning of its first question')),
+  model_id: v.pipe(v.string(), v.description('Id of the conversation model')),
+  user_id: v.pipe(v.string(), v.description('Empty where none was named')),
+  protocol: v.pipe(v.string(), v.description('The wire that it began on: `typesense`, `parley`, ...')),
+  turn_count: Count,
+  created_at: Milliseconds,
+  updated_at: Milliseconds,
+  expires_at: Milliseconds,
+}
+
+export const ConversationSummary = v.object(summary)
+
+export const ConversationPage = v.object({
+  conversations: v.array(ConversationSummary),
+  next_cursor: v.optional(v.pipe(v.string(), v.description('`cursor` of the next page; absent on the last'))),
+})
+
+export const Conversation = v.object({
+  ...summary,
+  turns: v.pipe(v.array(Turn), v.description('Oldest first')),
+  earlier: v.optional(
+    v.pipe(Count, v.description('`before` of the page with earlier turns; absent on the first')),
+  ),
+})
+
+const SearchTrace = v.object({
+  collection: v.optional(v.string()),
+  params: v.pipe(v.looseObject({}), v.description('As they were searched, `q` included')),
+  found: v.optional(Count),
+  hits: v.optional(
+    v.array(
+      v.object({
+        id: v.optional(v.string()),
+        text_match: v.optional(v.number()),
+        vector_distance: v.optional(v.number()),
+        score: v.optional(v.pipe(v.number(), v.description('Of rank fusion'))),
+      }),
+    ),
+  ),
+  error: v.optional(v.object({ status: v.number(), message: v.string() })),
+  started: v.pipe(v.number(), v.description('Milliseconds since the turn began to run')),
+  took: v.pipe(v.number(), v.description('Milliseconds')),
+})
+
+const CallTrace = v.object({
+  purpose: v.string(),
+  model: v.pipe(v.string(), v.description('The one that answered, or that was to')),
+  model_id: v.optional(
+    v.pipe(
+      v.string(),
+      v.description('Of its conversation model, where that is not the one asked: it pays for the tokens'),
+    ),
+  ),
+  failed: v.optional(
+    v.pipe(
+      v.array(v.object({ model: v.string(), error: v.string() })),
+      v.description('Attempts that came to nothing before it, in their order'),
+    ),
+  ),
+  prompt: v.pipe(
+    v.array(v.object({ role: v.string(), content: v.string() })),
+    v.description('The prompt exactly as it was sent'),
+  ),
+  text: v.optional(
+    v.pipe(v.string(), v.description('What it said; a finished answer stands in the turn instead')),
+  ),
+  finish_reason: v.optional(v.string()),
+  input_tokens: Count,
+  output_tokens: Count,
+  estimated: v.optional(v.boolean()),
+  error: v.optional(v.string()),
+  started: v.number(),
+  first_token: v.optional(v.number()),
+  took: v.number(),
+})
+
+export const TurnTrace = v.object({
+  question: v.string(),
+  standalone: v.optional(v.string()),
+  searches: v.array(SearchTrace),
+  calls: v.pipe(v.array(CallTrace), v.description('Calls to language models')),
+  shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
+})
+
+export const Trace = v.object({
+  id: v.string(),
+  turns: v.array(v.object({ ...Turn.entries, trace: TurnTrace })),
+})
+
+export const Stopped = v.object({
+  stopped: v.pipe(v.boolean(), v.description('False when no turn was running')),
+})
+export const Deleted = v.object({ id: v.string() })
+export const DeletedAll = v.object({
+  deleted: v.pipe(Count, v.description('Conversations deleted')),
+  done: v.pipe(v.boolean(), v.description('False when some are left: ask again')),
+})
+export const Failure = v.object({ message: v.string() })
+
+/** The JSON after `data:` by the name after `event:`. */
+export const eventData = {
+  question: v.object({
+    conversation_id: v.string(),
+    question: v.string(),
+    standalone: v.optional(v.string()),
+  }),
+  retrieval: v.object({
+    replies: v.array(SearchReply),
+    sources: v.pipe(
+      v.array(v.object({ collection: v.string(), document_id: v.string() })),
+      v.description('What went into the prompt, best first'),
+    ),
+  }),
+  delta: v.object({ text: v.string() }),
+  citation: Citation,
+  followups: v.object({ questions: v.array(v.string()) }),
+  usage: v.object({ usage: Usage, timings: Timings }),
+  error: v.object({
+    status: v.number(),
+    message: v.string(),
+    retryable: v.boolean(),
+    upstream: v.optional(
+      v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
+    ),
+  }),
+  done: v.object({
+    finish_reason: v.string(),
+    answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),
+  }),
+}
+
+export const Assistant = v.object({
+  name: AssistantName,
+  ...assistantEntries,
+  created_at: Milliseconds,
+  updated_at: Milliseconds,
+})
+
+export const Assistants = v.object({ assistants: v.array(Assistant) })
+
+export const AssistantFront = v.object({
+  name: AssistantName,
+  questions: assistantEntries.questions,
+  followups: assistantEntries.followups,
+})

@@ -1,0 +1,69 @@
+/** A provider's reply as an adapter reads it, with one judgement for all of them of what is an answer and what is not. */
+import type { ProviderCall } from './call'
+import type { Delta, FinishReason } from './language-model'
+
+/** What was seen of a reply, streamed or whole. */
+export class Reply {
+  /** whether anything came at all */
+  any = false
+  /** why the model ended; undefined for a reply without its end marker */
+  finish: FinishReason | undefined
+  usage: Delta | undefined
+  /** the model's own words where it said no, apart from its text */
+  refusal = ''
+  readonly #call: ProviderCall
+  /** whether some of it was text of an answer */
+  #answered = false
+
+  constructor(call: ProviderCall) {
+    this.#call = call
+  }
+
+  /** What a piece says: text of the answer, reasoning, or both. Whatever is no text says nothing. */
+  *said(text: unknown, reasoning?: unknown): Generator<Delta> {
+    if (typeof text === 'string' && text !== '') {
+      this.#answered = true
+      yield { type: 'text', text }
+    }
+    if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
+  }
+
+  /**
+   * The last deltas, when nothing more is to come: what the reply cost and why it ended.
+   * @throws ProviderError for a refusal, for a reply that broke off, and for one without text, with the reason of it
+   */
+  *end(): Generator<Delta> {
+    const { any, finish, usage, refusal } = this
+    if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
+    if (!finish) throw any ? this.#call.cut() : this.#call.malformed()
+    if (!this.#answered) throw withoutText(this.#call, finish)
+    if (usage) yield usage
+    yield { type: 'finish', reason: finish }
+  }
+}
+
+/** Whether a text is missing is said by the reason to end: a model that only reasoned has done nothing wrong. */
+function withoutText(call: ProviderCall, finish: FinishReason): Error {
+  switch (finish) {
+    case 'content_filter':
+      return call.failed('a content filter or the model itself withheld the answer')
+    case 'length':
+      return call.failed('the model reached its limit of tokens before its answer began: raise `max_tokens`')
+    default:
+      return call.malformed()
+  }
+}
+
+/** A provider's reason in the words of all; `other` for one that nobody here knows. */
+export const finishReasonIn = (known: Record<string, FinishReason>, reason: unknown): FinishReason =>
+  known[String(reason)] ?? 'other'
+
+/**
+ * What a reply cost; undefined where the provider did not say.
+ * @param cached counts of tokens read from a cache, or written to it, where they are not among `input`
+ */
+export function usageOf(input: unknown, output: unknown, cached: unknown[] = []): Delta | undefined {
+  if (typeof input !== 'number' || typeof output !== 'number') return undefined
+  const inputTokens = cached.reduce<number>((sum, tokens) => sum + (Number(tokens) || 0), input)
+  return { type: 'usage', inputTokens, outputTokens: output }
+}
