@@ -200,8 +200,10 @@ export class VectorizeIndex implements VectorIndex {
     shown: number[],
     unseen: number[],
   ): Promise<Candidates | undefined> {
-    const known = this.#known(shown, filter)
-    // What waits does not count: nearer ones may be among those that Vectorize shows and has not named.
+    const isUnseen = new Set(unseen)
+    // What waits does not count, even if Vectorize has named it for what it was: nearer ones may be among those
+    // that Vectorize shows and has not named.
+    const known = this.#known(shown, filter).filter((seq) => !isUnseen.has(seq))
     if (known.length < needed) return undefined
     const waiting = this.#fits(unseen.length, this.#bytes.exact) ? unseen : await this.#scan(query, k, unseen)
     return new Set([...waiting, ...known])

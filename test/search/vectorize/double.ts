@@ -72,6 +72,8 @@ interface QueryOptions {
 
 export class VectorizeDouble {
   unindexed: Unindexed = 'refused'
+  /** false: scores are exact without values too */
+  isApproximate = true
   /** false: mutations wait for `runJob` */
   automatic = false
   /** every `n`th vector is overlooked by a query, another one for each query; 0: none */
@@ -215,7 +217,8 @@ export class VectorizeDouble {
         if (namespace !== undefined && found.namespace !== namespace) continue
         if (!passes(found, filter)) continue
         if (!returnValues && this.overlooks > 0 && hash(found.coarse, turn) % this.overlooks === 0) continue
-        scored.push({ found, score: cosine(asked, returnValues ? found.values : found.coarse) })
+        const isExact = returnValues || !this.isApproximate
+        scored.push({ found, score: cosine(asked, isExact ? found.values : found.coarse) })
       }
       const matches = scored
         .sort((a, b) => b.score - a.score)
