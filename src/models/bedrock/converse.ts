@@ -1,6 +1,7 @@
 /** Bedrock's Converse API: its messages, and the deltas of its replies, whole and streamed. */
 import { type ProviderCall, parseObject } from '../call'
 import type { ChatMessage, Delta, FinishReason } from '../language-model'
+import type { Fault } from '../provider-error'
 import { finishReasonIn, Reply, usageOf } from '../reply'
 import type { Frame } from './frames'
 
