@@ -160,6 +160,7 @@ describe('fallbacks', () => {
     ['does not know the key', status(401, 'Incorrect API key')],
     ['does not know the model', status(404, 'No such model')],
     ['wants to be left alone', status(429, 'Later', { 'retry-after': '3600' })],
+    ['has a limit that it does not say the end of', status(429, 'Rate limit reached')],
   ])('answer where the provider %s', async (_, fault) => {
     const second = await model('second')
     const first = await model('first', { fallbacks: [second] })
