@@ -212,7 +212,17 @@ describe('budgets', () => {
     expect((await askOnce('xyz', asked))[0]).toBe(200)
   })
 
-  it.each([0, -1, 1.5, '5', null])('of %j are refused', async (turns_per_day) => {
+  it('of a model that are taken away bind nobody', async () => {
+    const model = { ...MODEL, id: 'freed', tokens_per_day: 10 }
+    expect((await call('POST', '/conversations/models', { body: model }))[0]).toBe(201)
+    await spend('77', 'freed', 5, 5)
+    expect((await askOnce('xyz', { conversation_model_id: 'freed' }))[0]).toBe(429)
+    const [, freed] = await call('PUT', '/conversations/models/freed', { body: { tokens_per_day: null } })
+    expect(freed).not.toHaveProperty('tokens_per_day')
+    expect((await askOnce('xyz', { conversation_model_id: 'freed' }))[0]).toBe(200)
+  })
+
+  it.each([0, -1, 1.5, '5'])('of %j are refused', async (turns_per_day) => {
     const body = { ...MODEL, turns_per_day }
     expect(await call('POST', '/conversations/models', { body })).toEqual([
       400,
@@ -271,14 +281,14 @@ describe('GET /usage', () => {
   })
 })
 
-describe('the same question from two addresses', () => {
-  const admitted = (address: string, headers: Record<string, string> = {}) =>
+describe('the same question of two visitors', () => {
+  const admitted = (headers: Record<string, string>) =>
     admitTurn(
       {
         env,
         request: new Request('http://parley/multi_search?q=a', {
           method: 'POST',
-          headers: { 'cf-connecting-ip': address, ...headers },
+          headers,
         }),
         accesses: [ADMIN],
         body: '{}',
@@ -287,11 +297,26 @@ describe('the same question from two addresses', () => {
       { ...MODEL, id: 'one', ttl: 1 },
     )
 
-  it('is two questions, unless the caller named it', async () => {
-    const one = await admitted('192.0.2.1')
-    expect((await admitted('192.0.2.1')).fingerprint).toBe(one.fingerprint)
-    expect((await admitted('192.0.2.2')).fingerprint).not.toBe(one.fingerprint)
+  const VISITOR = {
+    'cf-connecting-ip': '192.0.2.1',
+    'x-forwarded-for': '198.51.100.7, 192.0.2.1',
+    'user-agent': 'Mozilla/5.0 (X11; Linux x86_64)',
+    'accept-language': 'de,en;q=0.7',
+    origin: 'https://shop.example',
+  }
+
+  it.each([
+    ['cf-connecting-ip', '192.0.2.2'],
+    ['x-forwarded-for', '198.51.100.8, 192.0.2.1'],
+    ['user-agent', 'Mozilla/5.0 (Windows NT 10.0; Win64; x64)'],
+    ['accept-language', 'de'],
+    ['origin', 'https://blog.example'],
+  ])('is two questions where they differ in their %s, unless it has a name', async (header, value) => {
+    const other = { ...VISITOR, [header]: value }
+    const one = await admitted(VISITOR)
+    expect((await admitted(VISITOR)).fingerprint).toBe(one.fingerprint)
+    expect((await admitted(other)).fingerprint).not.toBe(one.fingerprint)
     const named = { 'idempotency-key': 'mine' }
-    expect(await admitted('192.0.2.1', named)).toEqual(await admitted('192.0.2.2', named))
+    expect(await admitted({ ...VISITOR, ...named })).toEqual(await admitted({ ...other, ...named }))
   })
 })
