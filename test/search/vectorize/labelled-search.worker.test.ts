@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ScannedIndex } from '../../../src/search/vector-index'
 import { createMetadataIndexes } from './collections'
 import type { Unindexed } from './double'
-import { type LabelledCollection, makeVectors, withLabelled } from './labelled'
+import { DIMENSIONS, type LabelledCollection, makeVectors, withLabelled } from './labelled'
 
 beforeEach(() => void vi.spyOn(console, 'warn').mockImplementation(() => {}))
 
@@ -213,6 +213,29 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
       })
     },
   )
+
+  it('are tried with a vector that can be told from others', async () => {
+    await withLabelled(async (collection) => {
+      const zero = new Array(DIMENSIONS).fill(0)
+      collection.write({ id: 'zero', vector: zero }, { id: 'copied', vector: [...VECTORS[0]!] })
+      fill(collection, 300)
+      collection.write(
+        ...Array.from({ length: 120 }, (_, n) => ({ id: `copy ${n}`, vector: [...VECTORS[0]!] })),
+      )
+      while ((await collection.mirror.send()) === 0);
+      while (collection.double.runJob());
+      collection.double.tamper((stored) => {
+        // Of equals Vectorize names others.
+        const [id, copied] = [...stored][0]!
+        stored.delete(id)
+        stored.set(id, copied)
+      })
+      await collection.settle()
+      collection.double.filters.length = 0
+      await expectExact(collection, 'tag:=tag-3')
+      expect(collection.double.filters).toHaveLength(QUESTIONS.length)
+    })
+  })
 
   it('are asked again after Vectorize has not answered', async () => {
     await withLabelled(async (collection) => {
