@@ -123,6 +123,25 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
     })
   })
 
+  it('does not count on a vector that Vectorize names for what it was', async () => {
+    await withLabelled(async (collection) => {
+      fill(collection, 300)
+      collection.double.isApproximate = false
+      const [question] = QUESTIONS
+      // Eight of the hundred nearest pass, as many as the page has, and forty others.
+      const order = collection.exact(question!, '', 300)
+      const passing = [...order.slice(0, 8), ...order.slice(-40)]
+      collection.write(...passing.map((id) => ({ id, isNew: true })))
+      await collection.settle()
+      const params = { filter_by: 'isNew:true', per_page: '8' }
+      expect(await collection.nearest(question!, params)).toEqual(order.slice(0, 8))
+      collection.write({ id: order[3], vector: [...question!].map((component) => -component) })
+      expect(await collection.nearest(question!, params)).toEqual(
+        collection.exact(question!, params.filter_by, 8),
+      )
+    })
+  })
+
   it('is mended where Vectorize shows other labels', async () => {
     await withLabelled(async (collection) => {
       fill(collection, 200)
