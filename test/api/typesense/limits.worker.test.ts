@@ -212,7 +212,18 @@ describe('budgets', () => {
     expect((await askOnce('xyz', asked))[0]).toBe(200)
   })
 
-  it.each([0, -1, 1.5, '5', null])('of %j are refused', async (turns_per_day) => {
+  it('of a model end with null', async () => {
+    const body = { ...MODEL, id: 'thrifty', tokens_per_day: 1_000, turns_per_day: 5 }
+    await call('POST', '/conversations/models', { body })
+    const [status, updated] = await call('PUT', '/conversations/models/thrifty', {
+      body: { tokens_per_day: null },
+    })
+    expect(status).toBe(200)
+    expect(updated).toMatchObject({ turns_per_day: 5 })
+    expect(updated).not.toHaveProperty('tokens_per_day')
+  })
+
+  it.each([0, -1, 1.5, '5'])('of %j are refused', async (turns_per_day) => {
     const body = { ...MODEL, turns_per_day }
     expect(await call('POST', '/conversations/models', { body })).toEqual([
       400,
