@@ -5,9 +5,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect, gather, type Received, textOf } from '../event-source'
-import { client, createModel, createShows, request } from '../harness'
-import { ANSWER, REASONING, REFUSED, TOKENS } from './counterparts'
-import type { Relay } from './relay'
+import { client, createModel, createShows, request, turnTo, url } from '../harness'
+import { ANSWER, type Counterpart, REASONING, REFUSED, TOKENS } from './counterparts'
 import { documented, Table, write } from './table'
 import { WIRES } from './wires'
 
@@ -36,10 +35,6 @@ const WITHHELD = 'a content filter or the model itself withheld the answer'
 const SECONDS_OF_SILENCE = 0.8
 
 let shows: string
-
-beforeAll(async () => {
-  shows = await createShows()
-})
 
 const question = (model: string, name: string) => ({
   question: `What is good? [case: ${name}]`,
@@ -77,13 +72,16 @@ async function kept(id: string): Promise<unknown[]> {
   return status === 404 ? [] : body.turns
 }
 
-describe.each(WIRES)('$name', (wire) => {
+describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) => {
   const { name, label, lacks = [] } = wire
-  let relay: Relay
+  const usual = url
+  let relay: Counterpart
   let model: string
 
   beforeAll(async () => {
     relay = await wire.start()
+    turnTo(relay.parley ?? usual)
+    shows = await createShows()
     model = await createModel(wire.model(relay.url))
   })
   afterAll(() => relay.stop())

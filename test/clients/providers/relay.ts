@@ -71,6 +71,8 @@ export async function startRelay(
   const server = createServer((request, response) => {
     relay(request, response).catch(() => response.destroy())
   })
+  // Miniflare's proxy for a remote binding opens a WebSocket beside each call, for methods that Workers AI has none of.
+  server.on('upgrade', (_, socket) => socket.destroy())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return Object.assign(counts, {
