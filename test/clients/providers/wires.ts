@@ -11,7 +11,7 @@ export interface Wire {
   /** the properties of a model; `url` is the counterpart's */
   model(url: string): Record<string, unknown>
   /** what its replies cannot say */
-  lacks?: ('finish' | 'reasoning' | 'refusal')[]
+  lacks?: ('tokens' | 'finish' | 'reasoning' | 'refusal')[]
 }
 
 /** One model of Workers AI for either shape of its streams. */
@@ -26,15 +26,22 @@ const byToken = (model_name: string) => (url: string) => ({
 
 const bound = (model_name: string) => () => ({ model_name, api_key: undefined })
 
-// Servers other than OpenAI's own are asked for token counts only where the model says so.
-const counted = { stream_options: { include_usage: true } }
+/** What OpenAI itself is asked for without a word of the model; another `openai_url` is not. */
+const AS_OPENAI = { stream_options: { include_usage: true } }
 
 export const WIRES: Wire[] = [
   {
     name: '`openai/...`',
     label: 'OpenAI',
     start: () => startMock('content_filter'),
-    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url, ...counted }),
+    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url, ...AS_OPENAI }),
+  },
+  {
+    name: '`openai/...` at an `openai_url`',
+    label: 'OpenAI',
+    start: () => startMock('content_filter'),
+    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url }),
+    lacks: ['tokens'],
   },
   {
     name: '`azure/...`',
@@ -43,7 +50,6 @@ export const WIRES: Wire[] = [
     model: (url) => ({
       model_name: 'azure/gpt-4o',
       url: `${url}/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21`,
-      ...counted,
     }),
   },
   {
@@ -101,6 +107,6 @@ export const WIRES: Wire[] = [
     name: '`vllm/...`',
     label: 'vLLM',
     start: () => startMock('content_filter'),
-    model: (url) => ({ model_name: 'vllm/gpt-4o', vllm_url: url, ...counted }),
+    model: (url) => ({ model_name: 'vllm/gpt-4o', vllm_url: url }),
   },
 ]
