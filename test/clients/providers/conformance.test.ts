@@ -4,10 +4,11 @@
  * the provider's wire.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect, gather, type Received, textOf } from '../event-source'
-import { client, createModel, createShows, request, turnTo, url } from '../harness'
+import { type Received, textOf } from '../event-source'
+import { client, createModel, request, turnTo, url } from '../harness'
 import { ANSWER, type Counterpart, REASONING, REFUSED, TOKENS } from './counterparts'
 import { documented, Table, write } from './table'
+import { ask, CUT, kept, prepare, usageIn, watch, whole } from './turns'
 import { WIRES } from './wires'
 
 const COLUMNS = [
@@ -28,60 +29,21 @@ const table = new Table(
   COLUMNS,
 )
 
-// Where a wire's own framing shows that a part is missing, the reply counts as malformed.
-const CUT = /the stream ended before the answer was complete$|^Got malformed response from/
 const WITHHELD = 'a content filter or the model itself withheld the answer'
 // The greeting of a new model has to be answered in this time, too, whatever else the machine is doing.
 const SECONDS_OF_SILENCE = 0.8
-
-let shows: string
-
-const question = (model: string, name: string) => ({
-  question: `What is good? [case: ${name}]`,
-  model,
-  collections: [shows],
-})
-
-const ask = (model: string, name: string) =>
-  connect('/conversations', { method: 'POST', body: question(model, name) })
-
-/** How a turn ended for whoever watched it. */
-async function watch(
-  model: string,
-  name: string,
-): Promise<{ events: Received[]; last: Received; id: string }> {
-  const connection = await ask(model, name)
-  const events = await gather(connection)
-  // What fails before its first event is answered as JSON.
-  const last = events.at(-1) ?? {
-    id: '',
-    event: 'error',
-    data: JSON.parse(connection.bytes().toString()),
-  }
-  return { events, last, id: connection.headers.get('x-parley-conversation-id') ?? '' }
-}
-
-/** The same, asked for in one piece. */
-const whole = (model: string, name: string) =>
-  request('POST', '/conversations', { ...question(model, name), stream: false })
-
-/** Turns that a conversation keeps; none where it never came to be. */
-async function kept(id: string): Promise<unknown[]> {
-  if (id === '') return []
-  const { status, body } = await request('GET', `/conversations/${id}`)
-  return status === 404 ? [] : body.turns
-}
 
 describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) => {
   const { name, label, lacks = [] } = wire
   const usual = url
   let relay: Counterpart
+  let shows: string
   let model: string
 
   beforeAll(async () => {
     relay = await wire.start()
     turnTo(relay.parley ?? usual)
-    shows = await createShows()
+    shows = await prepare()
     model = await createModel(wire.model(relay.url))
   })
   afterAll(() => relay.stop())
@@ -145,7 +107,7 @@ describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) =
   const tokens = async () => {
     const [input_tokens, output_tokens] = TOKENS
     const { events } = await watch(model, 'tokens')
-    const { usage } = events.find(({ event }) => event === 'usage')!.data
+    const usage = usageIn(events)
     const counted = { model: wire.model('').model_name, input_tokens, output_tokens }
     if (isCounted) expect(usage).toEqual(counted)
     else expect(usage).toMatchObject({ model: counted.model, estimated: true })

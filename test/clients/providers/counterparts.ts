@@ -49,7 +49,8 @@ function mocked({ messages }: ChatCompletionRequest, filter: string): FixtureRes
   }
 }
 
-function doubled(content: string): Answer {
+/** What the double of Workers AI says to a prompt. */
+export function doubled(content: string): Answer {
   const answer: Answer = { text: textFor(content), usage: [...TOKENS] }
   switch (caseIn(content)) {
     case 'error':

@@ -17,13 +17,13 @@ export interface Relay {
   stop(): Promise<void>
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = []
   for await (const piece of request) pieces.push(piece)
   return Buffer.concat(pieces)
 }
 
-function headersOf({ headers }: IncomingMessage): Headers {
+export function headersOf({ headers }: IncomingMessage): Headers {
   const passed = new Headers()
   for (const [name, value] of Object.entries(headers)) {
     if (!['host', 'connection', 'content-length', 'accept-encoding'].includes(name)) {
