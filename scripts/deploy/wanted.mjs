@@ -8,10 +8,14 @@ import { root } from '../wrangler.mjs'
 const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
 
 /**
- * The properties that vectors are filtered by inside Vectorize: none, since filters are applied in SQL.
+ * The properties that vectors are filtered by inside Vectorize: as many as an index can have. What they mean each
+ * collection says for itself (src/search/vectorize/labels.ts has the same names).
  * @type {import('./plan.mjs').MetadataIndex[]}
  */
-const METADATA = []
+const METADATA = /** @type {const} */ ([
+  ['s', 'string'],
+  ['n', 'number'],
+]).flatMap(([letter, type]) => [0, 1, 2, 3, 4].map((number) => ({ name: `${letter}${number}`, type })))
 
 /** The size that the name of a binding says. @param {string} binding @throws Error for a name without one */
 function dimensions(binding) {

@@ -45,6 +45,14 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       if (schema !== undefined) writeMeta(sql, 'schema', liftSealed(schema))
     },
   ],
+  [
+    // Whether a field's vectors have labels (vectorize/labels.ts), and what is known of filters (vectorize/proof.ts).
+    'ALTER TABLE vectorize_fields ADD COLUMN labelled INTEGER NOT NULL DEFAULT 0',
+    'ALTER TABLE vectorize_fields ADD COLUMN proven INTEGER NOT NULL DEFAULT 0',
+    'ALTER TABLE vectorize_fields ADD COLUMN tried_at INTEGER',
+    // Whether Vectorize shows the vector as it is and only its labels as they were.
+    'ALTER TABLE vector_outbox ADD COLUMN relabelled INTEGER NOT NULL DEFAULT 0',
+  ],
 ]
 
 /** Whether this object has ever been made a collection. */

@@ -5,7 +5,7 @@ import { oneOf } from './filter/compile'
 import { fragment, type SqlFragment } from './fragment'
 import type { SearchRequest } from './request'
 import type { Field } from './types'
-import type { Candidates, Neighbour } from './vector-index'
+import type { Candidates, Neighbour, Restriction, Wanted } from './vector-index'
 import type { VectorQuery } from './vector-query'
 
 export interface VectorSearch {
@@ -97,29 +97,21 @@ async function embed(
   return mean
 }
 
-/** What is looked for in the index, beside the filter. */
-export interface Wanted {
-  /** how many neighbours at most */
-  k: number
-  /** how many will do, where finding `k` takes long */
-  enough: number
-}
-
 /**
  * Asks an index that lies outside of the object among which documents the nearest are.
- * @param filter `1` for all
- * @returns undefined: among all that pass the filter
+ * @returns undefined: among all that are searched
  * @throws VectorsUnavailable
  */
 export async function seekNeighbours(
   context: SearchContext,
   search: VectorSearch,
-  filter: SqlFragment,
+  among: Restriction,
   { k, enough }: Wanted,
 ): Promise<Candidates | undefined> {
   // One more, because the excepted document would take a place.
   const more = search.except === undefined ? 0 : 1
-  return await context.vectors(search.field).seek?.(search.vector, k + more, enough + more, filter)
+  const wanted = { k: k + more, enough: enough + more }
+  return await context.vectors(search.field).seek?.(search.vector, wanted, among)
 }
 
 /**

@@ -42,6 +42,8 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const { sql } = storage
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, vectors)
+  // What the collection filters by, where an older version has not said so yet.
+  vectors.describe(schema)
   const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
   const writer = new Writer(storage, store, embedders, () => {

@@ -10,24 +10,19 @@ import { everything, hybrid, neighbours, type Top, textMatches } from './candida
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
+import { impliedConditions } from './filter/conditions'
 import { balanced, fragment, type SqlFragment } from './fragment'
 import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import type { StoredSchema } from './layout'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
-import {
-  nearestNeighbours,
-  resolveVectorSearch,
-  seekNeighbours,
-  type VectorSearch,
-  type Wanted,
-} from './nearest'
+import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
 import { parseRequest, type SearchRequest } from './request'
 import { rerankCandidates } from './rerank'
 import { completeSort, orderBy } from './sort'
 import type { SearchParameters, SearchResult } from './types'
-import { type Candidates, VectorsUnavailable } from './vector-index'
+import { type Candidates, VectorsUnavailable, type Wanted } from './vector-index'
 
 /** Neighbours that a hybrid search takes into account at least. */
 const HYBRID_K = 100
@@ -160,8 +155,10 @@ async function seek(
   hasWords: boolean,
 ): Promise<Candidates | 'unavailable' | undefined> {
   const filter = effectiveFilter(context, request, query, pinnedDocuments(context, request))
+  const conditions = () => impliedConditions(context.schema, request.filterBy)
+  const wanted = wantedNeighbours(request, vector, hasWords)
   try {
-    return await seekNeighbours(context, vector, filter, wantedNeighbours(request, vector, hasWords))
+    return await seekNeighbours(context, vector, { filter, conditions }, wanted)
   } catch (error) {
     if (!(error instanceof VectorsUnavailable)) throw error
     return 'unavailable'

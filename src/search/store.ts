@@ -104,6 +104,7 @@ export class Store {
   saveSchema(schema: StoredSchema): void {
     this.#sql.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)`, JSON.stringify(schema))
     this.#adopt(schema)
+    this.vectorFields.describe(schema)
   }
 
   #adopt(schema: StoredSchema): void {
@@ -213,7 +214,7 @@ export class Store {
     } else if (this.#plan.unstored.length > 0) {
       this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     }
-    write()
+    this.vectorFields.rewrite(seq, write)
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
   }

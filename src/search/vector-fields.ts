@@ -1,6 +1,6 @@
 /** The vector indexes of one collection, a slot each, and the memory that they share. */
 import { ApiError } from '../errors'
-import type { FieldSlot } from './layout'
+import type { FieldSlot, StoredSchema } from './layout'
 import { MAX_MATRIX_BYTES } from './limits'
 import type { FieldPlan, Plan } from './plan'
 import type { Field } from './types'
@@ -27,6 +27,16 @@ export class VectorFields {
   retire({ slot }: FieldSlot): void {
     this.#from.retire(slot)
     this.#indexes.delete(slot)
+  }
+
+  /** The fields have changed, in the present transaction. */
+  describe(schema: StoredSchema): void {
+    this.#from.describe(schema)
+  }
+
+  /** Calls `write`, which changes what a document can be filtered by. */
+  rewrite(seq: number, write: () => void): void {
+    this.#from.rewrite(seq, write)
   }
 
   /** Forgets what is in memory: a transaction was rolled back, and a slot that it gave may be given to another field. */

@@ -7,9 +7,10 @@
  * are measured again with the rows, so that distances and their order are exact. Where the matrix would take
  * too much memory the rows are read one after the other instead: slower, and as exact.
  */
+import type { Condition } from './filter/conditions'
 import type { SqlFragment } from './fragment'
 import { Int8Matrix, matrixBytes } from './int8-matrix'
-import { type FieldSlot, vectorsTable } from './layout'
+import { type FieldSlot, type StoredSchema, vectorsTable } from './layout'
 import { MAX_MATRIX_BYTES } from './limits'
 import type { Field } from './types'
 import { cosineDistance, dot, fromBlob, norm, toBlob } from './vector-math'
@@ -23,6 +24,22 @@ export interface Neighbour {
 /** Documents among which the nearest are, found outside of the object. */
 export type Candidates = ReadonlySet<number>
 
+/** How many neighbours are looked for. */
+export interface Wanted {
+  /** how many at most */
+  k: number
+  /** how many will do, where finding `k` takes long */
+  enough: number
+}
+
+/** Which documents are searched. */
+export interface Restriction {
+  /** those, exactly; `1` for all */
+  filter: SqlFragment
+  /** what all of them meet, as far as it can be said simply */
+  conditions(): Condition[]
+}
+
 export interface VectorIndex {
   /** Stores a document's vector, in the table and in memory. */
   put(seq: number, vector: Float32Array): void
@@ -35,11 +52,10 @@ export interface VectorIndex {
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
   /**
    * Finds out, with a wait, among which documents the nearest are, where the index lies outside of the object.
-   * @param enough candidates that will do in the place of `k`, where finding as many as that takes long
    * @returns undefined: among all that pass the filter
    * @throws VectorsUnavailable
    */
-  seek?(query: Float32Array, k: number, enough: number, filter: SqlFragment): Promise<Candidates | undefined>
+  seek?(query: Float32Array, wanted: Wanted, among: Restriction): Promise<Candidates | undefined>
   readonly size: number
   /** Bytes of memory that this many vectors take or may take; 0 where they lie elsewhere. */
   memory(vectors: number): number
@@ -56,6 +72,10 @@ export interface VectorIndexes {
   index(field: Field, slot: FieldSlot): VectorIndex
   /** The vectors of a slot are not asked for any more. Their table is still there, and the caller's to drop. */
   retire(slot: number): void
+  /** Learns of the fields that documents can be filtered by. Belongs in the transaction that changes the schema. */
+  describe(schema: StoredSchema): void
+  /** Calls `write`, which changes what a document can be filtered by. */
+  rewrite(seq: number, write: () => void): void
 }
 
 /** An index that lies in the object alone. */
@@ -69,6 +89,8 @@ export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): V
 export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
   index: (field, slot) => embeddedIndex(sql, field, slot),
   retire() {},
+  describe() {},
+  rewrite: (_, write) => write(),
 })
 
 // The quantised order errs by a little, so enough more candidates are measured exactly.

@@ -174,7 +174,12 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       /^POST \/vectorize\/v2\/indexes\/([^/]+)\/metadata_index\/create$/,
       async (request, name) => {
         const { propertyName, indexType } = await json(request)
-        index(name!).metadata.push({ propertyName, indexType })
+        const { metadata } = index(name!)
+        if (metadata.length >= 10) throw new Refusal(400, 40030, 'too many metadata indexes')
+        if (metadata.some((property) => property.propertyName === propertyName)) {
+          throw new Refusal(409, 40031, `${propertyName} has a metadata index already`)
+        }
+        metadata.push({ propertyName, indexType })
         return { mutationId: crypto.randomUUID() }
       },
     ],

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { verify } from '../../scripts/deploy/verify.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
+import { NUMBERS, STRINGS } from '../../src/search/vectorize/labels'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
 
@@ -82,6 +83,7 @@ const tables = () =>
 const place = (call: RegExp) => api.calls.findIndex((made) => call.test(made))
 
 const UPLOAD = /^PUT \/workers\/scripts\/parley$/
+const METADATA_INDEX = /^POST \/vectorize\/v2\/indexes\/[^/]+\/metadata_index\/create$/
 const MIGRATION = /^POST \/d1\/database\/[^/]+\/query$/
 
 test('the first run makes everything and asks a question, the second makes nothing', {
@@ -95,6 +97,13 @@ test('the first run makes everything and asks a question, the second makes nothi
   expect(first.output).toMatch(/answered .*goose named Ada/)
   expect([...api.databases.keys()]).toEqual(['parley'])
   expect([...api.indexes.keys()]).toEqual(goal.indexes.map(({ name }) => name))
+  for (const { metadata } of api.indexes.values()) {
+    const made = (type: string) =>
+      metadata
+        .filter(({ indexType }) => indexType.toLowerCase() === type)
+        .map(({ propertyName }) => propertyName)
+    expect([made('string'), made('number')]).toEqual([[...STRINGS], [...NUMBERS]])
+  }
   expect(tables()).toEqual(
     expect.arrayContaining(['collections', 'conversation_models', 'messages', 'api_keys']),
   )
@@ -107,6 +116,8 @@ test('the first run makes everything and asks a question, the second makes nothi
   // No version ever served without its tables: they were there before the upload, and the secrets came with it.
   expect(place(MIGRATION)).toBeGreaterThan(place(/^POST \/d1\/database$/))
   expect(place(UPLOAD)).toBeGreaterThan(place(MIGRATION))
+  // A vector is only found by a metadata index that was there before it.
+  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => METADATA_INDEX.test(call)))
   expect(api.calls.filter((call) => /^(PUT|PATCH) .*secrets/.test(call))).toEqual([])
 
   api.calls.length = 0

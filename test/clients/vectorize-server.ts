@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { NUMBERS, STRINGS } from '../../src/search/vectorize/labels'
 import { VectorizeDouble } from '../search/vectorize/double'
 
 export interface VectorizeServer {
@@ -15,6 +16,8 @@ const JOB_MS = 200
 
 export async function startVectorize(dimensions: number): Promise<VectorizeServer> {
   const double = new VectorizeDouble(dimensions)
+  for (const property of STRINGS) double.createMetadataIndex(property, 'string')
+  for (const property of NUMBERS) double.createMetadataIndex(property, 'number')
   const jobs = setInterval(() => double.runJob(), JOB_MS)
   const server = createServer(async (request, response) => {
     let body = ''

@@ -120,6 +120,11 @@ it('that were stored as strings once are read as what they are', async () => {
     stored.replacing = { e: { field: stored.fields[1]!, slot: { slot: 9 } } }
     writeMeta(storage.sql, 'schema', stored)
     writeMeta(storage.sql, 'version', 4)
+    // What migrations after the fourth add once only.
+    for (const column of ['labelled', 'proven', 'tried_at']) {
+      storage.sql.exec(`ALTER TABLE vectorize_fields DROP COLUMN ${column}`)
+    }
+    storage.sql.exec('ALTER TABLE vector_outbox DROP COLUMN relabelled')
     migrate(storage.sql)
     const { fields, replacing } = readMeta<StoredSchema>(storage.sql, 'schema')!
     const lifted = { sealed: expect.stringMatching(/^v1\./), masked: 'sk-em****************' }

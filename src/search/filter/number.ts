@@ -11,7 +11,16 @@ const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
 const RANGE = /^(.+?)\s*\.\.\s*(.+)$/
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
 
-export function numberClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+/** What the values of a clause on numbers ask for; a document passes that meets any of it. */
+export interface NumberTests {
+  equal: number[]
+  /** both ends included */
+  ranges: [number, number][]
+  compared: { sign: string; bound: number }[]
+}
+
+/** @throws ApiError 400 for a value that is no number of the field's type */
+export function numberTests(field: Field, clause: FilterClause): NumberTests {
   const equal: number[] = []
   const ranges: [number, number][] = []
   const compared: { sign: string; bound: number }[] = []
@@ -22,6 +31,11 @@ export function numberClause(context: FilterContext, field: Field, clause: Filte
     else if (comparison) compared.push({ sign: comparison[1]!, bound: toNumber(field, comparison[2]!) })
     else equal.push(toNumber(field, text))
   }
+  return { equal, ranges, compared }
+}
+
+export function numberClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+  const { equal, ranges, compared } = numberTests(field, clause)
   return someValue(context.schema, field, ({ value }) => {
     const conditions: SqlFragment[] = []
     if (equal.length === 1) conditions.push(fragment(`${value} = ?`, equal[0]!))
@@ -62,13 +76,17 @@ function toNumber(field: Field, text: string): number {
   return value
 }
 
-export function boolClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+/** The values that a clause on booleans allows, each once. @throws ApiError 400 */
+export function boolValues(field: Field, clause: FilterClause): number[] {
   const wanted = clause.values.map(({ text }) => {
     if (text === 'true') return 1
     if (text === 'false') return 0
     throw new ApiError(400, `Value of filter field \`${field.name}\` must be \`true\` or \`false\`.`)
   })
-  return someValue(context.schema, field, ({ value }) =>
-    fragment(`${value} IN (${[...new Set(wanted)].join(', ')})`),
-  )
+  return [...new Set(wanted)]
 }
+
+export const boolClause = (context: FilterContext, field: Field, clause: FilterClause): SqlFragment =>
+  someValue(context.schema, field, ({ value }) =>
+    fragment(`${value} IN (${boolValues(field, clause).join(', ')})`),
+  )

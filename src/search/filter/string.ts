@@ -10,13 +10,13 @@
 import { fragment, type SqlFragment } from '../fragment'
 import { hasValues, textColumn } from '../layout'
 import { stringsAt } from '../path'
-import { normalForm, prepare, tokenize } from '../text'
+import { normalForm, prepare, type TokenRules, tokenize } from '../text'
 import type { Document, Field } from '../types'
 import { someValue } from './columns'
 import { type FilterContext, oneOf } from './compile'
 import type { FilterClause } from './parse'
 
-interface Pattern {
+export interface Pattern {
   tokens: string[]
   /** the same words unfolded, for FTS5, which folds by rules of its own */
   written: string[]
@@ -27,18 +27,22 @@ interface Pattern {
 // More words than this cannot shrink the superset enough to pay for a longer query.
 const MAX_INDEX_WORDS = 16
 
-export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  const whole = clause.operator === ':=' || clause.operator === ':!='
-  const patterns = clause.values.map(({ text, quoted }): Pattern => {
+/** The values of a clause on strings, as words. */
+export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =>
+  clause.values.map(({ text, quoted }) => {
     const prefix = !quoted && text.endsWith('*')
     const bare = prefix ? text.slice(0, -1) : text
-    const words = tokenize(bare, context.schema)
+    const words = tokenize(bare, rules)
     return {
       tokens: words.map((word) => word.text),
       written: words.map(({ start, end }) => bare.slice(start, end)),
       prefix: prefix && words.length > 0,
     }
   })
+
+export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+  const whole = clause.operator === ':=' || clause.operator === ':!='
+  const patterns = patternsOf(clause, context.schema)
   // A value of punctuation alone contains no word; as a whole value it equals others of its kind.
   const useful = whole ? patterns : patterns.filter(({ tokens }) => tokens.length > 0)
   if (useful.length === 0) return fragment('0')

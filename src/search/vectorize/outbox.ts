@@ -1,23 +1,30 @@
 /**
  * What the Vectorize index does not show yet, durable, in the object's SQLite.
  *
- *     vectorize_fields(slot, dimensions, retired)     fields whose vectors are in the index
- *     vector_outbox(slot, seq, mutation, attempts)    vectors whose present state the index does not show
+ *     vectorize_fields(slot, dimensions, retired, labelled, proven, tried_at)   fields whose vectors are in the index
+ *     vector_outbox(slot, seq, mutation, attempts, relabelled)   vectors whose present state the index does not show
  *     vector_mutations(number, slot, mutation_id, sent_at)   what was sent and is awaited
  *
  * A change of a vector leaves a row with mutation 0, in the same transaction. What is sent is the vector's
  * present state, an upsert or a deletion, whatever it went through before. A row that is being sent bears the
  * number of its mutation; a change in the meantime sets it back to 0. So nothing is lost by a failure at any
  * point, and sending twice does no harm. The row goes when the index shows the mutation: until then the
- * document is found through the outbox.
+ * document is found through the outbox. Where only labels have changed (labels.ts) a query without a filter
+ * can be trusted with the document all the same.
  */
-import type { SqlFragment } from '../fragment'
+import { fragment, type SqlFragment } from '../fragment'
 
 export interface VectorizedField {
   slot: number
   dimensions: number
   /** the field or the collection is gone: its vectors are to be removed */
   retired: boolean
+  /** its vectors have labels in the index, but for those in the outbox */
+  labelled: boolean
+  /** the index was seen to find this field's vectors by their labels */
+  proven: boolean
+  /** when it was last seen not to, in unix milliseconds */
+  triedAt: number | undefined
 }
 
 /** A mutation that was sent, with some of its documents, whose vectors tell whether it is visible. */
@@ -40,21 +47,65 @@ export class VectorOutbox {
 
   fields(): VectorizedField[] {
     return this.#sql
-      .exec<{ slot: number; dimensions: number; retired: number }>(
-        'SELECT slot, dimensions, retired FROM vectorize_fields ORDER BY slot',
-      )
+      .exec<{
+        slot: number
+        dimensions: number
+        retired: number
+        labelled: number
+        proven: number
+        tried_at: number | null
+      }>('SELECT * FROM vectorize_fields ORDER BY slot')
       .toArray()
-      .map(({ retired, ...field }) => ({ ...field, retired: retired === 1 }))
+      .map(({ slot, dimensions, retired, labelled, proven, tried_at }) => ({
+        slot,
+        dimensions,
+        retired: retired === 1,
+        labelled: labelled === 1,
+        proven: proven === 1,
+        triedAt: tried_at ?? undefined,
+      }))
   }
 
-  /** Notes that a field's vectors go to the index, and those that it has already. */
-  adopt(slot: number, dimensions: number): void {
+  /**
+   * Notes that a field's vectors go to the index, and those that it has already.
+   * @param labelled whether they have labels
+   */
+  adopt(slot: number, dimensions: number, labelled: boolean): void {
     this.#sql.exec(
-      'INSERT OR REPLACE INTO vectorize_fields (slot, dimensions, retired) VALUES (?, ?, 0)',
+      'INSERT OR REPLACE INTO vectorize_fields (slot, dimensions, retired, labelled) VALUES (?, ?, 0, ?)',
       slot,
       dimensions,
+      Number(labelled),
     )
     this.markAll(slot)
+  }
+
+  /** Notes that all vectors of a field have other labels than they had, or none any more. */
+  relabel(slot: number, labelled: boolean): void {
+    this.#sql.exec('UPDATE vectorize_fields SET labelled = ? WHERE slot = ?', Number(labelled), slot)
+    if (labelled) this.#markLabels(slot, fragment('1'))
+  }
+
+  /** Notes whether the index finds the field's vectors by their labels. @param triedAt when it did not */
+  prove(slot: number, proven: boolean, triedAt: number | null = null): void {
+    this.#sql.exec(
+      'UPDATE vectorize_fields SET proven = ?, tried_at = ? WHERE slot = ?',
+      Number(proven),
+      triedAt,
+      slot,
+    )
+  }
+
+  /** One of the oldest documents whose vector the index shows as it is; undefined when it shows none of them. */
+  oldest(slot: number): number | undefined {
+    const [row] = this.#sql
+      .exec<{ seq: number }>(
+        `SELECT v.seq FROM (SELECT seq FROM ${table(slot)} ORDER BY seq LIMIT 20) v
+          WHERE NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq) LIMIT 1`,
+        slot,
+      )
+      .toArray()
+    return row?.seq
   }
 
   /** Notes that a field is gone, and that all its vectors are to go. */
@@ -74,6 +125,20 @@ export class VectorOutbox {
     this.#sql.exec('INSERT OR REPLACE INTO vector_outbox (slot, seq) VALUES (?, ?)', slot, seq)
   }
 
+  /** Notes that a document's labels have changed. Its vector may not have, or not be there. */
+  markLabels(slot: number, seq: number): void {
+    this.#markLabels(slot, fragment('seq = ?', seq))
+  }
+
+  #markLabels(slot: number, which: SqlFragment): void {
+    this.#sql.exec(
+      `INSERT INTO vector_outbox (slot, seq, relabelled) SELECT ?, seq, 1 FROM ${table(slot)} WHERE ${which.sql}
+         ON CONFLICT (slot, seq) DO UPDATE SET mutation = 0`,
+      slot,
+      ...which.bindings,
+    )
+  }
+
   markAll(slot: number): void {
     this.#sql.exec(`INSERT OR REPLACE INTO vector_outbox (slot, seq) SELECT ?, seq FROM ${table(slot)}`, slot)
   }
@@ -88,12 +153,14 @@ export class VectorOutbox {
     )
   }
 
-  /** Documents that a query of the index cannot be trusted with. */
-  unseen(slot: number, filter: SqlFragment): number[] {
+  /** Documents that a query of the index cannot be trusted with. @param byLabels the query has a filter */
+  unseen(slot: number, filter: SqlFragment, byLabels: boolean): number[] {
     return this.#sql
       .exec<{ seq: number }>(
-        `SELECT o.seq FROM vector_outbox o JOIN documents d ON d.seq = o.seq WHERE o.slot = ? AND (${filter.sql})`,
+        `SELECT o.seq FROM vector_outbox o JOIN documents d ON d.seq = o.seq
+          WHERE o.slot = ? AND o.relabelled <= ? AND (${filter.sql})`,
         slot,
+        Number(byLabels),
         ...filter.bindings,
       )
       .toArray()

@@ -12,8 +12,9 @@ import { readMeta, writeMeta } from '../migrations'
 import type { Surroundings } from '../open'
 import type { Store } from '../store'
 import { MAX_GET, type VectorizeBinding, vectorizeFor } from './binding'
+import { agree, type Kept } from './kept'
 import type { VectorizedField } from './outbox'
-import { agree, type VectorMirror } from './vector-mirror'
+import type { VectorMirror } from './vector-mirror'
 
 /** What a comparison has found. Numbers of vectors. */
 export interface Reconciliation {
@@ -21,7 +22,7 @@ export interface Reconciliation {
   checked: number
   /** documents whose vector Vectorize does not have */
   missing: number
-  /** documents of which it has another one */
+  /** documents of which it has another one, or one with other labels */
   stale: number
   /** vectors that no document has any more */
   extra: number
@@ -93,13 +94,11 @@ export class Reconciler {
     const asked = all.filter((seq) => !outbox.has(field.slot, seq))
     counts.waiting += all.length - asked.length
     const shown =
-      asked.length === 0
-        ? new Map<number, Float32Array>()
-        : await this.#mirror.fetch(binding, field.slot, asked)
+      asked.length === 0 ? new Map<number, Kept>() : await this.#mirror.fetch(binding, field.slot, asked)
     if (this.#store.closed) return
     // What has changed while Vectorize was asked is on its way.
     const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
-    const wanted = field.retired ? new Map<number, Float32Array>() : this.#mirror.read(field.slot, settled)
+    const wanted = field.retired ? new Map<number, Kept>() : this.#mirror.read(field.slot, settled)
     counts.waiting += asked.length - settled.length
     counts.checked += settled.length
     for (const seq of settled) {

@@ -7,11 +7,11 @@
  */
 import { reasonOf } from '../../errors'
 import type { Background } from '../background'
-import type { FieldSlot } from '../layout'
+import type { Condition } from '../filter/conditions'
+import type { FieldSlot, StoredSchema } from '../layout'
 import type { Surroundings } from '../open'
 import type { Field } from '../types'
 import { embeddedIndex, type VectorIndex, type VectorIndexes } from '../vector-index'
-import { fromBlob, isSameDirection, norm } from '../vector-math'
 import type { Wakeup } from '../wakeup'
 import {
   MAX_DELETE,
@@ -24,8 +24,14 @@ import {
   vectorId,
   vectorizeFor,
 } from './binding'
+import { agree, type Kept, readKept } from './kept'
+import { type LabelFilter, labelFilter } from './label-filter'
+import { Labeller } from './labeller'
+import { type Labels, readLabelling } from './labels'
 import { type Awaited, type VectorizedField, VectorOutbox } from './outbox'
-import { VectorizeIndex } from './vectorize-index'
+import { LabelProof } from './proof'
+import { BYTES, VectorizeIndex } from './vectorize-index'
+import { NoAnswer, within } from './within'
 
 /** Changes are gathered for this long before they are sent. */
 const GATHER_MS = 500
@@ -50,6 +56,8 @@ const LOOKED_FOR = MAX_GET / 2
 
 export class VectorMirror implements VectorIndexes {
   readonly outbox: VectorOutbox
+  readonly #labeller: Labeller
+  readonly #proof: LabelProof
   #sql: SqlStorage
   #env: Cloudflare.Env
   #objectId: string
@@ -62,9 +70,28 @@ export class VectorMirror implements VectorIndexes {
   #batch = MAX_UPSERT
   /** in unix milliseconds */
   #restsUntil = 0
+  #bytes: typeof BYTES
 
-  constructor({ storage, env, objectId, wakeup }: Surroundings, isClosed: () => boolean = () => false) {
+  /** @param bytes from which sizes on Vectorize is asked; smaller for tests */
+  constructor(
+    { storage, env, objectId, wakeup }: Surroundings,
+    isClosed: () => boolean = () => false,
+    bytes = BYTES,
+  ) {
+    this.#bytes = bytes
     this.outbox = new VectorOutbox(storage.sql)
+    this.#labeller = new Labeller(storage.sql, this.outbox, () => this.#wake())
+    this.#proof = new LabelProof(
+      this.outbox,
+      {
+        isBound: ({ dimensions }) => vectorizeFor(env, dimensions) !== undefined,
+        read: (slot, seqs) => this.read(slot, seqs),
+        query: ({ slot, dimensions }, vector, filter) =>
+          this.#query(vectorizeFor(env, dimensions)!, slot, vector, filter),
+        resend: (slot, seq) => this.resend(slot, seq),
+      },
+      isClosed,
+    )
     this.#sql = storage.sql
     this.#env = env
     this.#objectId = objectId
@@ -82,13 +109,30 @@ export class VectorMirror implements VectorIndexes {
       if (this.outbox.knows(slot.slot)) this.outbox.forget(slot.slot)
       return embeddedIndex(this.#sql, field, slot)
     }
+    // The field is new, or Vectorize is: what is there is sent like what comes.
+    if (!this.outbox.knows(slot.slot)) {
+      this.outbox.adopt(slot.slot, dimensions, this.#labeller.labels)
+      this.#wake()
+    }
     return new VectorizeIndex(
       this.#sql,
-      { slot: slot.slot, dimensions },
+      { slot: slot.slot, dimensions, bytes: this.#bytes },
       this.outbox,
-      (query) => this.#ask(binding, slot.slot, query),
+      {
+        ask: (query, filter) => this.#ask(binding, slot.slot, query, filter),
+        filterFor: (conditions) => this.#filterFor(slot.slot, conditions),
+        doubt: () => this.#proof.doubt(slot.slot),
+      },
       () => this.#wake(),
     )
+  }
+
+  describe(schema: StoredSchema): void {
+    if (this.#env.VECTORS === 'vectorize') this.#labeller.describe(schema)
+  }
+
+  rewrite(seq: number, write: () => void): void {
+    this.#labeller.rewrite(seq, write)
   }
 
   /** Has the vectors of a slot removed from Vectorize. */
@@ -120,18 +164,44 @@ export class VectorMirror implements VectorIndexes {
     })
   }
 
+  /** What Vectorize can be told of a filter; undefined where it is nothing, or where it cannot be relied on yet. */
+  #filterFor(slot: number, conditions: Condition[]): LabelFilter | undefined {
+    const filter = labelFilter(readLabelling(this.#sql), conditions)
+    const field = this.outbox.fields().find((other) => other.slot === slot)
+    if (filter === undefined || !field?.labelled) return undefined
+    if (field.proven) return filter
+    if (this.#proof.want(field)) this.#wake()
+    return undefined
+  }
+
   /** The documents of the nearest vectors that Vectorize shows. @throws Error when it does not answer in time */
-  async #ask(binding: VectorizeBinding, slot: number, query: Float32Array): Promise<number[]> {
+  async #ask(
+    binding: VectorizeBinding,
+    slot: number,
+    query: Float32Array,
+    filter?: LabelFilter,
+  ): Promise<number[]> {
     if (Date.now() < this.#restsUntil) throw new Error('Vectorize has failed a moment ago')
     try {
-      const namespace = namespaceOf(this.#objectId, slot)
-      const answer = await within(QUERY_MS, binding.query(query, { topK: MAX_TOP_K, namespace }))
-      return answer.matches.map(({ id }) => seqOf(id)).filter(Number.isSafeInteger)
+      return await this.#query(binding, slot, query, filter)
     } catch (error) {
-      this.#restsUntil = Date.now() + REST_MS
+      // A filter may be refused for its own sake.
+      if (filter === undefined || error instanceof NoAnswer) this.#restsUntil = Date.now() + REST_MS
       console.warn('Vectorize could not be searched', reasonOf(error))
       throw error
     }
+  }
+
+  async #query(
+    binding: VectorizeBinding,
+    slot: number,
+    query: Float32Array,
+    filter?: LabelFilter,
+  ): Promise<number[]> {
+    const namespace = namespaceOf(this.#objectId, slot)
+    const options = { topK: MAX_TOP_K, namespace, ...(filter && { filter }) }
+    const answer = await within(QUERY_MS, binding.query(query, options))
+    return answer.matches.map(({ id }) => seqOf(id)).filter(Number.isSafeInteger)
   }
 
   /** Sends one batch. @returns when to go on, in milliseconds; undefined when all is sent */
@@ -158,15 +228,16 @@ export class VectorMirror implements VectorIndexes {
   }
 
   async #sendTo(binding: VectorizeBinding, field: VectorizedField, seqs: number[]): Promise<void> {
-    const vectors = field.retired ? new Map<number, Float32Array>() : this.read(field.slot, seqs)
+    const vectors = field.retired ? new Map<number, Kept>() : this.read(field.slot, seqs)
     const present = [...vectors.keys()]
     if (present.length > 0) {
       await this.#mutate(field.slot, present, () =>
         binding.upsert(
-          present.map((seq) => ({
+          [...vectors].map(([seq, { vector, labels }]) => ({
             id: vectorId(this.#objectId, field.slot, seq),
             namespace: namespaceOf(this.#objectId, field.slot),
-            values: vectors.get(seq) as Float32Array,
+            values: vector,
+            ...(labels && { metadata: labels }),
           })),
         ),
       )
@@ -190,8 +261,17 @@ export class VectorMirror implements VectorIndexes {
     }
   }
 
-  /** Looks whether Vectorize shows what was sent. @returns when to look again; undefined when it shows all */
+  /**
+   * Looks whether Vectorize shows what was sent, and whether it finds it by its labels.
+   * @returns when to look again; undefined when it shows all
+   */
   async look(): Promise<number | undefined> {
+    const next = await this.#lookAtAll()
+    if (!this.#isClosed()) await this.#proof.step()
+    return next
+  }
+
+  async #lookAtAll(): Promise<number | undefined> {
     let next: number | undefined
     for (const [dimensions, fields] of Map.groupBy(this.outbox.fields(), (field) => field.dimensions)) {
       const binding = vectorizeFor(this.#env, dimensions)
@@ -240,8 +320,8 @@ export class VectorMirror implements VectorIndexes {
     return next
   }
 
-  #shows(field: VectorizedField, { witnesses }: Awaited, found: Map<number, Float32Array>): boolean {
-    const vectors = field.retired ? new Map<number, Float32Array>() : this.read(field.slot, witnesses)
+  #shows(field: VectorizedField, { witnesses }: Awaited, found: Map<number, Kept>): boolean {
+    const vectors = field.retired ? new Map<number, Kept>() : this.read(field.slot, witnesses)
     return witnesses.every((seq) => agree(vectors.get(seq), found.get(seq)))
   }
 
@@ -264,48 +344,26 @@ export class VectorMirror implements VectorIndexes {
     this.#wake()
   }
 
-  /** Vectors as they are to be in Vectorize. One of zeros has no direction and is left out: cosine has no place for it. */
-  read(slot: number, seqs: number[]): Map<number, Float32Array> {
-    const rows = this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(
-      `SELECT seq, vector FROM vectors_${slot} WHERE seq IN (SELECT value FROM json_each(?))`,
-      JSON.stringify(seqs),
-    )
-    const vectors = new Map<number, Float32Array>()
-    for (const row of rows) {
-      const vector = fromBlob(row.vector)
-      if (norm(vector) > 0) vectors.set(row.seq, vector)
-    }
-    return vectors
+  /** Vectors as they are to be in Vectorize. */
+  read(slot: number, seqs: number[]): Map<number, Kept> {
+    return readKept(this.#sql, slot, seqs)
   }
 
   /** Vectors as Vectorize shows them. @param seqs at most MAX_GET */
-  async fetch(binding: VectorizeBinding, slot: number, seqs: number[]): Promise<Map<number, Float32Array>> {
+  async fetch(binding: VectorizeBinding, slot: number, seqs: number[]): Promise<Map<number, Kept>> {
     const found = await within(CALL_MS, binding.getByIds(this.ids(slot, seqs)))
-    return new Map(found.map(({ id, values }) => [seqOf(id), Float32Array.from(values)]))
+    return new Map(
+      found.map(({ id, values, metadata }) => [
+        seqOf(id),
+        { vector: Float32Array.from(values), labels: metadata as Labels | undefined },
+      ]),
+    )
   }
 
   ids(slot: number, seqs: number[]): string[] {
     return seqs.map((seq) => vectorId(this.#objectId, slot, seq))
   }
 }
-
-/** @throws Error when there is no answer in time */
-async function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
-  const answered = new AbortController()
-  const late = scheduler.wait(milliseconds, { signal: answered.signal }).then(() => {
-    throw new Error(`no answer within ${milliseconds} ms`)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    late.catch(() => {})
-    answered.abort()
-  }
-}
-
-/** Whether Vectorize shows what it should: a vector, or none. */
-export const agree = (wanted: Float32Array | undefined, shown: Float32Array | undefined): boolean =>
-  wanted === undefined || shown === undefined ? wanted === shown : isSameDirection(wanted, shown)
 
 /** Full jitter over the upper half: collections that failed together do not come back together. */
 const backoff = (failures: number): number =>

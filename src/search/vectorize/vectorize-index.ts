@@ -6,64 +6,88 @@
  * seen in a result. Documents that Vectorize does not show yet are candidates without being asked for.
  *
  * A small collection, or a filter that leaves few documents, is searched in the object: that is exact, and done
- * before Vectorize could have answered.
+ * before Vectorize could have answered. Of a large collection Vectorize is told of the filter where the hundred
+ * vectors that it names would hardly contain enough that pass. What it is told lets more through rather than less,
+ * and the rows decide.
  */
+import type { Condition } from '../filter/conditions'
 import { fragment, type SqlFragment } from '../fragment'
 import { vectorsTable } from '../layout'
 import {
   byDistance,
   type Candidates,
   type Neighbour,
+  type Restriction,
   ScannedIndex,
   type VectorIndex,
   VectorsUnavailable,
+  type Wanted,
 } from '../vector-index'
 import { MAX_TOP_K } from './binding'
+import type { LabelFilter } from './label-filter'
 import type { VectorOutbox } from './outbox'
 
-/** Vectors of this many bytes as int8 are searched here. They are kept in memory, or read in some 30 ms. */
-const EXACT_BYTES = 5 << 20
-/** Vectors of this many bytes are rather read, in a tenth of a second, than that a neighbour is missing. */
-const COMPLETE_BYTES = 20 << 20
-/** Vectors of this many bytes as int8 are read one after the other when Vectorize cannot say: half a second. */
-const SCAN_BYTES = 100 << 20
+/** From which sizes on what is done, in bytes of the vectors concerned as int8. */
+export const BYTES = {
+  /** Up to this they are searched here: kept in memory, or read in some 30 ms. */
+  exact: 5 << 20,
+  /** Up to this they are rather read, in a tenth of a second, than that a neighbour is missing. */
+  complete: 20 << 20,
+  /** Up to this they are read one after the other when Vectorize cannot say: half a second. */
+  scan: 100 << 20,
+}
 /** Vectors that are read before others get their turn: 6 ms of 1024 dimensions. */
 const SCAN_STEP = 1_000
 
-/** Asks Vectorize for the documents of the nearest vectors. */
-export type Ask = (query: Float32Array) => Promise<number[]>
+/** A field's vectors in Vectorize. */
+export interface Remote {
+  /** The documents of the nearest vectors. @throws Error when it refuses or does not answer */
+  ask(query: Float32Array, filter?: LabelFilter): Promise<number[]>
+  /** What it can be told of a filter; undefined: nothing. */
+  filterFor(conditions: Condition[]): LabelFilter | undefined
+  /** It does not find by labels what it should. */
+  doubt(): void
+}
+
+/** What is looked for, and where. */
+interface Search {
+  query: Float32Array
+  k: number
+  /** of those that Vectorize names */
+  needed: number
+  /** how many documents pass, counted no further than it matters */
+  passing: number
+  filter: SqlFragment
+}
 
 export class VectorizeIndex implements VectorIndex {
   #sql: SqlStorage
   #slot: number
   #rows: ScannedIndex
   #outbox: VectorOutbox
-  #ask: Ask
+  #remote: Remote
   #onChange: () => void
+  #bytes: typeof BYTES
 
   /** @param onChange there is something to send */
   constructor(
     sql: SqlStorage,
-    field: { slot: number; dimensions: number },
+    field: { slot: number; dimensions: number; bytes: typeof BYTES },
     outbox: VectorOutbox,
-    ask: Ask,
+    remote: Remote,
     onChange: () => void,
   ) {
     this.#sql = sql
     this.#slot = field.slot
+    this.#bytes = field.bytes
     this.#rows = new ScannedIndex(sql, vectorsTable(field), {
       distance: 'cosine',
       dimensions: field.dimensions,
-      matrixBytes: EXACT_BYTES,
+      matrixBytes: field.bytes.exact,
     })
     this.#outbox = outbox
-    this.#ask = ask
+    this.#remote = remote
     this.#onChange = onChange
-    // The field is new, or Vectorize is: what is there is sent like what comes.
-    if (!outbox.knows(field.slot)) {
-      outbox.adopt(field.slot, field.dimensions)
-      onChange()
-    }
   }
 
   put(seq: number, vector: Float32Array): void {
@@ -113,31 +137,75 @@ export class VectorizeIndex implements VectorIndex {
 
   async seek(
     query: Float32Array,
-    k: number,
-    enough: number,
-    filter: SqlFragment,
+    { k, enough }: Wanted,
+    { filter, conditions }: Restriction,
   ): Promise<Candidates | undefined> {
     const passing = this.#countPassing(filter)
-    if (this.#fits(passing, EXACT_BYTES)) return undefined
-    // Looked up before Vectorize is asked: what it shows from then on is in its answer.
-    const unseen = this.#outbox.unseen(this.#slot, filter)
-    const isReadable = this.#fits(passing, SCAN_BYTES)
-    const needed = this.#fits(passing, COMPLETE_BYTES) ? k : enough
-    // Where Vectorize shows less than half of it, as much is read with its help as without.
-    if (needed > MAX_TOP_K || (isReadable && 2 * unseen.length > passing)) {
-      return await this.#scan(query, k, this.#passing(filter))
+    if (this.#fits(passing, this.#bytes.exact)) return undefined
+    const isReadable = this.#fits(passing, this.#bytes.scan)
+    const needed = this.#fits(passing, this.#bytes.complete) ? k : enough
+    const search = { query, k, needed, passing, filter }
+    if (needed <= MAX_TOP_K) {
+      const labels = this.#filterHelps(search) ? this.#remote.filterFor(conditions()) : undefined
+      const labelled = labels && (await this.#seekLabelled(search, labels))
+      if (labelled !== undefined) return labelled
+      try {
+        const found = await this.#seekUnlabelled(search, isReadable)
+        if (found !== undefined) return found
+      } catch (error) {
+        if (!isReadable) throw new VectorsUnavailable(String(error))
+      }
     }
-    const waiting = this.#fits(unseen.length, EXACT_BYTES) ? unseen : await this.#scan(query, k, unseen)
+    return await this.#scan(query, k, this.#passing(filter))
+  }
+
+  /**
+   * Whether too few are likely to pass among a hundred of all: on average less than twice as many as are needed. What
+   * can be read quickly is read unless twice as many are named as are needed, since the last of them are uncertain.
+   */
+  #filterHelps({ filter, passing, needed }: Search): boolean {
+    if (filter.sql === '1') return false
+    if (2 * needed > MAX_TOP_K && this.#fits(passing, this.#bytes.complete)) return false
+    return (MAX_TOP_K * passing) / this.size < 2 * needed
+  }
+
+  /** @returns undefined where Vectorize names too few, or refuses the filter */
+  async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
+    // While all of a large collection gets labels, looking for those that pass would take longer than it saves.
+    if (10 * this.#outbox.count(this.#slot) > this.size) return undefined
+    const unseen = this.#outbox.unseen(this.#slot, search.filter, true)
+    if (2 * unseen.length > search.passing) return undefined
     let shown: number[]
     try {
-      shown = await this.#ask(query)
-    } catch (error) {
-      if (!isReadable) throw new VectorsUnavailable(String(error))
-      return await this.#scan(query, k, this.#passing(filter))
+      shown = await this.#remote.ask(search.query, labels)
+    } catch {
+      return undefined
     }
-    const known = this.#known(shown, filter)
-    // What waits does not count: nearer ones may be among those that Vectorize shows and has not named.
-    if (known.length < needed) return await this.#scan(query, k, this.#passing(filter))
+    if (shown.length === 0 && this.#showsAny(search.filter)) this.#remote.doubt()
+    return await this.#joined(search, shown, unseen)
+  }
+
+  /** @returns undefined where Vectorize names too few. @throws Error when it does not answer */
+  async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
+    // Looked up before Vectorize is asked: what it shows from then on is in its answer.
+    const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
+    // Where Vectorize shows less than half of it, as much is read with its help as without.
+    if (isReadable && 2 * unseen.length > search.passing) return undefined
+    return await this.#joined(search, await this.#remote.ask(search.query), unseen)
+  }
+
+  /** What Vectorize has named and what it does not show yet; undefined where it has named too few. */
+  async #joined(
+    { query, k, needed, filter }: Search,
+    shown: number[],
+    unseen: number[],
+  ): Promise<Candidates | undefined> {
+    const isUnseen = new Set(unseen)
+    // What waits does not count, even if Vectorize has named it for what it was: nearer ones may be among those
+    // that Vectorize shows and has not named.
+    const known = this.#known(shown, filter).filter((seq) => !isUnseen.has(seq))
+    if (known.length < needed) return undefined
+    const waiting = this.#fits(unseen.length, this.#bytes.exact) ? unseen : await this.#scan(query, k, unseen)
     return new Set([...waiting, ...known])
   }
 
@@ -148,7 +216,7 @@ export class VectorizeIndex implements VectorIndex {
   /** How many documents pass a filter, counted no further than it matters. */
   #countPassing(filter: SqlFragment): number {
     if (filter.sql === '1') return this.size
-    const most = Math.ceil(SCAN_BYTES / this.#rows.memory(1)) + 1
+    const most = Math.ceil(this.#bytes.scan / this.#rows.memory(1)) + 1
     return this.#sql
       .exec<{ count: number }>(
         `SELECT count(*) AS count FROM (SELECT 1 FROM documents d WHERE ${filter.sql} LIMIT ?)`,
@@ -160,6 +228,12 @@ export class VectorizeIndex implements VectorIndex {
 
   #passing(filter: SqlFragment): number[] {
     return this.#select(fragment('1'), filter)
+  }
+
+  /** Whether Vectorize has vectors that pass the filter. */
+  #showsAny(filter: SqlFragment): boolean {
+    const seen = 'NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq)'
+    return this.#select(fragment(seen, this.#slot), filter).length > 0
   }
 
   /** Those that have a vector and pass the filter. What Vectorize should not show any more is removed there. */

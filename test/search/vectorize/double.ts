@@ -1,28 +1,22 @@
 /**
  * A counterpart of a Vectorize index: what its documentation says of limits, of mutations that are processed
- * later and in order, of namespaces and of approximate scores, and faults that a test asks for.
+ * later and in order, of namespaces, of metadata filters and of approximate scores, and faults that a test asks for.
  *
  * Sources: developers.cloudflare.com/vectorize, the pages platform/limits, best-practices/insert-vectors,
- * best-practices/query-vectors and reference/client-api. The numbers of ids that `getByIds` and `deleteByIds`
- * take are not on those pages; they are what the service answers (code 40007).
+ * best-practices/query-vectors, reference/client-api and reference/metadata-filtering. The numbers of ids that
+ * `getByIds` and `deleteByIds` take are not on those pages; they are what the service answers (code 40007).
  */
-export const LIMITS = {
-  dimensions: 1536,
-  upsertVectors: 1_000,
-  upsertBytes: 100_000_000,
-  deleteIds: 100,
-  getIds: 20,
-  topK: 100,
-  topKWithPayload: 50,
-  idBytes: 64,
-  namespaceBytes: 64,
-  metadataBytes: 10_240,
-  filterBytes: 2_048,
-  indexedStringBytes: 64,
-  metadataIndexes: 10,
-  jobVectors: 200_000,
-  jobMutations: 1_000,
-}
+import {
+  bytes,
+  checkFilter,
+  type Filter,
+  isBadKey,
+  isScalar,
+  LIMITS,
+  type Metadata,
+  passes,
+  refuse,
+} from './metadata-filter'
 
 /**
  * What goes wrong with the next call of a method:
@@ -34,9 +28,15 @@ export const LIMITS = {
  */
 export type Fault = 'refused' | 'unanswered' | 'dropped' | 'silent'
 
+/**
+ * What a filter does on a property without a metadata index. The documentation does not say; people have reported
+ * all three.
+ */
+export type Unindexed = 'refused' | 'nothing' | 'ignored'
+
+export type MetadataType = 'string' | 'number' | 'boolean'
+
 type Method = 'query' | 'upsert' | 'deleteByIds' | 'getByIds' | 'describe'
-type Metadata = Record<string, unknown>
-type Filter = Record<string, unknown>
 
 interface Stored {
   id: string
@@ -46,7 +46,7 @@ interface Stored {
   coarse: Int8Array
   metadata: Metadata
   /** properties that had a metadata index when this vector came */
-  indexed: ReadonlySet<string>
+  indexed: Set<string>
 }
 
 interface Mutation {
@@ -70,19 +70,18 @@ interface QueryOptions {
   filter?: Filter
 }
 
-const bytes = (text: string): number => new TextEncoder().encode(text).byteLength
-
-const refuse = (kind: string, message: string): never => {
-  throw new Error(`VECTOR_${kind}_ERROR: ${message}`)
-}
-
 export class VectorizeDouble {
+  unindexed: Unindexed = 'refused'
+  /** false: scores are exact without values too */
+  isApproximate = true
   /** false: mutations wait for `runJob` */
   automatic = false
   /** every `n`th vector is overlooked by a query, another one for each query; 0: none */
   overlooks = 0
   /** ids that no upsert is taken with */
   rejects: (id: string) => boolean = () => false
+  /** the filters of the queries that had one */
+  readonly filters: Filter[] = []
   /** how many calls of a method there were */
   readonly calls: Record<Method, number> = { query: 0, upsert: 0, deleteByIds: 0, getByIds: 0, describe: 0 }
 
@@ -90,7 +89,7 @@ export class VectorizeDouble {
   #queue: Mutation[] = []
   #faults: Record<Method, Fault[]> = { query: [], upsert: [], deleteByIds: [], getByIds: [], describe: [] }
   #processed = { mutation: '', datetime: '' }
-  #metadataIndexes = new Set<string>()
+  #metadataIndexes = new Map<string, MetadataType>()
   #queries = 0
 
   constructor(readonly dimensions: number) {
@@ -98,9 +97,15 @@ export class VectorizeDouble {
   }
 
   /** Vectors from now on can be filtered by this property; those that are there already cannot. */
-  createMetadataIndex(property: string): void {
+  createMetadataIndex(property: string, type: MetadataType): void {
     if (this.#metadataIndexes.size >= LIMITS.metadataIndexes) refuse('INDEX', 'too many metadata indexes')
-    this.#metadataIndexes.add(property)
+    this.#metadataIndexes.set(property, type)
+  }
+
+  /** Vectors that come later are in no such index. */
+  deleteMetadataIndex(property: string): void {
+    this.#metadataIndexes.delete(property)
+    for (const vector of this.#stored.values()) vector.indexed.delete(property)
   }
 
   /** The next calls of a method meet these faults, one each. */
@@ -117,8 +122,13 @@ export class VectorizeDouble {
     return this.#queue.length
   }
 
+  /** Metadata of what is visible now, by id. */
+  get metadata(): Map<string, Metadata> {
+    return new Map([...this.#stored.values()].map(({ id, metadata }) => [id, metadata]))
+  }
+
   /** What was written behind the owner's back. */
-  tamper(change: (stored: Map<string, { values: Float32Array }>) => void): void {
+  tamper(change: (stored: Map<string, Pick<Stored, 'values' | 'metadata' | 'indexed'>>) => void): void {
     change(this.#stored)
   }
 
@@ -172,14 +182,21 @@ export class VectorizeDouble {
     return this.#mutate('deleteByIds', { upserted: [], deleted: [...ids] })
   }
 
-  getByIds(ids: string[]): Promise<{ id: string; values: number[]; namespace: string }[]> {
+  getByIds(
+    ids: string[],
+  ): Promise<{ id: string; values: number[]; namespace: string; metadata?: Metadata }[]> {
     if (ids.length > LIMITS.getIds) {
       refuse('GET', `too many ids in payload; max id count is ${LIMITS.getIds}, got ${ids.length}`)
     }
     return this.#answer('getByIds', () =>
       ids
         .flatMap((id) => this.#stored.get(id) ?? [])
-        .map(({ id, values, namespace }) => ({ id, values: [...values], namespace })),
+        .map(({ id, values, namespace, metadata }) => ({
+          id,
+          values: [...values],
+          namespace,
+          ...(Object.keys(metadata).length > 0 && { metadata: { ...metadata } }),
+        })),
     )
   }
 
@@ -188,7 +205,9 @@ export class VectorizeDouble {
     options: QueryOptions = {},
   ): Promise<{ matches: Metadata[]; count: number }> {
     this.#checkQuery(vector, options)
-    const { topK = 5, namespace, filter = {}, returnValues = false } = options
+    const { topK = 5, namespace, returnValues = false } = options
+    const filter = this.#effective(options.filter ?? {})
+    if (options.filter !== undefined) this.filters.push(options.filter)
     const metadata = options.returnMetadata ?? 'none'
     return this.#answer('query', () => {
       const asked = Float32Array.from(vector)
@@ -198,7 +217,8 @@ export class VectorizeDouble {
         if (namespace !== undefined && found.namespace !== namespace) continue
         if (!passes(found, filter)) continue
         if (!returnValues && this.overlooks > 0 && hash(found.coarse, turn) % this.overlooks === 0) continue
-        scored.push({ found, score: cosine(asked, returnValues ? found.values : found.coarse) })
+        const isExact = returnValues || !this.isApproximate
+        scored.push({ found, score: cosine(asked, isExact ? found.values : found.coarse) })
       }
       const matches = scored
         .sort((a, b) => b.score - a.score)
@@ -221,12 +241,19 @@ export class VectorizeDouble {
     const most = payload ? LIMITS.topKWithPayload : LIMITS.topK
     if (topK < 1 || topK > most) refuse('QUERY', `(code = 40025) max top K is ${most}, got ${topK}`)
     if (filter === undefined) return
-    if (bytes(JSON.stringify(filter)) >= LIMITS.filterBytes) {
-      refuse('QUERY', `a filter has less than ${LIMITS.filterBytes} bytes`)
-    }
+    checkFilter(filter)
     for (const property of Object.keys(filter)) {
-      if (!this.#metadataIndexes.has(property)) refuse('QUERY', `no metadata index on ${property}`)
+      if (this.unindexed === 'refused' && !this.#metadataIndexes.has(property))
+        refuse('QUERY', `no metadata index on ${property}`)
     }
+  }
+
+  /** What is left of a filter. */
+  #effective(filter: Filter): Filter {
+    if (this.unindexed !== 'ignored') return filter
+    return Object.fromEntries(
+      Object.entries(filter).filter(([property]) => this.#metadataIndexes.has(property)),
+    )
   }
 
   #made({ id, values, namespace = '', metadata = {} }: Given): Stored {
@@ -240,13 +267,17 @@ export class VectorizeDouble {
     if (bytes(JSON.stringify(metadata)) > LIMITS.metadataBytes) {
       refuse('UPSERT', `metadata has at most ${LIMITS.metadataBytes} bytes`)
     }
-    for (const key of Object.keys(metadata)) {
-      if (key === '' || /[."]|^\$/.test(key)) refuse('UPSERT', `${key} cannot be a key of metadata`)
+    for (const [key, value] of Object.entries(metadata)) {
+      if (isBadKey(key)) refuse('UPSERT', `${key} cannot be a key of metadata`)
+      if (!isScalar(value)) refuse('UPSERT', `${key} has a value that metadata cannot have`)
     }
     const copy = Float32Array.from(values)
     const largest = copy.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1
     const coarse = Int8Array.from(copy, (value) => Math.round((value / largest) * 31))
-    return { id, namespace, values: copy, coarse, metadata, indexed: new Set(this.#metadataIndexes) }
+    const indexed = new Set(
+      [...this.#metadataIndexes].filter(([key, type]) => typeof metadata[key] === type).map(([key]) => key),
+    )
+    return { id, namespace, values: copy, coarse, metadata: { ...metadata }, indexed }
   }
 
   #mutate(method: 'upsert' | 'deleteByIds', work: Omit<Mutation, 'id'>): Promise<{ mutationId: string }> {
@@ -270,44 +301,6 @@ export class VectorizeDouble {
     const value = work()
     if (fault === 'unanswered') throw new Error('VECTORIZE_ERROR: the connection was lost')
     return value
-  }
-}
-
-function passes({ metadata, indexed }: Stored, filter: Filter): boolean {
-  return Object.entries(filter).every(([property, condition]) => {
-    if (!indexed.has(property)) return false
-    const raw = metadata[property]
-    const value = typeof raw === 'string' ? firstBytes(raw) : raw
-    const tests = typeof condition === 'object' && condition !== null ? condition : { $eq: condition }
-    return Object.entries(tests).every(([operator, operand]) => compare(operator, value, operand))
-  })
-}
-
-/** What a metadata index holds of a string. */
-const firstBytes = (text: string): string =>
-  new TextDecoder().decode(new TextEncoder().encode(text).slice(0, LIMITS.indexedStringBytes))
-
-function compare(operator: string, value: unknown, operand: unknown): boolean {
-  const [a, b] = [value as number, operand as number]
-  switch (operator) {
-    case '$eq':
-      return value === operand
-    case '$ne':
-      return value !== operand
-    case '$in':
-      return (operand as unknown[]).includes(value)
-    case '$nin':
-      return !(operand as unknown[]).includes(value)
-    case '$lt':
-      return a < b
-    case '$lte':
-      return a <= b
-    case '$gt':
-      return a > b
-    case '$gte':
-      return a >= b
-    default:
-      return refuse('QUERY', `${operator} is no operator`)
   }
 }
 
