@@ -1,6 +1,8 @@
 /** The page on /: asks a collection through a conversation model and shows answers with their sources. */
-import { citedAnswer, element, inline, sourceCard, sourcesOf } from './render.js'
-import { AskError, ask, call } from './stream.js'
+import { citedDocuments, documentsOf } from './documents.js'
+import { element } from './render.js'
+import { AskError, ask, call, finishedTurns, inWords, joinTurn, readTurns, stopTurn } from './stream.js'
+import { openTurn } from './turn.js'
 
 /** @template {HTMLElement} T @param {string} id @returns {T} */
 const byId = (id) => /** @type {T} */ (document.getElementById(id))
@@ -25,36 +27,18 @@ const setting = (name) => input(name).value.trim()
 
 /** @type {string | undefined} */
 let conversationId
-/** @type {AbortController | undefined} */
+/** ends the reading of what is being read @type {AbortController | undefined} */
 let running
+let stopWanted = false
+/** on the page */
 let turns = 0
+/** of those, the ones that are history */
+let finished = 0
 
 /** Fields of the collection by their use; undefined where the key may not read the schema. */
 async function schema() {
   const response = await call(`/collections/${encodeURIComponent(setting('collection'))}`, setting('key'))
   return response.json()
-}
-
-/**
- * What to search and what to leave out of the prompt: by the schema, or as written under Settings.
- * @returns {Promise<{ queryBy: string, exclude: string }>}
- */
-async function plan() {
-  const written = setting('fields')
-  /** @type {{ name: string, type: string, index?: boolean, embed?: unknown, num_dim?: number }[]} */
-  const fields = await schema().then(
-    (found) => found.fields,
-    () => [],
-  )
-  const embeddings = fields.filter((field) => field.embed !== undefined)
-  const vectors = fields.filter((field) => field.embed !== undefined || field.num_dim !== undefined)
-  const texts = fields.filter((field) => field.index !== false && /^string/.test(field.type))
-  // One embedding field is all that a search takes.
-  const chosen = [...embeddings.slice(0, 1), ...texts].map((field) => field.name).join(',')
-  return {
-    queryBy: written || chosen || 'embedding',
-    exclude: vectors.map((field) => field.name).join(',') || 'embedding',
-  }
 }
 
 /** Fills the page for the chosen collection: suggested questions, or what is missing. */
@@ -103,136 +87,158 @@ async function offerNames() {
 function setBusy(on) {
   send.hidden = on
   stop.hidden = !on
+  stop.disabled = false
   fresh.hidden = turns === 0
 }
 
-/** Keeps the end in view for a reader who is there; one who has scrolled up is left alone. */
-function follow() {
-  const page = document.documentElement
-  const distance = page.scrollHeight - page.scrollTop - page.clientHeight
-  if (distance < 160) page.scrollTop = page.scrollHeight
+/** What the page says of a fault. @param {unknown} error */
+function inWordsOf(error) {
+  if (error instanceof AskError) return error.message
+  console.error(error)
+  return 'Something went wrong on this page. Reload it.'
 }
 
-/** One question with its answer, as an element and the ways to fill it. @param {string} question */
-function openTurn(question) {
+/**
+ * Shows the turns of a stream as they come.
+ * @param {Response} response
+ * @param {AbortSignal} signal
+ * @param {ReturnType<typeof openTurn>} [waiting] the first turn, where it is on the page already
+ */
+async function show(response, signal, waiting) {
+  let turn = waiting
+  /** @type {Record<string, unknown>[]} */
+  let documents = []
+  /** @type {import('./render.js').Citation[]} */
+  let citations = []
+  /** @type {{ model: string } | undefined} */
+  let usage
+  /** @type {string[]} */
+  let refusals = []
+  try {
+    const reading = { id: String(conversationId), key: setting('key'), signal }
+    for await (const { type, data } of readTurns(response, reading)) {
+      if (type === 'question') {
+        turn ??= begin(data.question)
+        documents = []
+        citations = []
+        usage = undefined
+      } else if (type === 'retrieval') {
+        documents = documentsOf(data.replies)
+        refusals = data.replies.flatMap((/** @type {any} */ { error }) => (error ? [error] : []))
+      } else if (type === 'delta') turn?.write(data.text)
+      else if (type === 'citation') citations.push(data)
+      else if (type === 'usage') usage = data.usage
+      else if (type === 'done' || type === 'error') {
+        if (type === 'error') turn?.fail(inWords(data.status, data.message))
+        else if (data.answer === '' && refusals[0] !== undefined) turn?.fail(refusals[0])
+        else {
+          turn?.finish({ answer: data.answer, citations, usage, documents })
+          finished += 1
+        }
+        turn = undefined
+      }
+    }
+    turn?.fail('This answer did not come to its end. Ask again.')
+  } catch (error) {
+    if (!signal.aborted) turn?.fail(inWordsOf(error))
+  }
+}
+
+/** Puts a question on the page. @param {string} question */
+function begin(question) {
   turns += 1
-  const number = turns
-  const answer = element('div', { class: 'answer', 'aria-busy': 'true' })
-  const waiting = element('p', { class: 'waiting' }, 'Searching')
-  answer.append(waiting)
-  const aside = element('aside', { class: 'sources', 'aria-label': 'Sources' })
-  const said = element('h3', { class: 'question' }, question)
-  const article = element('article', { class: 'turn' }, said, answer, aside)
-  log.append(article)
-  article.scrollIntoView({ block: 'start' })
-  let text = ''
-
-  return {
-    /** @param {string} piece */
-    write(piece) {
-      text += piece
-      answer.replaceChildren(...inline(text))
-      follow()
-    },
-    /** @param {string} message */
-    fail(message) {
-      waiting.remove()
-      answer.append(element('p', { class: 'error', role: 'alert' }, message))
-      answer.setAttribute('aria-busy', 'false')
-      follow()
-    },
-    /** @param {any} reply */
-    finish(reply) {
-      const { answer: whole, citations = [], usage } = reply.conversation
-      const results = reply.results ?? [reply]
-      const hits = results.flatMap(
-        (/** @type {any} */ result) =>
-          result.hits ?? result.grouped_hits?.flatMap((/** @type {any} */ group) => group.hits) ?? [],
-      )
-      const sources = sourcesOf(hits, citations)
-      const prefix = `source-${number}`
-      answer.replaceChildren(
-        ...citedAnswer(whole, citations, sources, (source) => reveal(article, prefix, source.number)),
-      )
-      answer.setAttribute('aria-busy', 'false')
-      fillSources(aside, sources, prefix)
-      if (usage?.model) answer.append(element('p', { class: 'note' }, `Answered by ${usage.model}`))
-      follow()
-    },
-  }
-}
-
-/**
- * Cited sources first; the rest of what was found on demand.
- * @param {HTMLElement} aside
- * @param {import('./render.js').Source[]} sources
- * @param {string} prefix
- */
-function fillSources(aside, sources, prefix) {
-  if (sources.length === 0) {
-    aside.append(element('p', { class: 'note' }, 'Nothing was found for this question.'))
-    return
-  }
-  const used = sources.filter((source) => source.cited)
-  const shown = used.length > 0 ? used : sources.slice(0, 3)
-  const others = sources.filter((source) => !shown.includes(source))
-  aside.append(element('h4', {}, used.length > 0 ? 'Sources' : 'Found'))
-  aside.append(element('ol', { class: 'cards' }, ...shown.map((source) => sourceCard(source, prefix))))
-  if (others.length > 0) {
-    const list = element('ol', { class: 'cards' }, ...others.map((source) => sourceCard(source, prefix)))
-    aside.append(element('details', {}, element('summary', {}, `${others.length} more found`), list))
-  }
-}
-
-/**
- * Takes the reader to a source.
- * @param {HTMLElement} article
- * @param {string} prefix
- * @param {number} number
- */
-function reveal(article, prefix, number) {
-  const card = byId(`${prefix}-${number}`)
-  for (const lit of article.querySelectorAll('.lit')) lit.classList.remove('lit')
-  card.classList.add('lit')
-  for (const part of article.querySelectorAll(`[data-source="${number}"]`)) part.classList.add('lit')
-  card.scrollIntoView({ block: 'nearest', behavior: 'smooth' })
-  card.focus({ preventScroll: true })
+  welcome.hidden = true
+  grow()
+  setBusy(running !== undefined)
+  return openTurn(log, question)
 }
 
 /** @param {string} question */
 async function submit(question) {
   if (question.trim() === '' || running !== undefined) return
-  welcome.hidden = true
   settingsPanel.open = false
   questionBox.value = ''
-  grow()
-  const turn = openTurn(question.trim())
-  running = new AbortController()
-  setBusy(true)
+  const reading = new AbortController()
+  running = reading
+  const turn = begin(question.trim())
+  const asked = { question: question.trim(), conversationId, signal: reading.signal }
+  const key = setting('key')
+  const where = { collection: setting('collection'), model: setting('model'), fields: setting('fields') }
   try {
-    const { queryBy, exclude } = await plan()
-    const chosen = { key: setting('key'), collection: setting('collection'), model: setting('model') }
-    const reply = await ask(
-      { ...chosen, question: question.trim(), queryBy, exclude, conversationId },
-      running.signal,
-      (piece, id) => {
-        conversationId = id
-        turn.write(piece)
-      },
-    )
-    conversationId = reply.conversation.conversation_id
-    turn.finish(reply)
+    const { id, answer } = await ask({ ...asked, ...where, key })
+    conversationId = id
+    if (idInAddress() !== id) history.pushState(null, '', `#${id}`)
+    if (stopWanted) stopRunning()
+    await show(answer, reading.signal, turn)
   } catch (error) {
-    const stopped = /** @type {Error} */ (error).name === 'AbortError'
-    if (stopped) turn.fail('Stopped. The rest of this answer is not shown.')
-    else
-      turn.fail(error instanceof AskError ? error.message : 'Something went wrong on this page. Reload it.')
-    if (!stopped && !(error instanceof AskError)) console.error(error)
-  } finally {
-    running = undefined
-    setBusy(false)
-    questionBox.focus({ preventScroll: true })
+    if (!reading.signal.aborted) turn.fail(inWordsOf(error))
   }
+  ended(reading)
+}
+
+/** @param {AbortController} reading what has been read to its end */
+function ended(reading) {
+  // Somebody has gone to another conversation meanwhile.
+  if (running !== reading) return
+  running = undefined
+  stopWanted = false
+  // A conversation without a finished turn cannot be gone on with: the next question begins another one.
+  if (finished === 0) conversationId = undefined
+  setBusy(false)
+  questionBox.focus({ preventScroll: true })
+}
+
+/** Stops the running turn, for all who read it; before its conversation has an id, as soon as it has one. */
+async function stopRunning() {
+  stopWanted = true
+  stop.disabled = true
+  if (running === undefined || conversationId === undefined) return
+  stopWanted = false
+  try {
+    await stopTurn(conversationId, setting('key'))
+  } catch (error) {
+    stop.disabled = false
+    log.lastElementChild?.append(
+      element('p', { class: 'error', role: 'alert' }, `It could not be stopped. ${inWordsOf(error)}`),
+    )
+  }
+}
+
+const idInAddress = () => decodeURIComponent(location.hash.slice(1)) || undefined
+
+/** Shows the conversation that the address names, and reads on where one of its turns is running. */
+async function open() {
+  const id = idInAddress()
+  if (id === undefined) return
+  const reading = new AbortController()
+  const { signal } = reading
+  running = reading
+  conversationId = id
+  welcome.hidden = true
+  setBusy(true)
+  const key = setting('key')
+  try {
+    // While its first turn is running there may be none to list.
+    const past = await finishedTurns(id, key).catch((error) => {
+      if (error.status === 404) return []
+      throw error
+    })
+    const found = await citedDocuments(past, key)
+    if (signal.aborted) return
+    for (const { question, answer, citations, usage } of past) {
+      begin(question).finish({ answer, citations, usage, documents: found(citations) })
+      finished += 1
+    }
+    const lastTurn = past.at(-1)?.turn
+    await show(await joinTurn(id, key, { lastTurn, signal }), signal)
+  } catch (error) {
+    // A conversation that was not held on this server can be listed and has no events.
+    if (!signal.aborted && turns === 0) {
+      restart()
+      byId('welcome-text').textContent = inWordsOf(error)
+    }
+  }
+  ended(reading)
 }
 
 /** The question box is as high as its text, up to a point. */
@@ -241,10 +247,14 @@ function grow() {
   questionBox.placeholder = turns === 0 ? 'Ask a question' : 'Ask a follow-up'
 }
 
+/** Leaves the conversation. A turn that is running goes on without its reader. */
 function restart() {
   running?.abort()
+  running = undefined
+  stopWanted = false
   conversationId = undefined
   turns = 0
+  finished = 0
   log.replaceChildren()
   welcome.hidden = false
   setBusy(false)
@@ -269,8 +279,17 @@ questionBox.addEventListener('keydown', (event) => {
   event.preventDefault()
   submit(questionBox.value)
 })
-stop.addEventListener('click', () => running?.abort())
-fresh.addEventListener('click', restart)
+stop.addEventListener('click', stopRunning)
+fresh.addEventListener('click', () => {
+  history.pushState(null, '', location.pathname + location.search)
+  restart()
+})
+// Back, forward, and another address typed.
+addEventListener('popstate', () => {
+  if (idInAddress() === conversationId) return
+  restart()
+  open()
+})
 settingsPanel.addEventListener('toggle', () => settingsPanel.open && offerNames())
 settingsPanel.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape') return
@@ -281,8 +300,13 @@ byId('settings-form').addEventListener('submit', (event) => {
   event.preventDefault()
   for (const name of SETTINGS) sessionStorage.setItem(`parley.${name}`, setting(name))
   settingsPanel.open = false
+  // Somebody who was sent a link has seen nothing of its conversation without a key.
+  const unread = turns === 0
+  if (!unread) history.pushState(null, '', location.pathname + location.search)
   restart()
   introduce()
+  if (unread) open()
 })
 
 introduce()
+if (setting('key') !== '') open()

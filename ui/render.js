@@ -50,16 +50,16 @@ const shorten = (text, length) => (text.length <= length ? text : `${text.slice(
 
 /**
  * The sources of an answer: those it cites, in the order in which it does, then the rest of what was found.
- * @param {{ document: Record<string, unknown> }[]} hits
+ * @param {Record<string, unknown>[]} documents
  * @param {Citation[]} citations
  * @returns {Source[]}
  */
-export function sourcesOf(hits, citations) {
+export function sourcesOf(documents, citations) {
   const order = citations.map((citation) => citation.document_id)
   const rank = (/** @type {unknown} */ id) =>
     order.includes(String(id)) ? order.indexOf(String(id)) : order.length
-  const sorted = [...hits].sort((a, b) => rank(a.document.id) - rank(b.document.id))
-  return sorted.map(({ document }, index) => {
+  const sorted = [...documents].sort((a, b) => rank(a.id) - rank(b.id))
+  return sorted.map((document, index) => {
     const id = String(document.id)
     const cited = citations.filter((citation) => citation.document_id === id)
     const texts = Object.entries(document).filter(

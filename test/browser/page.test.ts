@@ -94,18 +94,20 @@ describe.runIf(CHROMIUM)('the page', () => {
   })
 
   test('a follow-up goes on with the conversation; a new one starts afresh', async () => {
-    const asked: URL[] = []
+    const asked: unknown[] = []
     page.on('request', (request) => {
-      if (request.url().includes('/multi_search')) asked.push(new URL(request.url()))
+      if (request.url() === `${url}/conversations`) asked.push(request.postDataJSON().conversation_id)
     })
     await ask('How does Parley store history?')
+    const box = page.getByLabel('Your question')
+    expect(await box.getAttribute('placeholder')).toBe('Ask a follow-up')
     await ask('How long is it kept?')
     expect(await page.locator('.turn').count()).toBe(2)
     await page.getByRole('button', { name: 'New conversation' }).click()
     expect(await page.locator('.turn').count()).toBe(0)
+    expect(await box.getAttribute('placeholder')).toBe('Ask a question')
     await ask('Which language models can answer?')
-    const ids = asked.map(({ searchParams }) => searchParams.get('conversation_id'))
-    expect(ids).toEqual([null, expect.any(String), null])
+    expect(asked).toEqual([undefined, expect.any(String), undefined])
   })
 
   test('says in words what went wrong', async () => {
@@ -160,5 +162,18 @@ describe.runIf(CHROMIUM)('the page', () => {
       )
     expect(targets.length).toBeGreaterThan(summaries.length)
     for (const target of new Set(targets)) expect(await page.locator(target).count(), target).toBe(1)
+  })
+  test('fits a phone: no word is cut, and nothing sticks out', async () => {
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.goto(`${url}/api`)
+    const cell = page.getByRole('cell', { name: 'boolean', exact: true }).first()
+    await cell.waitFor()
+    expect((await cell.boundingBox())?.height).toBeLessThan(40)
+    const tooWide = await page.evaluate(() => {
+      // biome-ignore lint/suspicious/noExplicitAny: this function runs in the page, where there is a document
+      const { document, innerWidth } = globalThis as any
+      return document.documentElement.scrollWidth - innerWidth
+    })
+    expect(tooWide).toBe(0)
   })
 })

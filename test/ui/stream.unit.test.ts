@@ -17,13 +17,12 @@ const read = async (pieces: Uint8Array[]): Promise<unknown[]> => {
 }
 
 const STREAM =
-  '\n\ndata: {"message":"Grüße, 日本 🎬"}\n\n\ndata: {"message":""}\n\ndata: [DONE]\n\ndata: {"found":1}\n\n'
+  'retry: 1000\n\nid: 1.0\nevent: delta\ndata: {"text":"Grüße, 日本 🎬\u2028"}\n\n:\n\nid: 1.1\nevent: done\ndata: {"answer":""}\n\n'
 
-test('data lines are events; heartbeats and [DONE] are not', async () => {
+test('what has data is an event; heartbeats and the time to wait are not', async () => {
   expect(await read([new TextEncoder().encode(STREAM)])).toEqual([
-    { message: 'Grüße, 日本 🎬' },
-    { message: '' },
-    { found: 1 },
+    { id: '1.0', type: 'delta', data: { text: 'Grüße, 日本 🎬\u2028' } },
+    { id: '1.1', type: 'done', data: { answer: '' } },
   ])
 })
 
@@ -39,6 +38,6 @@ test('wherever the bytes are split, the events are the same', async () => {
   )
 })
 
-test('a last line without its newline counts', async () => {
-  expect(await read([new TextEncoder().encode('data: {"found":0}')])).toEqual([{ found: 0 }])
+test('an event that was cut off is none', async () => {
+  expect(await read([new TextEncoder().encode('id: 1.0\nevent: delta\ndata: {"text":"Gr')])).toEqual([])
 })

@@ -28,6 +28,7 @@ export function newRecord(request: Request): RequestRecord {
     requestId: REQUEST_ID.test(given) ? given : crypto.randomUUID(),
     started: Date.now(),
     method: request.method,
+    address: request.headers.get('cf-connecting-ip') ?? '',
   }
 }
 

@@ -4,11 +4,11 @@
  * A sentence is worth the rarity (IDF over the candidates) of the question's words that it holds; words of
  * its title and headings count for less. Words next to each other as they were asked, the look of the answer
  * that the question wants, and the document's rank decide among equals. Below a share of the question's
- * weight there is no answer, and that is said.
+ * weight there is no answer, and that is said. Where a heading asks what was asked, what stands under it answers.
  */
 import type { Source } from '../language-model'
 import { STOPWORDS, type Word, wordsOf } from '../words'
-import { looksLike, type Question, readQuestion } from './question'
+import { fitOf, looksLike, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
 import { isSlip } from './spelling'
 
@@ -21,6 +21,12 @@ const EVIDENCE = 0.45
 const LONGEST_ANSWER = 1200
 /** share of the question's weight in the headings at which what opens under them is the answer, whatever its words */
 const HEADED = 0.75
+/** fit of a heading that is a question at which it asks the same */
+const SAME = 0.7
+/** characters of the paragraph that opens under such a heading, beyond its first sentence */
+const LONGEST_OPENING = 320
+/** what is left of the score of a sentence that announces something which does not follow */
+const UNKEPT = 0.8
 
 interface Candidate {
   sentence: Sentence
@@ -29,6 +35,10 @@ interface Candidate {
   words: Word[]
   stems: Set<string>
   context: Set<string>
+  /** the heading above it that is a question */
+  asked: string | undefined
+  /** how well that heading asks what was asked, 0 to 1 */
+  fit: number
   /** the stems of context and sentence in their order, between spaces */
   line: string
   score: number
@@ -68,6 +78,8 @@ const candidatesOf = (source: Source, rank: number): Candidate[] =>
       words,
       stems: new Set(words.map((word) => word.stem)),
       context: new Set(context.map((word) => word.stem)),
+      asked: sentence.context.findLast((heading) => heading.endsWith('?')),
+      fit: 0,
       line: ` ${[...context, ...words].map((word) => word.stem).join(' ')} `,
       score: 0,
       evidence: 0,
@@ -98,8 +110,11 @@ const holds = ({ stems, context }: Candidate, stem: string): boolean => stems.ha
 function score(candidates: Candidate[], question: Question): void {
   const weight = weigh(candidates, question)
   const whole = [...weight.values()].reduce((sum, value) => sum + value, 0) || 1
+  const fits = new Map<string, number>()
   for (const candidate of candidates) {
-    const { stems, context, words, sentence, rank } = candidate
+    const { stems, context, words, sentence, rank, asked } = candidate
+    if (asked !== undefined && !fits.has(asked)) fits.set(asked, fitOf(readQuestion(asked), question, weight))
+    candidate.fit = fits.get(asked ?? '') ?? 0
     let inside = 0
     let above = 0
     let headed = 0
@@ -115,11 +130,13 @@ function score(candidates: Candidate[], question: Question): void {
     )
     // A question answers none, least of all one that repeats what was asked.
     const asks = /\?\W*$/.test(sentence.text)
-    const trust = (other ? 0.55 : 1) * (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1)
+    const unkept = announces(sentence) && announced(sentence) === undefined
+    const trust = (other ? 0.55 : 1) * (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept ? UNKEPT : 1)
     candidate.evidence = ((inside + above) / whole) * trust
     // A sentence that shares nothing with the question but its title's words says nothing about it, unless its
-    // heading is as good as the question.
-    const answers = sentence.opening && headed / whole >= HEADED
+    // heading is as good as the question. A heading that asks something else is not, whatever its words.
+    const answers =
+      sentence.opening && headed / whole >= HEADED && (asked === undefined || candidate.fit >= SAME)
     if (inside === 0 && !answers) continue
     const match = (inside + 0.55 * above) / whole
     const look = looksLike(question.kind, sentence.text, question.terms)
@@ -152,8 +169,36 @@ function proximity(words: Word[], terms: Word[]): number {
 const lengthFactor = (words: number): number =>
   words < 4 ? 0.5 : words < 7 ? 0.85 : words <= 45 ? 1 : Math.max(0.5, 45 / words)
 
+/**
+ * What opens under the heading that asks what was asked: its first sentences, and after them the best one with a word
+ * of the question that they lack.
+ */
+function openingAsked(candidates: Candidate[], { terms }: Question): Candidate[] {
+  const best = candidates.reduce((a, b) => (rankedFit(b) > rankedFit(a) ? b : a))
+  if (best.fit < SAME) return []
+  const under = candidates.filter(({ rank, asked }) => rank === best.rank && asked === best.asked)
+  const first = under[0]!.sentence
+  let length = 0
+  const opening = under.slice(0, MOST_SENTENCES).filter(({ sentence }) => {
+    length += sentence.text.length
+    return sentence === first || (sentence.paragraph === first.paragraph && length <= LONGEST_OPENING)
+  })
+  const lacking = terms.filter(({ stem }) => !opening.some(({ stems }) => stems.has(stem)))
+  const shown = opening.map(({ sentence }) => `${sentence.text}\n${sentence.list ?? ''}`).join('\n')
+  const further = under
+    .filter(({ sentence }) => sentence.facts === undefined && !shown.includes(sentence.text))
+    .filter(({ stems }) => lacking.some(({ stem }) => stems.has(stem)))
+    .sort((a, b) => b.score - a.score)
+  return [...opening, ...further.slice(0, 1)]
+}
+
+const rankedFit = ({ fit, rank }: Candidate): number => fit * (1 - 0.02 * rank)
+
 /** The best sentences that add something to each other. */
 function choose(candidates: Candidate[], question: Question): Candidate[] {
+  if (candidates.length === 0) return []
+  const opening = openingAsked(candidates, question)
+  if (opening.length > 0) return opening
   const ranked = candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   const best = ranked[0]
   if (!best || best.evidence < EVIDENCE) return []
@@ -184,6 +229,11 @@ function repeats(a: Candidate, b: Candidate): boolean {
   return telling.filter((stem) => large.has(stem)).length / telling.length > 0.7
 }
 
+/** Ends in a colon: without what follows it says little. */
+const announces = ({ text }: Sentence): boolean => text.endsWith(':')
+
+const announced = ({ list, code }: Sentence): string | undefined => list ?? code
+
 const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
 
 /** Puts the sentences in reading order: neighbours in one paragraph, others apart, code where it is asked for. */
@@ -196,7 +246,7 @@ function compose(
   const paragraphs: string[] = []
   let last: Candidate | undefined
   for (const candidate of chosen) {
-    const { sentence, rank } = candidate
+    const { sentence, rank, fit } = candidate
     const before = candidates.find(
       (other) =>
         other.rank === rank &&
@@ -209,8 +259,16 @@ function compose(
         ? `${before.sentence.text} `
         : ''
     const label = sources[rank]?.label
-    const text = opening + sentence.text + (label === undefined ? '' : ` [${label}]`)
-    const code = question.kind === 'how' && sentence.code ? `\n\n${sentence.code}` : ''
+    // Of a list that answers the question, the first item is no answer.
+    const isFirstItem = sentence.opening && sentence.list?.startsWith(`- ${sentence.text}`)
+    const own = isFirstItem && fit >= SAME ? sentence.list : sentence.text
+    const text = opening + own + (label === undefined ? '' : ` [${label}]`)
+    const following = announces(sentence)
+      ? announced(sentence)
+      : question.kind === 'how'
+        ? sentence.code
+        : undefined
+    const code = following === undefined ? '' : `\n\n${following}`
     const joined = last && last.rank === rank && last.sentence.paragraph === sentence.paragraph
     if (joined && paragraphs.length > 0) paragraphs[paragraphs.length - 1] += ` ${text}${code}`
     else paragraphs.push(text + code)

@@ -43,29 +43,43 @@ export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIO
 
 /**
  * Runs of telling words. A word after "they", "to" and the like is what somebody does, and starts no phrase;
- * nor does "does ... spread" keep its verb.
+ * nor does "does ... spread" keep its verb. In "does Parley store history" it stands between two phrases, of which the
+ * second is what the question is about.
  */
 export function phrasesOf(question: string): Phrase[] {
   const phrases: Phrase[] = []
   let run: { raw: string; word: Word; proper: boolean }[] = []
   const asksWithDo = /\b(do|does|did)\b/i.test(question)
+  // "do I create": the verb was passed over already.
+  let verbSeen = false
+  const add = (words: typeof run, isObject = false) => {
+    if (!isObject && !words.some(({ word }) => namesSubject(word))) return
+    phrases.push({
+      text: words.map(({ raw }) => raw).join(' '),
+      stems: words.map(({ word }) => word.stem),
+      proper: words.some(({ proper }) => proper),
+    })
+  }
   const close = (clauseEnds: boolean) => {
-    if (clauseEnds && asksWithDo && run.length > 1 && !run.at(-1)!.proper) run.pop()
-    if (run.some(({ word }) => namesSubject(word))) {
-      phrases.push({
-        text: run.map(({ raw }) => raw).join(' '),
-        stems: run.map(({ word }) => word.stem),
-        proper: run.some(({ proper }) => proper),
-      })
+    const verb = run.findIndex(({ proper }) => !proper)
+    if (clauseEnds && asksWithDo && !verbSeen && run.length > 1 && verb >= 0) {
+      if (verb > 0 && verb < run.length - 1) {
+        add(run.slice(verb + 1), true)
+        run = run.slice(0, verb)
+      } else if (verb === run.length - 1 || !run.at(-1)!.proper) run.pop()
     }
+    add(run)
     run = []
+    if (clauseEnds) verbSeen = false
   }
   let end = 0
   let before = ''
   for (const match of question.matchAll(WORD())) {
     if (/[,;:.!?()"]/.test(question.slice(end, match.index))) close(true)
     const word = wordsOf(match[0])[0]
-    if (word && isTopical(word) && !(SPEAKERS.has(before) && !NAME().test(match[0]))) {
+    const verb = SPEAKERS.has(before) && !NAME().test(match[0])
+    verbSeen ||= verb
+    if (word && isTopical(word) && !verb) {
       run.push({ raw: match[0].replace(/['’]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
     } else close(false)
     end = match.index + match[0].length
@@ -77,6 +91,8 @@ export function phrasesOf(question: string): Phrase[] {
 
 /** The first name in an answer: what "Who ...?" or "Which film ...?" was answered with. */
 export function answeredName(answer: string): string | undefined {
+  // A list names several.
+  if (answer.startsWith('- ')) return undefined
   const first = answer.split('\n')[0]!.slice(0, 300)
   for (const match of first.matchAll(NAMES())) {
     const text = match[0].replace(/[.'’-]+$/, '').replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')

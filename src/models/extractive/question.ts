@@ -3,6 +3,8 @@ import { regExp } from '../../once'
 import { isContent, isTopical, type Word, wordsOf } from '../words'
 
 export interface Question {
+  /** all words, in small letters */
+  words: string[]
   /** the words to look for, each once, in the order they were asked */
   terms: Word[]
   kind: Kind
@@ -44,6 +46,7 @@ export function readQuestion(text: string): Question {
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
   const fullNames = namesIn(text)
   return {
+    words: words.map(({ folded }) => folded),
     terms,
     kind,
     names: new Set(fullNames.flat()),
@@ -65,6 +68,29 @@ function namesIn(text: string): string[][] {
       .map((word) => word.stem),
   ).filter((name) => name.length > 0)
 }
+
+/**
+ * How far a heading asks what a question asks, 0 to 1: the F2-measure of the share of the question's weight that the
+ * heading holds and of the share of the heading's words that the question has; less where it asks for something
+ * else ("how", "how much").
+ *
+ * @param weight of the question's words, by stem
+ */
+export function fitOf(heading: Question, question: Question, weight: ReadonlyMap<string, number>): number {
+  if (sameText(heading, question)) return 1
+  const held = new Set(heading.terms.map(({ stem }) => stem))
+  const shared = question.terms.filter(({ stem }) => held.has(stem))
+  if (shared.length === 0) return 0
+  const sum = (terms: Word[]) => terms.reduce((total, { stem }) => total + (weight.get(stem) ?? 0), 0)
+  const recall = sum(shared) / (sum(question.terms) || 1)
+  const precision = shared.length / held.size
+  const alike = heading.kind === question.kind ? 1 : 0.8
+  return (alike * 5 * recall * precision) / (recall + 4 * precision || 1)
+}
+
+/** Some questions have no word that says anything: "Who may do what?" */
+const sameText = (a: Question, b: Question): boolean =>
+  a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 

@@ -1,5 +1,6 @@
 /** From a document of any shape to the sentences that could answer a question. */
 import { regExp } from '../../once'
+import { blocksOf } from './blocks'
 
 export interface Sentence {
   text: string
@@ -15,10 +16,11 @@ export interface Sentence {
   facts?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
+  /** the list or table that follows directly, or that this is the first item of: a Markdown list */
+  list?: string
 }
 
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
-const LONGEST_CODE = 1500
 // Longer values are lists for machines: headings, tags, paths.
 const LONGEST_FACT = 120
 
@@ -62,7 +64,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
         above = heading
         const split = block.item ? [block.text] : splitSentences(block.text)
         split.forEach((text, index) => {
-          const code = index === split.length - 1 ? block.code : undefined
+          const isLast = index === split.length - 1
           const opening = isFirst && index === 0
           sentences.push({
             text,
@@ -70,7 +72,8 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
             opening,
             position: sentences.length,
             paragraph,
-            ...(code && { code }),
+            ...(isLast && block.code !== undefined && { code: block.code }),
+            ...(isLast && block.list !== undefined && { list: block.list }),
           })
         })
       }
@@ -117,85 +120,6 @@ const isAddress = (value: string): boolean => /^https?:/.test(value) || /^\S*\/\
 /** Short items between commas, without an end. */
 const isList = (value: string): boolean =>
   !/[.!?:]\s*$/.test(value) && value.split(', ').length > 3 && value.length / value.split(', ').length < 30
-
-interface Block {
-  text: string
-  headings: string[]
-  /** a list item or a table row: one sentence, whatever its punctuation */
-  item: boolean
-  code?: string
-}
-
-const FENCE = /^\s*(```|~~~)/
-const HEADING = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/
-const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/
-const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
-
-/** Paragraphs, list items and table rows of Markdown or plain text, each under its headings. */
-export function blocksOf(text: string): Block[] {
-  const blocks: Block[] = []
-  const headings: { level: number; text: string }[] = []
-  let lines: string[] = []
-  let item = false
-  const close = () => {
-    const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
-    if (joined !== '') blocks.push({ text: joined, headings: headings.map((heading) => heading.text), item })
-    lines = []
-    item = false
-  }
-  const source = text.split(/\r?\n/)
-  for (let index = 0; index < source.length; index++) {
-    const line = source[index]!
-    if (FENCE.test(line)) {
-      close()
-      const end = source.findIndex((other, at) => at > index && FENCE.test(other))
-      const last = end < 0 ? source.length - 1 : end
-      const code = source.slice(index, last + 1).join('\n')
-      const before = blocks.at(-1)
-      if (before && !before.code && end > 0 && code.length <= LONGEST_CODE) before.code = code
-      index = last
-      continue
-    }
-    const heading = HEADING.exec(line)
-    const listed = ITEM.exec(line)
-    if (heading) {
-      close()
-      const level = heading[1]!.length
-      while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
-      headings.push({ level, text: inline(heading[2]!) })
-    } else if (line.trim() === '') close()
-    else if (listed) {
-      close()
-      lines.push(listed[1]!)
-      item = true
-    } else if (/^\s*\|.*\|\s*$/.test(line)) {
-      close()
-      if (TABLE_RULE.test(line)) continue
-      lines.push(
-        line
-          .trim()
-          .slice(1, -1)
-          .split('|')
-          .map((cell) => cell.trim())
-          .join(' — '),
-      )
-      item = true
-      close()
-    } else lines.push(line.replace(/^\s*>\s?/, ''))
-  }
-  close()
-  return blocks
-}
-
-/** Markdown's inline marks taken off, except for code, which stays readable as it is. */
-const inline = (text: string): string =>
-  text
-    .replace(/<!--.*?-->/g, '')
-    .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/\[([^\]]+)\]\((?:[^()]|\([^()]*\))*\)/g, '$1')
-    .replace(/(\*\*|__)(.+?)\1/g, '$2')
-    .replace(/(^|\s)([*_])(\S.*?)\2(?=\s|[.,;:!?]|$)/g, '$1$3')
-    .trim()
 
 const ABBREVIATION = regExp(
   String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,

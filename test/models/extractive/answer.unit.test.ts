@@ -153,9 +153,71 @@ describe('sentences', () => {
       ['And more.', 'T/Top'],
       ['first item', 'T/Top/Sub'],
       ['second', 'T/Top/Sub'],
-      ['a — b', 'T/Top/Sub'],
       ['1 — 2', 'T/Top/Sub'],
     ])
+  })
+
+  it('of a table are its rows, each value with its column, and not the row of their names', () => {
+    const text =
+      'Prices:\n\n| Plan | A month | Users |\n| --- | ---: | --- |\n| Small | $5 | 3 |\n| Large | $9 | |\n'
+    expect(sentencesOf({ text }).map(({ text, list }) => [text, list])).toEqual([
+      ['Prices:', '- Small — A month: $5; Users: 3\n- Large — A month: $9'],
+      ['Small — A month: $5; Users: 3', '- Small — A month: $5; Users: 3\n- Large — A month: $9'],
+      ['Large — A month: $9', undefined],
+    ])
+  })
+})
+
+describe('a page of questions and answers', () => {
+  const page = (heading: string, text: string) => ({ id: heading, title: 'Help', heading, text })
+  const help = from(
+    page('How do I add a card?', 'You add and pay a card in the office. What cards cost is said elsewhere.'),
+    page(
+      'Which cards can I use?',
+      '| Card | Fee | Where |\n|---|---|---|\n| Blue | 1 | here |\n| Red | 2 | there |',
+    ),
+    page(
+      'What does a card cost?',
+      'That depends. Per month:\n\n- Blue is 3 euros.\n- Red is 4 euros.\n\nBoth last.',
+    ),
+    page(
+      'How do I change or end a card?',
+      'A letter will do. The office writes back.\n\nA call ends it at once.',
+    ),
+    page('How is this page kept?', '- By hand, and every card cost is checked.'),
+  )
+
+  it.each([
+    [
+      'a list that is the whole answer',
+      'Which cards can I use?',
+      '- Blue — Fee: 1; Where: here\n- Red — Fee: 2; Where: there',
+    ],
+    [
+      'what a colon announces, rather than a sentence with the same words',
+      'What does the card cost?',
+      'That depends. Per month:\n\n- Blue is 3 euros.\n- Red is 4 euros.',
+    ],
+    [
+      'what opens it, and what has the word that this lacks',
+      'How do I end the card?',
+      'A letter will do. The office writes back.\n\nA call ends it at once.',
+    ],
+  ])('answers with %s', (_, question, answer) => {
+    expect(answerFrom(question, help)).toBe(answer)
+  })
+
+  it('does not answer under a heading that asks something else', () => {
+    expect(answerFrom('How many cards does the office have?', help)).not.toContain('Blue')
+  })
+
+  it('answers a question of small words alone', () => {
+    expect(
+      answerFrom(
+        'Who may do what?',
+        from(page('Who may do what?', 'Everybody may do everything that there is.')),
+      ),
+    ).toBe('Everybody may do everything that there is.')
   })
 })
 

@@ -35,6 +35,22 @@ describe('a follow-up', () => {
     )
   })
 
+  it.each([
+    ['How does Parley store history?', 'How long is it kept?', 'How long is history kept (Parley)?'],
+    [
+      'How do I create a conversation model?',
+      'And how do I delete it?',
+      'And how do I delete conversation model?',
+    ],
+  ])('after "%s" is about what that asks of, not its verb', (before, question, expected) => {
+    expect(standalone(question, said(before, 'So.'))).toBe(expected)
+  })
+
+  it('takes no name from a list of several', () => {
+    const history = said('Which language models can answer?', '- Claude\n- Gemini')
+    expect(standalone('What does it cost?', history)).not.toContain('Claude')
+  })
+
   it('follows the talk, and keeps its frame', () => {
     const history = said('Tell me about sharks.', '...', 'What do great whites eat?', '...')
     const question = standalone('Where do they live?', history)

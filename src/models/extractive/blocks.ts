@@ -1,0 +1,132 @@
+/** Markdown, or plain text, as the blocks that it is made of. */
+
+export interface Block {
+  text: string
+  headings: string[]
+  /** a list item or a table row: one sentence, whatever its punctuation */
+  item: boolean
+  /** a fenced block of code that follows directly, with its fences */
+  code?: string
+  /** the list or table that follows directly, or that this is the first item of: a Markdown list */
+  list?: string
+}
+
+const LONGEST_CODE = 1500
+const LONGEST_LIST = 1500
+
+const FENCE = /^\s*(```|~~~)/
+const HEADING = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/
+const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/
+const ROW = /^\s*\|.*\|\s*$/
+const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
+
+/** Paragraphs, list items and table rows of Markdown or plain text, each under its headings. */
+export function blocksOf(text: string): Block[] {
+  const blocks: Block[] = []
+  const headings: { level: number; text: string }[] = []
+  let lines: string[] = []
+  let item = false
+  let columns: string[] = []
+  const close = () => {
+    const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
+    if (joined !== '') blocks.push({ text: joined, headings: headings.map((heading) => heading.text), item })
+    lines = []
+    item = false
+  }
+  const source = text.split(/\r?\n/)
+  for (let index = 0; index < source.length; index++) {
+    const line = source[index]!
+    if (FENCE.test(line)) {
+      close()
+      const end = source.findIndex((other, at) => at > index && FENCE.test(other))
+      const last = end < 0 ? source.length - 1 : end
+      const code = source.slice(index, last + 1).join('\n')
+      const before = blocks.at(-1)
+      if (before && !before.code && end > 0 && code.length <= LONGEST_CODE) before.code = code
+      index = last
+      continue
+    }
+    const heading = HEADING.exec(line)
+    const listed = ITEM.exec(line)
+    if (heading) {
+      close()
+      const level = heading[1]!.length
+      while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
+      headings.push({ level, text: inline(heading[2]!) })
+    } else if (line.trim() === '') close()
+    else if (listed) {
+      close()
+      lines.push(listed[1]!)
+      item = true
+    } else if (ROW.test(line)) {
+      close()
+      if (TABLE_RULE.test(line)) continue
+      // The row above a rule names the columns, and says nothing by itself.
+      if (TABLE_RULE.test(source[index + 1] ?? '') && ROW.test(source[index + 1] ?? '')) {
+        columns = cellsOf(line)
+        continue
+      }
+      lines.push(rowOf(cellsOf(line), columns))
+      item = true
+      close()
+    } else lines.push(line.replace(/^\s*>\s?/, ''))
+    if (!ROW.test(line)) columns = []
+  }
+  close()
+  gatherLists(blocks)
+  return blocks
+}
+
+const cellsOf = (line: string): string[] =>
+  line
+    .trim()
+    .slice(1, -1)
+    .split('|')
+    .map((cell) => cell.trim())
+
+/** `name — column: value; column: value`: of several values each with what its column is called. */
+function rowOf([name = '', ...values]: string[], [, ...columns]: string[]): string {
+  const said = values.flatMap((value, index) => {
+    const column = values.length > 1 ? (columns[index] ?? '') : ''
+    return value === '' ? [] : [column === '' ? value : `${column}: ${value}`]
+  })
+  return [name, said.join('; ')].filter((part) => part !== '').join(' — ')
+}
+
+/** Tells the paragraph before a list, and the first item of it, what the whole list is. */
+function gatherLists(blocks: Block[]): void {
+  for (let first = 0; first < blocks.length; first++) {
+    if (!blocks[first]!.item) continue
+    let end = first + 1
+    while (blocks[end]?.item && sameHeadings(blocks[end]!, blocks[first]!)) end += 1
+    const list = listOf(blocks.slice(first, end))
+    blocks[first]!.list = list
+    const before = blocks[first - 1]
+    if (before && sameHeadings(before, blocks[first]!) && before.code === undefined) before.list = list
+    first = end - 1
+  }
+}
+
+const sameHeadings = (a: Block, b: Block): boolean => a.headings.join('\n') === b.headings.join('\n')
+
+/** As many whole items as there is room for. */
+function listOf(items: Block[]): string {
+  const lines: string[] = []
+  let length = 0
+  for (const { text } of items) {
+    length += text.length
+    if (length > LONGEST_LIST) return [...lines, '- …'].join('\n')
+    lines.push(`- ${text}`)
+  }
+  return lines.join('\n')
+}
+
+/** Markdown's inline marks taken off, except for code, which stays readable as it is. */
+const inline = (text: string): string =>
+  text
+    .replace(/<!--.*?-->/g, '')
+    .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/\[([^\]]+)\]\((?:[^()]|\([^()]*\))*\)/g, '$1')
+    .replace(/(\*\*|__)(.+?)\1/g, '$2')
+    .replace(/(^|\s)([*_])(\S.*?)\2(?=\s|[.,;:!?]|$)/g, '$1$3')
+    .trim()
