@@ -253,6 +253,24 @@ describe('the log', () => {
     expect(JSON.stringify(written)).not.toContain('sk-very')
   })
 
+  it('has one for deleted conversations and for traces that were read, whoever did it', async () => {
+    const written = await lines(async () => {
+      await audited('DELETE', '/users/someone/conversations')
+      await audited('DELETE', '/conversations/none')
+      await audited('GET', '/conversations/none/trace')
+      await audited('GET', '/conversations/none')
+      await audited('POST', '/conversations/none/stop')
+      await audited('GET', '/conversations')
+      await audited('PUT', '/assistants/shop', { body: {} })
+    })
+    expect(written.map(({ action, target, status }) => [action, target, status])).toEqual([
+      ['conversations:delete', 'someone', 200],
+      ['conversations:delete', 'none', 404],
+      ['conversations:trace', 'none', 404],
+      ['assistants:upsert', 'shop', 400],
+    ])
+  })
+
   it('is silent where it is turned off', async () => {
     expect(await lines(() => makeKey())).toEqual([])
   })

@@ -10,6 +10,7 @@ import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
+import { settlesWithin } from '../settles'
 import { Alarm } from './alarm'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
 import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
@@ -347,7 +348,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
     // Should this object not live to see the end of it, the alarm goes on.
     this.#alarm.set(Date.now() + ERASE_RETRY_MS)
     try {
-      await settledWithin(ERASE_PATIENCE_MS, memory.outbox.settled(), memory.records.settled())
+      const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
+      if (!(await settlesWithin(ERASE_PATIENCE_MS, written))) throw new Error('a write is still under way')
       await memory.records.deliverCosts()
       for (const history of memory.histories) {
         const collection = collectionObject(this.env, history)
@@ -379,12 +381,4 @@ export class Conversation extends DurableObject implements ConversationRpc {
     // While a turn runs the alarm may well ring early: moving it costs more than that.
     if (times.length > 0) this.#alarm.set(Math.min(...times), { orSooner: !this.#queue.idle })
   }
-}
-
-/** Settles with all of these. @throws Error when they take too long */
-async function settledWithin(milliseconds: number, ...work: Promise<void>[]): Promise<void> {
-  const late = scheduler.wait(milliseconds).then(() => {
-    throw new Error('a write is still under way')
-  })
-  await Promise.race([Promise.all(work), late])
 }

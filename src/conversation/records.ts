@@ -10,6 +10,7 @@ import { database } from '../db/client'
 import { type ConversationEntry, recordBeginning } from '../db/conversations'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
+import { settlesWithin } from '../settles'
 import { byteLength } from './serialise'
 
 /** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
@@ -109,7 +110,7 @@ export class Records {
     delivered.finally(() => {
       this.#silent = false
     })
-    await Promise.race([delivered, scheduler.wait(PATIENCE_MS)])
+    await settlesWithin(PATIENCE_MS, delivered)
   }
 
   /** Sends what is waiting, oldest first. Never throws: what D1 does not take stays. */
