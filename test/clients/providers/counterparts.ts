@@ -76,7 +76,10 @@ const faultOf = (body: string): Fault | undefined => FAULTS[caseIn(body) ?? '']
 /** @param filter what the wire calls a withheld answer */
 export async function startMock(filter: string): Promise<Relay> {
   const mock = new LLMock({ port: 0, chunkSize: 8, logLevel: 'silent' })
-  mock.on({ predicate: () => true }, (request) => mocked(request, filter))
+  // What it embeds gets the vectors that it makes by itself.
+  mock.on({ predicate: ({ embeddingInput }) => embeddingInput === undefined }, (request) =>
+    mocked(request, filter),
+  )
   await mock.start()
   const relay = await startRelay(mock.url, faultOf)
   const { stop } = relay

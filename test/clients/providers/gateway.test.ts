@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TOKEN as WORKERS_AI_TOKEN } from '../../models/workers-ai/server'
 import { WorkersAi } from '../../models/workers-ai/workers-ai'
 import { textOf } from '../event-source'
-import { createModel, turnTo } from '../harness'
+import { createModel, request, turnTo, unique } from '../harness'
 import { OwnParley } from '../own-parley'
 import { ANSWER, doubled, REFUSED, startDouble, startMock, TOKENS } from './counterparts'
 import { type AiGateway, startGateway } from './gateway'
@@ -189,6 +189,37 @@ test('the binding of Workers AI names the gateway for answers and vectors', asyn
     ['@cf/baai/bge-m3', { gateway: { id: 'parley' } }],
     ['@cf/zai-org/glm-4.7-flash', { gateway: { id: 'parley' } }],
   ])
+})
+
+test.each<[string, Record<string, unknown>, string]>([
+  ['OpenAI', { model_name: 'openai/text-embedding-3-small' }, 'openai/embeddings'],
+  [
+    'Azure OpenAI',
+    {
+      model_name: 'azure/text-embedding-3-small',
+      url: 'https://acme.openai.azure.com/openai/deployments/embed/embeddings?api-version=2024-10-21',
+    },
+    'azure-openai/acme/embed/embeddings?api-version=2024-10-21',
+  ],
+  [
+    'Workers AI',
+    { model_name: 'cloudflare/@cf/baai/bge-m3', api_key: WORKERS_AI_TOKEN, account_id: 'account' },
+    'workers-ai/@cf/baai/bge-m3',
+  ],
+])('vectors of %s are made through the gateway', async (_, config, path) => {
+  gateway.passed.length = 0
+  const name = unique('embedded')
+  const model_config = { api_key: 'sk-1234567890', ...config }
+  const fields = [
+    { name: 'title', type: 'string' },
+    { name: 'embedding', type: 'float[]', embed: { from: ['title'], model_config } },
+  ]
+  const made = await request('POST', '/collections', { name, fields })
+  expect(made.status, made.text).toBe(201)
+  await request('POST', `/collections/${name}/documents`, { id: 'one', title: 'A tale' })
+  const vector = async () => (await request('GET', `/collections/${name}/documents/one`)).body.embedding
+  await expect.poll(vector, { timeout: 20_000 }).toHaveLength(made.body.fields[1].num_dim)
+  expect(new Set(gateway.passed.map(({ path }) => path))).toEqual(new Set([path]))
 })
 
 test('a gateway that does not know the caller says so', async () => {
