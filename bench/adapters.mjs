@@ -14,6 +14,17 @@ const ADAPTERS = {
     model: (url) => ({ model_name: 'openai/bench', openai_url: url }),
     path: '/v1/chat/completions',
   },
+  azure: {
+    model: (url) => ({
+      model_name: 'azure/bench',
+      url: `${url}/openai/deployments/bench/chat/completions?api-version=2024-10-21`,
+    }),
+    path: '/openai/deployments/bench/chat/completions',
+  },
+  vllm: {
+    model: (url) => ({ model_name: 'vllm/bench', vllm_url: url }),
+    path: '/v1/chat/completions',
+  },
   google: {
     model: (url) => ({ model_name: 'google/bench', google_url: url }),
     path: '/v1beta/models/bench:streamGenerateContent',

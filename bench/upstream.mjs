@@ -16,6 +16,10 @@ const server = createServer(async (request, response) => {
   const gap = Number(settings.get('gap') ?? 0)
   const wait = Number(settings.get('wait') ?? 0)
   const wire = Object.values(WIRES).find(({ path }) => path.test(rest || url.pathname))
+  if (request.method === 'GET') {
+    response.setHeader('content-type', 'application/json')
+    return response.end(JSON.stringify({ data: [{ id: 'bench' }] }))
+  }
   // The live check of a new model does not stream.
   if (!wire.byPath && JSON.parse(body).stream !== true) {
     response.setHeader('content-type', 'application/json')

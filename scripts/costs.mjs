@@ -1,4 +1,4 @@
 /** `node scripts/costs.mjs`: what a thousand conversations cost, as docs/deploy.md and the README show it. */
-import { costsSentence, costsTable } from './costs/table.mjs'
+import { costsArithmetic, costsSentence, costsTable } from './costs/table.mjs'
 
-console.log(`${costsTable()}\n\n${costsSentence()}`)
+console.log(`${costsTable()}\n\n${costsSentence()}\n\n${costsArithmetic()}`)

@@ -128,14 +128,18 @@ describe('rates', () => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '60'])
   })
 
-  it('come after the key: who has none is not counted', async () => {
-    expect((await send('GET', '/keys', { key: 'wrong', settings })).status).toBe(401)
+  it('hold for an address that tries keys; who has none is not counted', async () => {
+    expect((await send('GET', '/keys', { key: 'wrong', settings })).status).toBe(429)
+    expect((await send('GET', '/keys', { key: '', settings })).status).toBe(401)
     expect((await send('GET', '/health', { key: '', settings })).status).toBe(200)
   })
 
   it('are counted by what a scoped key says, however it is spelt', async () => {
     const counted: string[] = []
-    const limit = async ({ key }: { key: string }) => ({ success: counted.push(key) > 0 })
+    const limit = async ({ key }: { key: string }) => {
+      if (!key.startsWith('address')) counted.push(key)
+      return { success: true }
+    }
     const parent = await makeKey()
     const ann = await scopedKey(parent, { user_id: 'ann!' })
     const search = (key: string) =>
@@ -247,6 +251,24 @@ describe('the log', () => {
       ].map(([action, target, status]) => ({ ...common, action, target, status })),
     )
     expect(JSON.stringify(written)).not.toContain('sk-very')
+  })
+
+  it('has one for deleted conversations and for traces that were read, whoever did it', async () => {
+    const written = await lines(async () => {
+      await audited('DELETE', '/users/someone/conversations')
+      await audited('DELETE', '/conversations/none')
+      await audited('GET', '/conversations/none/trace')
+      await audited('GET', '/conversations/none')
+      await audited('POST', '/conversations/none/stop')
+      await audited('GET', '/conversations')
+      await audited('PUT', '/assistants/shop', { body: {} })
+    })
+    expect(written.map(({ action, target, status }) => [action, target, status])).toEqual([
+      ['conversations:delete', 'someone', 200],
+      ['conversations:delete', 'none', 404],
+      ['conversations:trace', 'none', 404],
+      ['assistants:upsert', 'shop', 400],
+    ])
   })
 
   it('is silent where it is turned off', async () => {

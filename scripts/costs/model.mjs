@@ -3,6 +3,8 @@
  * docs/deploy.md shows what comes out, and a test compares the two.
  */
 
+import { sum, times } from './amount.mjs'
+
 /**
  * Of one conversation. The rows are measured (test/costs.worker.test.ts holds them); the rest is a usual case.
  */
@@ -65,64 +67,79 @@ export const LANGUAGE_MODELS = {
  * @property {string} what
  * @property {string} unit
  * @property {number} amount
+ * @property {string} working how the amount comes about
  * @property {number} price dollars a million
  * @property {number} cost dollars
- * @property {number} included by the month, in the unit
  */
 
-/** @param {{ first: number, followUp: number }} each of a turn */
-const byConversation = ({ first, followUp }) => first + (CONVERSATION.turns - 1) * followUp
+/**
+ * @param {string} what
+ * @param {string} unit
+ * @param {import('./amount.mjs').Amount} amount
+ * @param {number} price
+ * @returns {Line}
+ */
+const line = (what, unit, { value, working }, price) => ({
+  what,
+  unit,
+  amount: value,
+  working,
+  price,
+  cost: (value * price) / MILLION,
+})
 
-/** Tokens that a conversation sends to a language model and receives. */
-function tokens() {
-  const { answerIn, answerOut, rewriteIn, rewriteOut } = CONVERSATION.tokens
-  const followUps = CONVERSATION.turns - 1
-  return {
-    in: CONVERSATION.turns * answerIn + followUps * rewriteIn,
-    out: CONVERSATION.turns * answerOut + followUps * rewriteOut,
-  }
-}
+/** Of a conversation. @param {{ first: number, followUp: number }} each of a turn */
+const byConversation = ({ first, followUp }) => sum(first, times(CONVERSATION.turns - 1, followUp))
 
 /**
  * What the platform charges for a number of conversations, but for the language model; nothing taken off.
  * @param {number} conversations
- * @returns {Line[]}
+ * @returns {(Line & { included: number })[]} `included` by the month, in the unit
  */
 export function platformCosts(conversations) {
   const { turns, searches, objectCalls, objectSeconds, rowsWritten, expiry, rowsRead } = CONVERSATION
-  const queries = conversations * byConversation(searches)
-  /** @type {[string, string, keyof typeof PRICES, number][]} */
+  const queries = times(conversations, byConversation(searches))
+  /** @param {...number} each of a turn */
+  const byTurn = (...each) => times(conversations, turns, ...each)
+  /** @type {[string, string, keyof typeof PRICES, import('./amount.mjs').Amount][]} */
   const used = [
-    ['Worker requests', '', 'requests', conversations * turns],
-    ['Worker CPU', 'ms', 'cpu', conversations * turns * CONVERSATION.cpuMilliseconds],
-    ['Durable Object requests', '', 'objectRequests', conversations * byConversation(objectCalls)],
-    ['Durable Object duration', 'GB-s', 'objectSeconds', conversations * turns * objectSeconds * GIGABYTES],
-    ['Durable Object rows written', '', 'rowsWritten', conversations * turns * expiry * rowsWritten.objects],
-    ['D1 rows written', '', 'rowsWritten', conversations * turns * expiry * rowsWritten.database],
-    ['Rows read', '', 'rowsRead', conversations * turns * rowsRead],
-    ['Vectorize dimensions queried', '', 'dimensionsQueried', (queries + STORED_VECTORS) * DIMENSIONS],
-    ['Vectorize dimensions stored', '', 'dimensionsStored', STORED_VECTORS * DIMENSIONS],
-    ['Embedding of questions (bge-m3)', 'tokens', 'embedding', queries * CONVERSATION.tokens.question],
+    ['Worker requests', '', 'requests', byTurn()],
+    ['Worker CPU', 'ms', 'cpu', byTurn(CONVERSATION.cpuMilliseconds)],
+    ['Durable Object requests', '', 'objectRequests', times(conversations, byConversation(objectCalls))],
+    ['Durable Object duration', 'GB-s', 'objectSeconds', byTurn(objectSeconds, GIGABYTES)],
+    ['Durable Object rows written', '', 'rowsWritten', byTurn(rowsWritten.objects, expiry)],
+    ['D1 rows written', '', 'rowsWritten', byTurn(rowsWritten.database, expiry)],
+    ['Rows read', '', 'rowsRead', byTurn(rowsRead)],
+    [
+      'Vectorize dimensions queried',
+      '',
+      'dimensionsQueried',
+      times(sum(queries, STORED_VECTORS), DIMENSIONS),
+    ],
+    ['Vectorize dimensions stored', '', 'dimensionsStored', times(STORED_VECTORS, DIMENSIONS)],
+    ['Embedding of questions (bge-m3)', 'tokens', 'embedding', times(queries, CONVERSATION.tokens.question)],
   ]
   return used.map(([what, unit, kind, amount]) => {
     const { price, included } = PRICES[kind]
-    return { what, unit, amount, price, included, cost: (amount * price) / MILLION }
+    return { ...line(what, unit, amount, price), included }
   })
 }
 
 /**
  * What a language model charges for a number of conversations.
  * @param {number} conversations
- * @returns {{ model: string, in: number, out: number, cost: number }[]} tokens, and dollars
+ * @returns {{ model: string, in: Line, out: Line, cost: number }[]} its tokens, and dollars
  */
 export function modelCosts(conversations) {
-  const { in: sent, out: received } = tokens()
-  return Object.entries(LANGUAGE_MODELS).map(([model, price]) => ({
-    model,
-    in: conversations * sent,
-    out: conversations * received,
-    cost: (conversations * (sent * price.in + received * price.out)) / MILLION,
-  }))
+  const { turns, tokens } = CONVERSATION
+  /** @param {number} answer @param {number} rewrite tokens of each */
+  const byAnswer = (answer, rewrite) =>
+    times(conversations, sum(times(turns, answer), times(turns - 1, rewrite)))
+  return Object.entries(LANGUAGE_MODELS).map(([model, price]) => {
+    const sent = line(`${model}: in`, 'tokens', byAnswer(tokens.answerIn, tokens.rewriteIn), price.in)
+    const received = line(`${model}: out`, 'tokens', byAnswer(tokens.answerOut, tokens.rewriteOut), price.out)
+    return { model, in: sent, out: received, cost: sent.cost + received.cost }
+  })
 }
 
 /**

@@ -1,4 +1,4 @@
-/** The costs as docs/deploy.md shows them. */
+/** The costs as docs/deploy.md and the README show them. */
 import { includedConversations, modelCosts, platformCosts } from './model.mjs'
 
 const CONVERSATIONS = 1_000
@@ -48,7 +48,12 @@ export function costsTable() {
     '',
     markdown([
       ['Language model', 'Tokens in', 'Tokens out', 'A thousand conversations'],
-      ...models.map((line) => [line.model, whole(line.in), whole(line.out), dollars(line.cost)]),
+      ...models.map((line) => [
+        line.model,
+        whole(line.in.amount),
+        whole(line.out.amount),
+        dollars(line.cost),
+      ]),
     ]),
   ].join('\n')
 }
@@ -61,4 +66,29 @@ export function costsSentence() {
     `A thousand conversations of four turns cost ${dollars(platform)} of Workers, Durable Objects, D1 and Vectorize, nearly all of it`,
     `included in the plan's $5 a month, and ${dollars(Math.min(...models))} to ${dollars(Math.max(...models))} for a language model of Workers AI.`,
   ].join('\n')
+}
+
+/** The arithmetic for the README, in Markdown: how each amount comes about, times its price. */
+export function costsArithmetic() {
+  const platform = platformCosts(CONVERSATIONS)
+  const models = modelCosts(CONVERSATIONS)
+  /** @param {import('./model.mjs').Line} line */
+  const row = ({ what, unit, amount, working, price, cost }) => [
+    what,
+    `${working} = ${whole(amount)}${unit && ` ${unit}`}`,
+    `$${price}`,
+    dollars(cost),
+  ]
+  /** @param {string} what @param {{ cost: number }[]} lines */
+  const total = (what, lines) => [what, '', '', dollars(lines.reduce((sum, { cost }) => sum + cost, 0))]
+  return markdown([
+    ['A thousand conversations', 'How many', 'A million', 'Cost'],
+    ...platform.map(row),
+    total('All but the language model', platform),
+    ...models.flatMap((model) => [
+      row(model.in),
+      row(model.out),
+      total(`All with ${model.model}`, [...platform, model]),
+    ]),
+  ])
 }

@@ -33,6 +33,9 @@
  *   | { do: 'verify', worker: string }} Step
  */
 
+/** Metadata indexes that a Vectorize index can have. */
+const MAX_METADATA_INDEXES = 10
+
 /** An account without any of it. @type {Found} */
 export const NOTHING = { database: false, migrations: [], indexes: [], secrets: [] }
 
@@ -71,8 +74,10 @@ function planIndexes(wanted, found) {
     }
     /** @type {Step[]} */
     const steps = present === undefined ? [{ do: 'create-index', name, dimensions, metric }] : []
-    // A metadata index sees only the vectors that are written after it.
-    const missing = metadata.filter((property) => !present?.metadata.includes(property.name))
+    // A metadata index sees only the vectors that are written after it. An index that somebody has given others
+    // has less room: without all of them Parley filters by itself.
+    const room = MAX_METADATA_INDEXES - (present?.metadata.length ?? 0)
+    const missing = metadata.filter(({ name }) => !present?.metadata.includes(name)).slice(0, room)
     for (const property of missing) steps.push({ do: 'create-metadata-index', index: name, ...property })
     return steps
   })

@@ -3,8 +3,13 @@ import { type Access, forbidden } from './access'
 import { authenticate } from './authenticate'
 import { requireRate } from './rate-limit'
 
-/** What the log learns of a request's key. A refusal has one message outside; its reason is for the operator. */
+/**
+ * Where a request came from, and what the log learns of its key. A refusal has one message outside; its reason is for
+ * the operator.
+ */
 export interface Note {
+  /** IP address; '' where it is not known. Never logged */
+  readonly address: string
   key?: string
   denied?: 'no key' | 'unknown or expired key' | 'action' | 'collection'
 }
@@ -24,7 +29,7 @@ export async function admit(
   collection: string | undefined,
   note: Note,
 ): Promise<Access> {
-  const access = await authenticate(env, presented)
+  const access = await authenticate(env, presented, note.address)
   const admitted = requireAccess(access, presented, actions, collection, note)
   await requireRate(env, 'RATE_LIMIT', admitted)
   return admitted

@@ -1,17 +1,21 @@
 /**
  * From a presented key to what it may do.
  *
- * Keys that were found are remembered in the isolate for a few seconds, so a key revoked elsewhere works at
- * most that much longer. Keys that were not found are not remembered: a new key works at once.
+ * What was found of a key is remembered in the isolate for a few seconds, so a key that is revoked elsewhere works at
+ * most that much longer, and one that was tried before it was made is refused that much longer. A key that the isolate
+ * has not met is counted before it is looked up, or trying keys would cost its caller nothing and D1 a query each.
  */
 import { type ApiKeyRecord, findApiKeyByHash, findApiKeysByPrefix } from '../db/api-keys'
 import { database } from '../db/client'
 import { open } from '../db/sealing'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
 import { sameDigest, sha256, sha256Bytes } from './digest'
+import { Latest } from './latest'
+import { requireLookUps } from './rate-limit'
 import { embeddedParameters, isSignedBy, parseScopedKey } from './scoped-key'
 
 const REMEMBERED_MS = 5_000
+/** Keys remembered as known, and as many as unknown: apart, or trying keys would push out those that work. */
 const REMEMBERED_KEYS = 1_000
 /** A longer key is refused unread: a scoped key is a few hundred characters. */
 const LONGEST_KEY = 8_192
@@ -25,19 +29,27 @@ interface Found {
 }
 
 /** By SHA-256 of the presented key. */
-const found = new Map<string, Found>()
+const found = new Latest<Found>(REMEMBERED_KEYS)
+/** The same of keys that were not found, with when they are to be looked up again, in milliseconds. */
+const unknown = new Latest<number>(REMEMBERED_KEYS)
 let warned = false
 
-/** Forgets every key that was remembered: after one was deleted here. */
-export const forgetKeys = (): void => found.clear()
+/** Forgets every key that was remembered: after one was made or deleted here. */
+export function forgetKeys(): void {
+  found.clear()
+  unknown.clear()
+}
 
 /**
  * @param presented the key as it was sent
+ * @param address where it came from
+ * @throws ApiError 429 when too many keys were tried from there
  * @returns undefined for a key that is missing, unknown, expired or wrongly signed
  */
 export async function authenticate(
   env: Cloudflare.Env,
   presented: string | undefined,
+  address: string,
 ): Promise<Access | undefined> {
   if (!env.ADMIN_API_KEY) {
     if (!warned) console.error('ADMIN_API_KEY is not set: every request that needs a key is refused.')
@@ -51,11 +63,16 @@ export async function authenticate(
   const now = Date.now()
   let entry = found.get(hash)
   if (!entry || entry.until <= now) {
-    found.delete(hash)
+    if ((unknown.get(hash) ?? 0) > now) return undefined
+    // One that worked a moment ago is looked up again for our sake.
+    if (!entry) await requireLookUps(env, address)
     const fresh = (await findScoped(env, presented)) ?? (await findOrdinary(env, hash))
-    if (!fresh) return undefined
+    if (!fresh) {
+      found.delete(hash)
+      unknown.set(hash, now + REMEMBERED_MS)
+      return undefined
+    }
     entry = { ...fresh, until: now + REMEMBERED_MS }
-    if (found.size >= REMEMBERED_KEYS) found.clear()
     found.set(hash, entry)
   }
   return now / 1000 > entry.expiresAt ? undefined : entry.access

@@ -60,6 +60,7 @@ export async function createKey(env: Cloudflare.Env, body: unknown): Promise<Api
     sealedValue: canSignScopedKeys(wanted) ? await seal(value, env) : null,
   })
   if (!stored) throw new ApiError(409, 'API key generation conflict.')
+  forgetKeys()
   const { value_prefix: _, ...shown } = view(stored)
   return { ...shown, value }
 }

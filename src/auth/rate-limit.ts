@@ -1,7 +1,8 @@
 /**
  * Requests and turns per key, counted by the platform's Rate Limiting binding: at each location by itself, without
- * a call over the network. By key and never by address, since an address can be a whole school or one thousandth of
- * an attacker. Where no such binding is configured nothing is limited.
+ * a call over the network. By key and not by address, since an address can be a whole school or one thousandth of an
+ * attacker. Only keys that nobody knows yet have nothing but their address. Where no such binding is configured nothing
+ * is limited.
  */
 import { ApiError } from '../errors'
 import type { Access } from './access'
@@ -22,12 +23,34 @@ export async function requireRate(
   limit: keyof typeof PERIODS,
   { digest, parentDigest }: Pick<Access, 'digest' | 'parentDigest'>,
 ): Promise<void> {
+  await count(env, limit, digest)
+  if (parentDigest !== undefined)
+    await count(env, limit, `${parentDigest}/${Math.floor(Math.random() * FAMILY)}`)
+}
+
+/** Counts a key that has to be looked up. @param address where it came from @throws ApiError 429 */
+export const requireLookUps = (env: Cloudflare.Env, address: string): Promise<void> =>
+  count(env, 'RATE_LIMIT', `address ${networkOf(address)}`)
+
+async function count(env: Cloudflare.Env, limit: keyof typeof PERIODS, key: string): Promise<void> {
   const binding: RateLimit | undefined = env[limit]
   if (binding === undefined || env.RATE_LIMITS === 'off') return
-  const counters = [digest]
-  if (parentDigest !== undefined) counters.push(`${parentDigest}/${Math.floor(Math.random() * FAMILY)}`)
-  for (const key of counters) {
-    const { success } = await binding.limit({ key })
-    if (!success) throw new ApiError(429, 'Rate limit exceeded or blocked', PERIODS[limit])
-  }
+  const { success } = await binding.limit({ key })
+  if (!success) throw new ApiError(429, 'Rate limit exceeded or blocked', PERIODS[limit])
+}
+
+/** The first 64 bits of an IPv6 address, which its holder fills up at will; any other as it is. */
+function networkOf(address: string): string {
+  if (!address.includes(':')) return address
+  const v4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
+  if (v4 !== undefined) return v4
+  const [before = '', after] = address.split('::')
+  const groups = (text: string) => (text === '' ? [] : text.split(':'))
+  const left = groups(before)
+  const right = groups(after ?? '')
+  const zeros = after === undefined ? 0 : Math.max(0, 8 - left.length - right.length)
+  return [...left, ...Array<string>(zeros).fill('0'), ...right]
+    .slice(0, 4)
+    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
+    .join(':')
 }

@@ -48,6 +48,16 @@ export interface ConversationRpc {
    */
   welcomes(request: Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>): Promise<boolean>
   /**
+   * Sees to it that D1 has all that is to be read of it, where this object holds anything. Fails with 404 for a
+   * conversation that is deleted or another asker's, and with 503 while D1 does not take it.
+   */
+  recorded(asker: Asker): Promise<Outcome<void>>
+  /**
+   * Deletes the conversation as `erase` does, for an asker. False where this object holds nothing. Fails with 404 for a
+   * conversation that is deleted or another asker's.
+   */
+  remove(asker: Asker): Promise<Outcome<boolean>>
+  /**
    * Deletes the conversation for good: what this object holds, its messages in its history collection and its
    * rows in D1. A running turn is stopped. The conversation is unreadable at once; what cannot be deleted now
    * is deleted by alarm.

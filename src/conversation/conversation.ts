@@ -10,6 +10,7 @@ import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
+import { settlesWithin } from '../settles'
 import { Alarm } from './alarm'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
 import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
@@ -32,12 +33,15 @@ const ERASE_RETRY_MS = 10_000
 /** When to look again whether the messages are gone that outlived the turns here, their model's ttl having grown. */
 const LINGER_MS = 600_000
 
+/** What is told to a reader whom D1 keeps waiting, in seconds. */
+const RETRY_READING = 5
+
 const encoder = new TextEncoder()
 
 export class Conversation extends DurableObject implements ConversationRpc {
   readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
   readonly #alarm = new Alarm(this.ctx.storage)
-  #memory = Memory.load(this.ctx.storage.sql, this.env, this.#id)
+  #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()
   #erasing: Promise<boolean> | undefined
   /** settles when the last search for a successor has ended; never rejects */
@@ -120,6 +124,27 @@ export class Conversation extends DurableObject implements ConversationRpc {
     if (memory && !memory.closed) memory.log.abandon(turn, true)
   }
 
+  recorded(asker: Asker): Promise<Outcome<void>> {
+    return attempt(async () => {
+      const memory = this.#memory
+      if (!memory) return
+      if (memory.mayRead(asker) && !memory.records.empty) await this.#deliver(memory)
+      if (!memory.mayRead(asker)) throw conversationNotFound()
+      if (memory.records.empty) return
+      throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)
+    })
+  }
+
+  remove(asker: Asker): Promise<Outcome<boolean>> {
+    return attempt(async () => {
+      const memory = this.#memory
+      if (!memory) return false
+      if (!memory.mayRead(asker)) throw conversationNotFound()
+      await this.erase()
+      return true
+    })
+  }
+
   erase(historyId?: string): Promise<boolean> {
     this.#memory ??= this.#create()
     const memory = this.#memory
@@ -139,17 +164,20 @@ export class Conversation extends DurableObject implements ConversationRpc {
       await this.#erase(memory)
       return
     }
-    await memory.outbox.deliver()
-    await this.#dropDeletedRecords(memory)
-    await memory.records.deliver()
-    if (memory.closed) return
+    await this.#deliver(memory)
+    if (memory.closed) return void (await this.#erasing)
     memory.log.expire(Date.now())
     if (memory.log.empty && this.#atRest(memory)) await this.#forget(memory)
     else this.#schedule(memory)
   }
 
   #create(): Memory {
-    return new Memory(this.ctx.storage.sql, this.env, this.#id)
+    return new Memory(...this.#held())
+  }
+
+  /** What a memory is made of. */
+  #held(): ConstructorParameters<typeof Memory> {
+    return [this.ctx.storage.sql, this.env, this.#id, () => this.ctx.waitUntil(this.erase())]
   }
 
   /** @throws ApiError 404 */
@@ -266,6 +294,13 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return said.filter(({ saidAt }) => !left.has(saidAt!)).map(({ turn }) => turn)
   }
 
+  /** Hands over what history and D1 have not taken yet. */
+  async #deliver(memory: Memory): Promise<void> {
+    await memory.outbox.deliver()
+    await this.#dropDeletedRecords(memory)
+    await memory.records.deliver()
+  }
+
   /** Takes records back whose turns were deleted while D1 did not answer: only what they cost is still told. */
   async #dropDeletedRecords(memory: Memory): Promise<void> {
     const waiting = memory.records.turns
@@ -313,7 +348,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
     // Should this object not live to see the end of it, the alarm goes on.
     this.#alarm.set(Date.now() + ERASE_RETRY_MS)
     try {
-      await settledWithin(ERASE_PATIENCE_MS, memory.outbox.settled(), memory.records.settled())
+      const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
+      if (!(await settlesWithin(ERASE_PATIENCE_MS, written))) throw new Error('a write is still under way')
       await memory.records.deliverCosts()
       for (const history of memory.histories) {
         const collection = collectionObject(this.env, history)
@@ -345,12 +381,4 @@ export class Conversation extends DurableObject implements ConversationRpc {
     // While a turn runs the alarm may well ring early: moving it costs more than that.
     if (times.length > 0) this.#alarm.set(Math.min(...times), { orSooner: !this.#queue.idle })
   }
-}
-
-/** Settles with all of these. @throws Error when they take too long */
-async function settledWithin(milliseconds: number, ...work: Promise<void>[]): Promise<void> {
-  const late = scheduler.wait(milliseconds).then(() => {
-    throw new Error('a write is still under way')
-  })
-  await Promise.race([Promise.all(work), late])
 }

@@ -1,6 +1,7 @@
 /**
  * Conversations as things to list, read, trace and delete, whatever protocol began them. What is read here is
- * the record in D1; a running turn is read from its object (conversation-object.ts).
+ * the record in D1; a running turn is read from its object (conversation-object.ts). Whether there is a conversation of
+ * an id, and whose it is, the object knows first.
  */
 import { database } from '../db/client'
 import {
@@ -10,8 +11,9 @@ import {
   listConversationRows,
   type PageEnd,
 } from '../db/conversations'
+import { markErased } from '../db/erasures'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
-import { ApiError } from '../errors'
+import { ApiError, unwrap } from '../errors'
 import { conversationObject } from './conversation-object'
 import type { Citation, Timings, Usage } from './events'
 import { ADMIN, conversationNotFound, mayOpen } from './ownership'
@@ -103,16 +105,16 @@ export async function getConversation(
 ): Promise<ConversationDetail> {
   const row = await readable(env, asker, id)
   const most = Math.max(1, Math.min(limit, TURNS_A_PAGE))
-  const found = await latestTurns(database(env), id, {
+  const rows = await latestTurns(database(env), id, {
     ...(before !== undefined && { before }),
     limit: most + 1,
     now: Date.now(),
   })
-  const page = found.slice(0, most).reverse()
+  const page = rows.slice(0, most).reverse()
   return {
     ...summaryOf(row),
     turns: page.map(recordedTurn),
-    ...(found.length > most && { earlier: page[0]!.turn }),
+    ...(rows.length > most && { earlier: page[0]!.turn }),
   }
 }
 
@@ -145,8 +147,10 @@ export async function traceConversation(
  * @throws ApiError 404
  */
 export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
-  const { historyId } = await readable(env, asker, id)
-  await conversationObject(env, id).erase(historyId)
+  const object = conversationObject(env, id)
+  if (unwrap(await object.remove(asker))) return
+  const { historyId } = await found(env, asker, id)
+  await object.erase(historyId)
 }
 
 /** Conversations deleted side by side, and the time after which no more are begun, in milliseconds. */
@@ -157,7 +161,7 @@ const MOST_ERASED = 500
 
 /**
  * Deletes a user's conversations: with the admin key those of every key, else those of the asker's own. A call
- * is bounded.
+ * is bounded. Those that D1 has not heard of yet are not counted: they go when it does (db/erasures.ts).
  * @returns how many went, and whether none is left; if some are, call again
  * @throws ApiError 404 for a user that the asker does not speak for
  */
@@ -169,15 +173,18 @@ export async function deleteUserConversations(
   const scope = scopeOf(asker, userId)
   if (!scope) throw conversationNotFound()
   const db = database(env)
-  const until = Date.now() + ERASE_BUDGET_MS
+  const now = Date.now()
+  // Before anything is looked for: what D1 hears of later finds the mark.
+  await markErased(db, userId, scope.owner, now)
+  const until = now + ERASE_BUDGET_MS
   let deleted = 0
   while (deleted < MOST_ERASED && Date.now() < until) {
-    const found = await conversationsOfUser(db, userId, scope.owner, ERASED_AT_ONCE)
+    const some = await conversationsOfUser(db, userId, scope.owner, ERASED_AT_ONCE)
     const gone = await Promise.all(
-      found.map(({ id, historyId }) => conversationObject(env, id).erase(historyId)),
+      some.map(({ id, historyId }) => conversationObject(env, id).erase(historyId)),
     )
     deleted += gone.filter(Boolean).length
-    if (found.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
+    if (some.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
     // Those left to their alarms would be found again and again.
     if (!gone.some(Boolean)) break
   }
@@ -191,8 +198,18 @@ function scopeOf(asker: Asker, userId: string | undefined): { owner?: string; us
   return asker.owner === ADMIN.owner ? { userId: asker.userId } : { owner: asker.owner, userId: asker.userId }
 }
 
-/** @throws ApiError 404 */
+/**
+ * What D1 has of a conversation once its object has handed over what it holds back: its beginning, or turns that ended
+ * while D1 did not answer.
+ * @throws ApiError 404
+ */
 async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
+  unwrap(await conversationObject(env, id).recorded(asker))
+  return found(env, asker, id)
+}
+
+/** @throws ApiError 404 */
+async function found(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
   const row = await findConversationRow(database(env), id, Date.now())
   if (!row || !mayOpen(asker, row)) throw conversationNotFound()
   return row

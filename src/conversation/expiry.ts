@@ -15,6 +15,7 @@ import {
   type EmptiedConversation,
   emptiedConversations,
 } from '../db/conversations'
+import { deleteOldMarks } from '../db/erasures'
 import {
   type ExpiredMessage,
   type ExpiryRule,
@@ -93,9 +94,9 @@ export async function sweepExpired(
 /** Rows past their time, conversations to erase, messages. */
 const PARTS = 3
 
-/** Turns and conversations past their time. @param now milliseconds @returns whether none are left */
+/** Turns, conversations and marks of erasures past their time. @param now milliseconds @returns whether none are left */
 async function sweepRows(db: Database, now: number, batch: number, allowance: Allowance): Promise<boolean> {
-  for (const remove of [deleteExpiredTurns, deleteExpiredConversations]) {
+  for (const remove of [deleteExpiredTurns, deleteExpiredConversations, deleteOldMarks]) {
     for (let removed = batch; removed === batch; ) {
       if (!(await take(allowance, 1))) return false
       removed = await remove(db, now, batch)

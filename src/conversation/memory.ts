@@ -17,14 +17,16 @@ export class Memory {
   #closed = false
 
   /** What an object holds that has just woken; undefined when it holds nothing. */
-  static load(sql: SqlStorage, env: Cloudflare.Env, conversationId: string): Memory | undefined {
+  static load(...given: ConstructorParameters<typeof Memory>): Memory | undefined {
+    const [sql, , conversationId] = given
     if (!isCreated(sql)) return undefined
-    const memory = new Memory(sql, env, conversationId)
+    const memory = new Memory(...given)
     memory.log.interrupt(conversationId, Date.now())
     return memory
   }
 
-  constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string) {
+  /** @param onErased called when D1 says that it has to go, its user's conversations having been erased */
+  constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string, onErased: () => void) {
     migrate(sql)
     this.#sql = sql
     const self = readMeta(sql, 'self')
@@ -38,7 +40,7 @@ export class Memory {
     if (!self) this.#save()
     this.log = new TurnLog(sql)
     this.outbox = new Outbox(sql, env, `${conversationId}/${this.#self.incarnation}`)
-    this.records = new Records(sql, env)
+    this.records = new Records(sql, env, onErased)
     if (readMeta(sql, 'erasing')) this.#close()
   }
 
@@ -79,15 +81,23 @@ export class Memory {
     return !this.#closed && mayOpen(asker, this.owner ?? ADMIN)
   }
 
-  /** Notes what there is to know of a conversation when a turn of it begins. */
-  introduce({ asker = ADMIN, protocol = 'typesense', question, historyId }: AskRequest, now: number): void {
+  /**
+   * Notes what there is to know of a conversation when a turn of it begins.
+   * @returns whether it is the first one
+   */
+  introduce(
+    { asker = ADMIN, protocol = 'typesense', question, historyId }: AskRequest,
+    now: number,
+  ): boolean {
     const self = this.#self
-    if (self.owner !== undefined && self.histories.includes(historyId)) return
-    if (self.owner === undefined) {
+    const first = self.owner === undefined
+    if (!first && self.histories.includes(historyId)) return false
+    if (first) {
       Object.assign(self, { owner: asker, protocol, title: clip(question, LONGEST_TITLE), created_at: now })
     }
     if (!self.histories.includes(historyId)) self.histories.push(historyId)
     this.#save()
+    return first
   }
 
   /** Its row in D1, as far as it is known here. */

@@ -1,12 +1,16 @@
 /**
- * Finished turns on their way to D1: the conversation's row, the turn's with its trace, and what was spent.
+ * What D1 is to hear of a conversation: first that it has begun, then its finished turns, with the conversation's row,
+ * the turn's with its trace, and what was spent.
  *
  * A record is written here in the transaction that makes the turn history, and leaves when D1 has it, at the
- * first try or at an alarm's. D1 counts a turn once, however often it is sent.
+ * first try or at an alarm's. D1 counts a turn once, however often it is sent. The beginning leaves by alarm only: it is
+ * there for turns that take their time, and a turn that ends before tells of it.
  */
 import { database } from '../db/client'
+import { type ConversationEntry, recordBeginning } from '../db/conversations'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
+import { settlesWithin } from '../settles'
 import { byteLength } from './serialise'
 
 /** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
@@ -16,19 +20,41 @@ const LAST_RETRY_MS = 300_000
 /** Records that one delivery sends. */
 const SENT_AT_ONCE = 20
 
+/** The place of a conversation's beginning: before its turns, whose numbers begin with 1. */
+const BEGINNING = 0
+
+interface Beginning {
+  conversation: ConversationEntry
+}
+
+type Note = TurnRecord | Beginning | Cost
+
 export class Records {
   readonly #sql: SqlStorage
   readonly #env: Cloudflare.Env
   #failures = 0
   #delivering: Promise<void> | undefined
+  /** whether an answer has waited for D1 and is waiting still, or has given up */
+  #silent = false
+  readonly #onErased: () => void
   closed = false
 
-  constructor(sql: SqlStorage, env: Cloudflare.Env) {
+  /**
+   * @param onErased called when D1 says that the conversation has to go, its user's having been erased. It has to be
+   *   noted for good before this returns
+   */
+  constructor(sql: SqlStorage, env: Cloudflare.Env, onErased: () => void) {
     this.#sql = sql
     this.#env = env
+    this.#onErased = onErased
+  }
+
+  putBeginning(conversation: ConversationEntry): void {
+    this.#write(BEGINNING, { conversation })
   }
 
   put(turn: number, record: TurnRecord): void {
+    this.drop(BEGINNING)
     this.#write(turn, fitRecord(record))
   }
 
@@ -37,7 +63,7 @@ export class Records {
     this.#write(turn, { usage, ...(others && { others }) })
   }
 
-  #write(turn: number, record: TurnRecord | Cost): void {
+  #write(turn: number, record: Note): void {
     this.#sql.exec(
       'INSERT OR REPLACE INTO records (turn, record) VALUES (?, ?)',
       turn,
@@ -61,7 +87,7 @@ export class Records {
   /** The turns that are still waiting. */
   get turns(): number[] {
     return this.#sql
-      .exec<{ turn: number }>('SELECT turn FROM records')
+      .exec<{ turn: number }>(`SELECT turn FROM records WHERE turn > ${BEGINNING}`)
       .toArray()
       .map(({ turn }) => turn)
   }
@@ -77,8 +103,14 @@ export class Records {
 
   /** Delivers, and waits as long as an answer may wait: not at all while D1 is known not to answer. */
   async settle(): Promise<void> {
-    if (this.#failures > 0 || this.#delivering) return
-    await Promise.race([this.deliver(), scheduler.wait(PATIENCE_MS)])
+    if (this.#failures > 0 || this.#silent) return
+    // What is under way does not know of what was put since.
+    const delivered = (this.#delivering ?? Promise.resolve()).then(() => this.deliver())
+    this.#silent = true
+    delivered.finally(() => {
+      this.#silent = false
+    })
+    await settlesWithin(PATIENCE_MS, delivered)
   }
 
   /** Sends what is waiting, oldest first. Never throws: what D1 does not take stays. */
@@ -103,10 +135,10 @@ export class Records {
       .toArray()
     for (const { turn, record } of rows) {
       try {
-        const parsed: TurnRecord | Cost = JSON.parse(record)
-        const db = database(this.#env)
-        await ('turn' in parsed ? recordTurn(db, parsed) : recordCost(db, parsed))
+        const erased = await this.#send(JSON.parse(record))
         this.#failures = 0
+        // Without a pause until it is dropped, or its cost could be counted twice.
+        if (erased && !this.closed) this.#onErased()
       } catch (error) {
         this.#failures += 1
         console.error('a turn could not be recorded in D1; it will be later', reasonOf(error))
@@ -117,12 +149,22 @@ export class Records {
     }
   }
 
+  /** @returns whether the conversation has to go */
+  async #send(note: Note): Promise<boolean> {
+    const db = database(this.#env)
+    if ('turn' in note) return recordTurn(db, note)
+    if ('conversation' in note) return recordBeginning(db, note.conversation)
+    await recordCost(db, note)
+    return false
+  }
+
   /**
    * Sends what the waiting turns cost and nothing else of them: their conversation is being deleted, and its deletion
    * must not be a way to ask for nothing.
    * @throws Error when D1 does not answer
    */
   async deliverCosts(): Promise<void> {
+    this.drop(BEGINNING)
     const rows = this.#sql
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()

@@ -1,6 +1,7 @@
 /** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
+import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, type Outcome, reasonOf } from '../errors'
@@ -123,7 +124,7 @@ export class TurnRun {
     const { request, names } = this.#queued
     const memory = this.#around.remember()
     const now = Date.now()
-    memory.introduce(request, now)
+    if (memory.introduce(request, now)) memory.records.putBeginning(this.#entry(memory, now))
     const turn = memory.log.begin(now, this.#expiry(now), names)
     this.#around.schedule(memory)
     const stream = new TurnStream(this.#id, turn, (lines) => {
@@ -233,8 +234,11 @@ export class TurnRun {
       return outcome
     }
     memory.log.markUnsaid(turn)
-    if (memory.records.turns.includes(turn)) memory.records.drop(turn)
-    else this.#counted = true
+    if (memory.records.turns.includes(turn)) {
+      memory.records.drop(turn)
+      // Its record would have told D1 of a conversation that it may not know yet.
+      memory.records.putBeginning(this.#entry(memory, Date.now()))
+    } else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
       console.error('the record of a refused turn stays until it expires', reasonOf(error)),
     )
@@ -249,19 +253,26 @@ export class TurnRun {
     }
   }
 
-  #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
+  /** The conversation's own row as of a moment. */
+  #entry(memory: Memory, now: number): ConversationEntry {
     const { historyId, model } = this.#queued.request
-    const { created_at: createdAt, usage, trace } = finished
-    const expiresAt = this.#expiry(createdAt)
     return {
-      conversation: {
-        id: this.#id,
-        historyId,
-        modelId: model.id,
-        ...memory.row,
-        updatedAt: createdAt,
-        expiresAt,
-      },
+      id: this.#id,
+      historyId,
+      modelId: model.id,
+      ...memory.row,
+      updatedAt: now,
+      expiresAt: this.#expiry(now),
+    }
+  }
+
+  #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
+    const { model } = this.#queued.request
+    const { created_at: createdAt, usage, trace } = finished
+    const conversation = this.#entry(memory, createdAt)
+    const { expiresAt } = conversation
+    return {
+      conversation,
       turn: {
         conversationId: this.#id,
         turn,

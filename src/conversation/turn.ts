@@ -7,6 +7,7 @@
 import { ApiError, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
+import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes, fitDocuments } from './budget'
 import { resolveCitations } from './citations'
@@ -45,7 +46,10 @@ export async function runTurn(
   } catch (error) {
     ports.emit(errorEvent(error, signal))
   }
-  await Promise.race([work.catch(() => {}), new Promise((wait) => setTimeout(wait, WIND_UP_MS))])
+  await settlesWithin(
+    WIND_UP_MS,
+    work.catch(() => {}),
+  )
   return spendingOf(tracer.trace, request.model.id)
 }
 

@@ -2,10 +2,12 @@
  * Rows of conversations: what there is to list, and whose it is.
  *
  * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts), and so
- * does one that cannot be deleted whole now: from then on it is not found, and the sweep erases what is left of it.
+ * does one that cannot be deleted whole now: from then on it is not found, and the sweep erases what is left of it. Rows
+ * below zero are no conversations (erasures.ts).
  */
 import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'
+import { erasureSince, marksFor } from './erasures'
 import { conversations, messages, turns } from './schema'
 
 export type ConversationRow = typeof conversations.$inferSelect
@@ -96,6 +98,44 @@ export const emptiedConversations = (
     .where(and(eq(conversations.expiresAt, 0), gt(conversations.id, after)))
     .orderBy(asc(conversations.id))
     .limit(limit)
+
+/** A conversation as its object tells of it; how many turns it has is counted here. */
+export type ConversationEntry = Omit<ConversationRow, 'turns'>
+
+/** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
+export function upsertConversation(db: Database, conversation: ConversationEntry) {
+  const { id, expiresAt } = conversation
+  const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
+  const same = sql`${conversations.createdAt} = excluded.created_at`
+  return db
+    .insert(conversations)
+    .values({ ...conversation, turns: many })
+    .onConflictDoUpdate({
+      target: conversations.id,
+      set: {
+        ...conversation,
+        turns: many,
+        updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
+          ELSE excluded.updated_at END`,
+        // One that is about to be erased stays so, whatever arrives late.
+        expiresAt: sql`CASE WHEN ${same} AND ${conversations.expiresAt} = 0 THEN 0
+          WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
+      },
+    })
+}
+
+/**
+ * Writes down that a conversation has begun. May be repeated.
+ * @returns whether it has to go: its user's conversations were erased since (erasures.ts)
+ */
+export async function recordBeginning(db: Database, conversation: ConversationEntry): Promise<boolean> {
+  const marks = await marksFor(conversation)
+  const [erasures] = await db.batch([
+    erasureSince(db, conversation.createdAt, marks),
+    upsertConversation(db, conversation),
+  ])
+  return erasures.length > 0
+}
 
 /** Has a conversation not found any more, until its rows can be removed. */
 export async function hideConversation(db: Database, id: string): Promise<void> {

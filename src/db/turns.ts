@@ -4,7 +4,9 @@
  */
 import { and, asc, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
-import { conversations, turns, usage } from './schema'
+import { type ConversationEntry, upsertConversation } from './conversations'
+import { erasureSince, marksFor } from './erasures'
+import { turns, usage } from './schema'
 import { forgetSpent } from './usage'
 
 export type TurnRow = typeof turns.$inferSelect
@@ -20,8 +22,7 @@ export interface Cost {
 }
 
 export interface TurnRecord extends Cost {
-  /** the conversation; how many turns it has is counted here */
-  conversation: Omit<typeof conversations.$inferSelect, 'turns'>
+  conversation: ConversationEntry
   turn: TurnRow
   /** numbers of turns whose place it takes */
   replaced?: number[]
@@ -32,15 +33,16 @@ export interface TurnRecord extends Cost {
  *
  * The usage is counted by the statements that follow the turn's insertion, each if and only if the one before it
  * wrote. A row of the same number and another time is what is left of an expired conversation of this id, and gives way.
+ *
+ * @returns whether the conversation has to go: its user's conversations were erased since it began (erasures.ts)
  */
 export async function recordTurn(
   db: Database,
   { conversation, turn, usage: spent, others = [], replaced = [] }: TurnRecord,
-): Promise<void> {
-  const { id, expiresAt } = conversation
-  const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
-  const same = sql`${conversations.createdAt} = excluded.created_at`
-  await db.batch([
+): Promise<boolean> {
+  const marks = await marksFor(conversation)
+  const [erasures] = await db.batch([
+    erasureSince(db, conversation.createdAt, marks),
     db
       .insert(turns)
       .values(turn)
@@ -58,24 +60,11 @@ export async function recordTurn(
         )
         .onConflictDoUpdate(ADDED),
     ),
-    ...(replaced.length > 0 ? [db.delete(turns).where(numbered(id, replaced))] : []),
-    db
-      .insert(conversations)
-      .values({ ...conversation, turns: many })
-      .onConflictDoUpdate({
-        target: conversations.id,
-        set: {
-          ...conversation,
-          turns: many,
-          updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
-            ELSE excluded.updated_at END`,
-          // One that is about to be erased stays so, whatever arrives late.
-          expiresAt: sql`CASE WHEN ${same} AND ${conversations.expiresAt} = 0 THEN 0
-            WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
-        },
-      }),
+    ...(replaced.length > 0 ? [db.delete(turns).where(numbered(conversation.id, replaced))] : []),
+    upsertConversation(db, conversation),
   ])
   for (const row of rowsOf(spent, others)) forgetSpent(row)
+  return erasures.length > 0
 }
 
 const rowsOf = (spent: Spent, others: Spent[]): (typeof usage.$inferSelect)[] => [

@@ -3,7 +3,7 @@ import { ApiError } from '../errors'
 import { callOptions, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, generateChat } from './openai-compatible'
+import { type ChatEndpoint, generateChat, streamOptions } from './openai-compatible'
 import { modelId } from './properties'
 import { chatSampling } from './sampling'
 
@@ -16,11 +16,18 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   url: config.url ?? '',
   headers: { 'api-key': config.api_key ?? '' },
   body: {
-    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...streamOptions(config, countsTokens(config.url ?? '')),
     ...chatSampling(config, modelId(config.model_name)),
   },
   options: callOptions(config, WORDING, env),
 })
+
+/**
+ * Whether the version of the API that a URL names takes `stream_options`: since 2024-09-01-preview
+ * (https://learn.microsoft.com/azure/ai-services/openai/api-version-deprecation). Versions are dates, which sort as text.
+ */
+const countsTokens = (url: string): boolean =>
+  (URL.parse(url)?.searchParams.get('api-version') ?? '') >= '2024-09-01'
 
 export const azure: LanguageModelProvider = {
   namespace: 'azure',

@@ -73,12 +73,12 @@ const LARGEST_ERROR = 64 * 1024
 
 /**
  * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
- * (Cloudflare), `Message` (some of AWS), or the raw body.
+ * (Cloudflare; AI Gateway has `error[0].message`), `Message` (some of AWS), or the raw body.
  */
 function errorDetail(body: string): { detail: string; readable: boolean; code?: unknown; type?: string } {
   const parsed = parseObject(body)
-  const first = Array.isArray(parsed?.errors) ? parsed.errors[0] : undefined
-  const error = (parsed?.error ?? first ?? parsed ?? {}) as Record<string, unknown>
+  const [first] = [parsed?.errors, parsed?.error].find(Array.isArray) ?? []
+  const error = (first ?? parsed?.error ?? parsed ?? {}) as Record<string, unknown>
   const found =
     textOf(parsed?.error, 'message') ??
     text(parsed?.error) ??

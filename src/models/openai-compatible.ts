@@ -6,7 +6,7 @@
  * stream without either was cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject } from './call'
-import type { Delta, FinishReason, GenerationRequest } from './language-model'
+import type { ConversationModelConfig, Delta, FinishReason, GenerationRequest } from './language-model'
 import { Reply, usageOf } from './reply'
 
 export interface ChatEndpoint {
@@ -16,6 +16,15 @@ export interface ChatEndpoint {
   /** what is sent besides messages and stream: the model, sampling */
   body: Record<string, unknown>
   options: Omit<CallOptions, 'timeoutStatus'>
+}
+
+/**
+ * The part of a body that asks for token counts in a stream, which are estimated otherwise: what the model says, or an
+ * option that the server is known to take. One that is not might refuse it.
+ */
+export function streamOptions(config: ConversationModelConfig, isKnown: boolean): Record<string, unknown> {
+  const { stream_options = isKnown ? { include_usage: true } : undefined } = config
+  return stream_options === undefined ? {} : { stream_options }
 }
 
 /**

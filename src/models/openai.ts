@@ -1,7 +1,7 @@
 /** `openai/`: OpenAI, and through `openai_url` any server that speaks its chat completions. */
 import { callOptions, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, generateChat, probeChat } from './openai-compatible'
+import { type ChatEndpoint, generateChat, probeChat, streamOptions } from './openai-compatible'
 import { allowString, modelId, requireString, withLeadingSlash, withoutTrailingSlash } from './properties'
 import { chatSampling } from './sampling'
 
@@ -14,10 +14,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   headers: { authorization: `Bearer ${config.api_key}` },
   body: {
     model: modelId(config.model_name),
-    // Token counts in a stream are an option that OpenAI itself is known to take; a server of somebody
-    // else's is sent nothing that the model does not ask for.
-    ...(config.openai_url === undefined && { stream_options: { include_usage: true } }),
-    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    ...streamOptions(config, config.openai_url === undefined),
     ...chatSampling(config, modelId(config.model_name), config.openai_url === undefined),
   },
   options: callOptions(config, wording('OpenAI'), env),

@@ -2,7 +2,7 @@
 import { ApiError } from '../errors'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
-import { type ChatEndpoint, generateChat, probeChat } from './openai-compatible'
+import { type ChatEndpoint, generateChat, probeChat, streamOptions } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
 import { chatSampling } from './sampling'
 
@@ -16,7 +16,8 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   headers: authorization(config),
   body: {
     model: modelId(config.model_name),
-    ...(config.stream_options !== undefined && { stream_options: config.stream_options }),
+    // Known since vLLM 0.5, of June 2024.
+    ...streamOptions(config, true),
     ...chatSampling(config, modelId(config.model_name)),
   },
   options: callOptions(config, WORDING, env),

@@ -60,10 +60,13 @@ export interface RecentMessages {
 }
 
 export interface CollectionRpc {
-  /** Makes the collection. @param body the request's JSON, already parsed; `name` has been checked for uniqueness */
+  /**
+   * Makes the collection, and seals the credentials of its embedders before it stores them.
+   * @param body the request's JSON, already parsed; `name` has been checked for uniqueness, credentials are in clear
+   */
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>>
   summary(): Promise<Outcome<CollectionSummary>>
-  /** The schema with embedder keys in clear, for clones and for checks of history collections. */
+  /** The schema, its embedders' credentials as they are stored: sealed. A clone opens them (embedding-secrets.ts). */
   schema(): Promise<Outcome<CollectionSchema>>
   /**
    * PATCH: checks and applies, then answers the echo of the request. Documents that already hold values for

@@ -13,6 +13,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** where the Parley under test answers */
     url: string
+    /** the folder of the Worker's bundle that it serves */
+    bundle: string
   }
 }
 
@@ -76,6 +78,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const port = await freePort()
   const parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
   project.provide('url', `http://localhost:${port}`)
+  project.provide('bundle', join(folder, 'bundle'))
   parley.child.once('close', (code) => {
     // A server that ends by itself makes every later test fail: what it said is the first thing to know.
     if (!stopping) console.error(`The Parley under test ended with ${code}:\n${parley.output()}`)

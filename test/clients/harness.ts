@@ -4,20 +4,26 @@ import { join } from 'node:path'
 import { Client, SearchClient } from 'typesense'
 import { inject } from 'vitest'
 
-export const url = inject('url')
+/** where the Parley under test answers */
+export let url = inject('url')
 export const KEY = 'xyz'
 
 export const FORBIDDEN = 'Forbidden - a valid `x-typesense-api-key` header must be sent.'
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-const node = { host: new URL(url).hostname, port: Number(new URL(url).port), protocol: 'http' }
+/** Turns all that is here to another Parley, for the tests of this file that follow. */
+export function turnTo(other: string): void {
+  url = other
+}
+
+const nodes = () => [{ host: new URL(url).hostname, port: Number(new URL(url).port), protocol: 'http' }]
 
 /** The official client, with its own defaults but for the key. */
 export const client = (apiKey = KEY, options: Record<string, unknown> = {}): Client =>
-  new Client({ nodes: [node], apiKey, logLevel: 'silent', ...options })
+  new Client({ nodes: nodes(), apiKey, logLevel: 'silent', ...options })
 
 export const searchClient = (apiKey = KEY): SearchClient =>
-  new SearchClient({ nodes: [node], apiKey, logLevel: 'silent' })
+  new SearchClient({ nodes: nodes(), apiKey, logLevel: 'silent' })
 
 let count = 0
 const run = Math.random().toString(36).slice(2, 8)

@@ -5,9 +5,9 @@
  * KILLS says how often, SEED where: the seed is printed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CrashingParley } from './crashing'
 import { DIMENSIONS, type Embedder, embeddedBy, startEmbedder } from './embedder'
 import { KEY } from './harness'
+import { OwnParley } from './own-parley'
 import { random } from './random'
 
 const KILLS = Number(process.env.KILLS ?? 4)
@@ -15,10 +15,10 @@ const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 const DOCUMENTS_AN_IMPORT = 300
 
 let embedder: Embedder
-let server: CrashingParley
+let server: OwnParley
 
 beforeAll(async () => {
-  server = new CrashingParley()
+  server = new OwnParley()
   embedder = await startEmbedder({ latency: 40 })
   await server.boot()
 })

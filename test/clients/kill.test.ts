@@ -5,8 +5,8 @@
  * KILLS says how often, SEED where: the seed is printed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CrashingParley } from './crashing'
 import { HISTORY_FIELDS, KEY } from './harness'
+import { OwnParley } from './own-parley'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'
 
@@ -20,10 +20,10 @@ const DOCUMENTS_AN_IMPORT = 700
 const CATCH_UP_MS = 60_000
 
 let paced: Paced
-let server: CrashingParley
+let server: OwnParley
 
 beforeAll(async () => {
-  server = new CrashingParley()
+  server = new OwnParley()
   paced = await startPaced()
   await server.boot()
   await api('POST', '/collections', { name: 'history', fields: HISTORY_FIELDS })

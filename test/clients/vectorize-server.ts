@@ -1,4 +1,4 @@
-/** The Vectorize double in a process that outlives Parley's, asked by crash-server.mjs. */
+/** The Vectorize double in a process that outlives Parley's, asked by own-server.mjs. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

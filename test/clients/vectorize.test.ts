@@ -7,8 +7,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CrashingParley } from './crashing'
 import { KEY } from './harness'
+import { OwnParley } from './own-parley'
 import { random } from './random'
 import { startVectorize, type VectorizeServer } from './vectorize-server'
 
@@ -18,7 +18,7 @@ const DOCUMENTS = 13_200
 const AN_IMPORT = 600
 
 let vectorize: VectorizeServer
-let server: CrashingParley
+let server: OwnParley
 const next = random(SEED)
 
 const headers = { 'x-typesense-api-key': KEY }
@@ -26,7 +26,7 @@ const headers = { 'x-typesense-api-key': KEY }
 beforeAll(async () => {
   console.log(`seed ${SEED}`)
   vectorize = await startVectorize(384)
-  server = new CrashingParley({ VECTORIZE_URL: vectorize.url })
+  server = new OwnParley({ VECTORIZE_URL: vectorize.url })
   await server.boot()
   const fields = [
     { name: 'title', type: 'string' },

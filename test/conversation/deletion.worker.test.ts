@@ -12,6 +12,7 @@ import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { createCollection, dropCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
+import { expectNothingLeft, history, inD1, inObject, NOT_FOUND } from './remains'
 import {
   ADMIN,
   asking,
@@ -36,7 +37,6 @@ beforeAll(() => setStage())
 afterEach(() => vi.restoreAllMocks())
 
 const QUESTION = 'Who directed Alien?'
-const NOT_FOUND = { status: 404, message: 'Conversation not found' }
 const inSeconds = () => Math.floor(Date.now() / 1000)
 
 /** A conversation of two turns. */
@@ -45,49 +45,6 @@ async function said(parts: Parameters<typeof asking>[1] = {}): Promise<string> {
   await take(request)
   await take({ ...request, continues: true, question: 'What does the crew meet?' })
   return request.conversationId
-}
-
-/** Everything in D1 that mentions a text, by table. */
-async function inD1(text: string): Promise<string[]> {
-  const found: string[] = []
-  const tables = await rowsOf(
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'",
-  )
-  for (const { name } of tables) {
-    const rows = await rowsOf(`SELECT * FROM "${name}"`)
-    if (rows.some((row) => JSON.stringify(row).includes(text))) found.push(String(name))
-  }
-  return found
-}
-
-/** Everything in an object's tables that mentions a text; undefined: any row at all. */
-const inObject = (object: DurableObjectStub, text?: string): Promise<string[]> =>
-  runInDurableObject(object, (_, { storage: { sql } }) =>
-    sql
-      .exec<{ name: string }>(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'",
-      )
-      .toArray()
-      .map(({ name }) => name)
-      .filter((name) => !/^text_index|fts/.test(name))
-      .filter((name) =>
-        sql
-          .exec(`SELECT * FROM "${name}"`)
-          .toArray()
-          .some((row) => text === undefined || JSON.stringify(row).includes(text)),
-      ),
-  )
-
-const history = async (name = 'talk') =>
-  env.COLLECTION.get(env.COLLECTION.idFromName((await collectionNamed(name)).objectId))
-
-async function expectNothingLeft(id: string, name = 'talk'): Promise<void> {
-  expect(await inD1(id)).toEqual([])
-  expect(await inObject(stub(id))).toEqual([])
-  expect(await runInDurableObject(stub(id), (_, { storage }) => storage.getAlarm())).toBeNull()
-  expect(await inObject(await history(name), id)).toEqual([])
-  expect(await conversation(id).events(ADMIN)).toEqual({ ok: false, error: NOT_FOUND })
-  await expect(getConversation(env, ADMIN, id)).rejects.toMatchObject(NOT_FOUND)
 }
 
 describe('a deleted conversation', () => {

@@ -354,3 +354,16 @@ describe('a guardrail', () => {
     expect(world.asked.map(({ purpose }) => purpose)).toEqual(['guardrail'])
   })
 })
+
+it('leaves no timer behind, whatever its end', async () => {
+  vi.useFakeTimers()
+  try {
+    expect(ofType(await take(makeWorld(), asking()), 'done')).toHaveLength(1)
+    expect(vi.getTimerCount()).toBe(0)
+    const failing = makeWorld({ refuse: () => new ApiError(404, 'Collection not found') })
+    expect(ofType(await take(failing, asking()), 'error')).toHaveLength(1)
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
+})

@@ -121,6 +121,11 @@ describe('what is sent', () => {
     expect(raw.received[0]?.body).toMatchObject(sampling)
   })
 
+  it('asks a server of somebody else for token counts only where the model says so', async () => {
+    await ask(model())
+    expect(raw.received[0]?.body).not.toHaveProperty('stream_options')
+  })
+
   it('goes to the path that was given, with its slash added', async () => {
     await ask(model({ openai_url: `${raw.url}/`, openai_path: 'api/v2/chat?x=1' }))
     expect(raw.received[0]?.path).toBe('/api/v2/chat?x=1')

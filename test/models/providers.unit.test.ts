@@ -118,6 +118,19 @@ describe('azure', () => {
     expect(received?.body).not.toHaveProperty('model')
   })
 
+  it.each([
+    ['?api-version=2024-06-01', false],
+    ['?api-version=2024-08-01-preview', false],
+    ['?api-version=2024-09-01-preview', true],
+    ['?api-version=2024-10-21', true],
+    ['', false],
+  ])('asks for token counts at %j: %s', async (version, isAsked) => {
+    raw.respond = (response) => sendSplit(response, sse(chunk('Hi', 'stop'), '[DONE]'), 7)
+    const url = `${raw.url}/openai/deployments/gpt/chat/completions${version}`
+    await ask({ ...model(), url })
+    expect(raw.received[0]?.body.stream_options).toEqual(isAsked ? { include_usage: true } : undefined)
+  })
+
   it('tells its own errors from those on the way to it', async () => {
     raw.respond = (response) => sendJson(response, 404, { error: { message: 'DeploymentNotFound' } })
     await expect(ask(model())).rejects.toThrow('Azure API error: DeploymentNotFound')

@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { includedConversations, modelCosts, PRICES, platformCosts } from '../../scripts/costs/model.mjs'
-import { costsSentence, costsTable } from '../../scripts/costs/table.mjs'
+import { costsArithmetic, costsSentence, costsTable } from '../../scripts/costs/table.mjs'
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
 
 test('the page on deploying and the README show what comes out: node scripts/costs.mjs', () => {
   expect(read('docs/deploy.md')).toContain(costsTable())
   expect(read('README.md')).toContain(costsSentence())
+  expect(read('README.md')).toContain(costsArithmetic())
 })
 
 test('costs grow in proportion, but for what is stored', () => {
@@ -50,4 +51,19 @@ test('what the plan includes lasts for as many conversations as it says, and for
   expect(platformCosts(conversations + 1).find((line) => line.what === what)!.amount).toBeGreaterThan(
     PRICES.dimensionsQueried.included,
   )
+})
+
+test('each amount is what its working comes to', () => {
+  const value = (working: string): number => {
+    const [, before, inner, after] = /^(.*)\(([^()]*)\)(.*)$/.exec(working) ?? []
+    if (inner !== undefined) return value(`${before}${value(inner)}${after}`)
+    return working
+      .split(' + ')
+      .map((summand) => summand.split(' × ').reduce((product, factor) => product * Number(factor), 1))
+      .reduce((total, summand) => total + summand, 0)
+  }
+  const lines = [...platformCosts(1_000), ...modelCosts(1_000).flatMap((model) => [model.in, model.out])]
+  for (const { what, working, amount } of lines) {
+    expect(value(working.replaceAll(',', '')), what).toBeCloseTo(amount, 6)
+  }
 })

@@ -1,6 +1,6 @@
 /**
  * What is written down of a request: one line of JSON when its answer begins, and one more for an administrator's
- * change. Paths, queries, bodies and keys stay out; the route is its pattern. With LOG_CONTENT=on, which is for
+ * change, deleted conversations and traces that were read. Paths, queries, bodies and keys stay out; the route is its pattern. With LOG_CONTENT=on, which is for
  * finding faults, the question of a search is in.
  */
 import type { Note } from '../../auth/admit'
@@ -14,7 +14,7 @@ export interface RequestRecord extends Note {
   /** pattern of the route that took it */
   route?: string
   action?: string
-  /** what an administrator's change was about: an id or a name */
+  /** what an audited request was about: an id or a name */
   target?: string
   question?: string
 }
@@ -28,12 +28,20 @@ export function newRecord(request: Request): RequestRecord {
     requestId: REQUEST_ID.test(given) ? given : crypto.randomUUID(),
     started: Date.now(),
     method: request.method,
+    address: request.headers.get('cf-connecting-ip') ?? '',
   }
 }
 
-/** Whether an action changes what an administrator looks after, rather than documents or conversations. */
-const isAdministrative = (action: string, method: string): boolean =>
-  method !== 'GET' && !action.startsWith('documents:') && !/^conversations:/.test(action)
+/** What is done to conversations and has to be accounted for. The rest of their actions is everyday use. */
+const AUDITED_OF_CONVERSATIONS = ['conversations:delete', 'conversations:trace']
+
+/**
+ * Whether an audit asks for an action: one that changes what an administrator looks after, rather than documents or
+ * conversations, that deletes conversations, or that shows how others' answers came about.
+ */
+const isAudited = (action: string, method: string): boolean =>
+  AUDITED_OF_CONVERSATIONS.includes(action) ||
+  (method !== 'GET' && !/^(documents|conversations):/.test(action))
 
 const LONGEST_TEXT = 2_000
 
@@ -43,7 +51,7 @@ export function logRequest(env: Cloudflare.Env, record: RequestRecord, status: n
   const now = Date.now()
   const ts = new Date(now).toISOString()
   if (env.LOG_REQUESTS !== 'on' && env.LOG_REQUESTS !== 'audit') return
-  if (action !== undefined && key !== undefined && isAdministrative(action, method)) {
+  if (action !== undefined && key !== undefined && isAudited(action, method)) {
     const line = {
       type: 'audit',
       ts,

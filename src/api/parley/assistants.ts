@@ -10,18 +10,14 @@ type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[
 export const list = async ({ env }: Serving<'listAssistants'>): Promise<Response> =>
   json({ assistants: await listAssistants(env) })
 
-export async function put({ env, path, body, record }: Serving<'putAssistant'>): Promise<Response> {
-  record.target = path.name
-  return json(await putAssistant(env, path.name, body))
-}
+export const put = async ({ env, path, body }: Serving<'putAssistant'>): Promise<Response> =>
+  json(await putAssistant(env, path.name, body))
 
 export const get = async ({ env, path }: Serving<'getAssistant'>): Promise<Response> =>
   json(await getAssistant(env, path.name))
 
-export async function remove({ env, path, record }: Serving<'deleteAssistant'>): Promise<Response> {
-  record.target = path.name
-  return json(await deleteAssistant(env, path.name))
-}
+export const remove = async ({ env, path }: Serving<'deleteAssistant'>): Promise<Response> =>
+  json(await deleteAssistant(env, path.name))
 
 export async function front({ env, access, path }: Serving<'frontOfAssistant'>): Promise<Response> {
   const { name, questions, followups } = await openAssistant(env, access, path.assistant)

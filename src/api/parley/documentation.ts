@@ -16,6 +16,7 @@ export interface Documentation {
 const OWN =
   'A conversation is open to the key and the user that began it, and to the admin key. To anyone else it is unknown.'
 const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this key and user' }
+const UNREADABLE = { 503: 'The database does not answer' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
 export const documentation: Record<keyof typeof operations, Documentation> = {
@@ -51,7 +52,7 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     summary: 'Read a conversation with its latest turns',
     description: `Finished turns only: a running one is in its events. ${OWN}`,
     success: { description: 'The conversation, its turns oldest first', schema: responses.Conversation },
-    failures: UNKNOWN,
+    failures: { ...UNKNOWN, ...UNREADABLE },
   },
   deleteConversation: {
     summary: 'Delete a conversation',
@@ -83,11 +84,13 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       'Of every turn the rewritten question, each search, the exact prompt, tokens and durations. For the admin ' +
       'key, and for keys with the action `conversations:trace`.',
     success: { description: 'The traces, oldest first', schema: responses.Trace },
-    failures: { 404: 'There is no such conversation or turn' },
+    failures: { 404: 'There is no such conversation or turn', ...UNREADABLE },
   },
   deleteUserConversations: {
     summary: 'Delete all conversations of a user',
-    description: 'The admin key deletes those of every key, another key those that it began.',
+    description:
+      'The admin key deletes those of every key, another key those that it began. Turns that run are stopped. What ' +
+      'began within the last seconds, or while D1 did not answer, may go a moment later, and is not counted.',
     success: { description: 'They are deleted', schema: responses.DeletedAll },
     failures: { 404: 'The key speaks for another user' },
   },
@@ -119,5 +122,24 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     description: 'For every key that may ask it. To another key it is unknown.',
     success: { description: 'Its name and the questions that it offers', schema: responses.AssistantFront },
     failures: { 404: 'There is no such assistant, or it is not open to this key' },
+  },
+  listUsage: {
+    summary: 'What was spent',
+    description: 'Turns and tokens by day, key and conversation model, newest day first.',
+    success: { description: 'The account', schema: responses.UsageList },
+  },
+  reseal: {
+    summary: 'Seal stored credentials under the present encryption key',
+    description: 'After a change of `ENCRYPTION_KEY`. It can be called again at any time.',
+    success: { description: 'All are sealed under it', schema: responses.Resealed },
+  },
+  reconcileVectors: {
+    summary: 'Compare the vectors of a collection with Vectorize, and send again what differs',
+    description: 'An answer takes 20 seconds at most; while it is not `done`, ask again with its `after`.',
+    success: { description: 'What was found', schema: responses.Reconciled },
+    failures: {
+      404: 'There is no such collection',
+      503: 'Vectorize does not answer',
+    },
   },
 }

@@ -1,10 +1,12 @@
-/** Parley's own API: conversations, whatever protocol began them, and assistants. */
+/** Parley's own API: conversations, whatever protocol began them, assistants, and what a deployment is looked after with. */
 import { type App, register } from '../typesense/route'
 import { ask } from './ask'
 import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
+import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
 import { route } from './route'
+import { usage } from './usage'
 
 // After Typesense's routes: it has its models under /conversations/models.
 export const mountParley = (app: App): void =>
@@ -22,4 +24,7 @@ export const mountParley = (app: App): void =>
     route(operations.getAssistant, assistants.get),
     route(operations.deleteAssistant, assistants.remove),
     route(operations.frontOfAssistant, assistants.front),
+    route(operations.listUsage, usage),
+    route(operations.reseal, reseal),
+    route(operations.reconcileVectors, reconcile),
   ])

@@ -112,4 +112,21 @@ export const operations = {
     actions: ['assistants:ask', 'documents:search', 'conversations:create'],
     params: assistants.AskedAssistantPath,
   }),
+  listUsage: operation({
+    method: 'GET',
+    path: '/usage',
+    actions: ['usage:list'],
+    query: schemas.UsageQuery,
+  }),
+  reseal: operation({
+    method: 'POST',
+    path: '/operations/reseal',
+    actions: ['operations:reseal'],
+  }),
+  reconcileVectors: operation({
+    method: 'POST',
+    path: '/operations/vectorize/reconcile',
+    actions: ['operations:reconcile'],
+    query: schemas.ReconcileQuery,
+  }),
 }

@@ -221,3 +221,35 @@ export const AssistantFront = v.object({
   questions: assistantEntries.questions,
   followups: assistantEntries.followups,
 })
+
+const Day = v.pipe(v.string(), v.metadata({ format: 'date', description: 'In UTC' }))
+
+export const UsageList = v.object({
+  from: Day,
+  to: Day,
+  usage: v.array(
+    v.object({
+      day: Day,
+      key: v.pipe(v.string(), v.description('Id of the API key, or `admin`')),
+      conversation_model_id: v.string(),
+      turns: Count,
+      input_tokens: Count,
+      output_tokens: Count,
+    }),
+  ),
+})
+
+export const Resealed = v.object({
+  resealed: v.pipe(Count, v.description('Credentials that were sealed anew')),
+})
+
+export const Reconciled = v.object({
+  checked: v.pipe(Count, v.description('Ids that were asked for')),
+  missing: v.pipe(Count, v.description('Documents whose vector Vectorize does not have')),
+  stale: v.pipe(Count, v.description('Documents of which it has another one')),
+  extra: v.pipe(Count, v.description('Vectors that no document has any more')),
+  waiting: v.pipe(Count, v.description('Not compared: on their way')),
+  mended: v.pipe(Count, v.description('What differed and is sent again')),
+  done: v.boolean(),
+  after: v.optional(v.pipe(v.string(), v.description('While not done: send it with the next request'))),
+})

@@ -41,6 +41,7 @@ export const route = <O extends Operation>(
     // Typesense has its conversation models there, and answers for what it does not have itself.
     if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
     record.action = operation.actions[0]
+    record.target = Object.values(path).join('/')
     const access = await admit(env, presentedKey(request), operation.actions, undefined, record)
     const headers = Object.fromEntries(request.headers)
     const text = operation.body ? await readText(request) : ''

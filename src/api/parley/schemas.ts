@@ -141,3 +141,34 @@ export const TraceQuery = v.object({
 
 export const ConversationPath = v.object({ id: Id })
 export const UserPath = v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) })
+
+/** A day of the calendar; one that no month has is read by Date as one of the next. */
+const day = (what: string) =>
+  v.pipe(
+    v.string(),
+    v.check(
+      (text) => /^\d{4}-\d\d-\d\d$/.test(text) && new Date(text).toJSON()?.startsWith(text) === true,
+      'Expected a day in the form YYYY-MM-DD.',
+    ),
+    v.metadata({ format: 'date', description: what }),
+  )
+
+/** Rows of usage in one answer. */
+export const MOST_USAGE = 1_000
+const FURTHEST_ROW = 999_999_999
+
+export const UsageQuery = v.object({
+  from: v.optional(day('The first day, in UTC. Absent: 29 days before the last')),
+  to: v.optional(day('The last day. Absent: today')),
+  key: v.optional(
+    v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only of this key: its id, or `admin`')),
+  ),
+  model: v.optional(v.pipe(Id, v.description('Only of this conversation model'))),
+  limit: v.optional(number(1, MOST_USAGE, { default: MOST_USAGE, description: 'Rows in the answer' })),
+  offset: v.optional(number(0, FURTHEST_ROW, { default: 0, description: 'Rows to leave out' })),
+})
+
+export const ReconcileQuery = v.object({
+  collection: v.pipe(CollectionName, v.description('The one whose vectors are compared')),
+  after: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('`after` of the last answer'))),
+})

@@ -6,10 +6,8 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
-import { operationRoutes } from './operations'
 import { type App, type Route, register } from './route'
 import { searchRoutes } from './search'
-import { usageRoutes } from './usage'
 
 // Search before documents: `search` would else be taken for a document's id.
 export const typesenseRoutes: Route[] = [
@@ -21,8 +19,6 @@ export const typesenseRoutes: Route[] = [
   ...collectionRoutes,
   ...aliasRoutes,
   ...keyRoutes,
-  ...usageRoutes,
-  ...operationRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

@@ -85,7 +85,9 @@ async function authorize({ env, request, query, record }: OpenCall, searches: un
   const distinct = new Set(keys)
   if (distinct.size > MOST_KEYS) throw forbidden()
   const known = new Map<string | undefined, Access | undefined>()
-  await Promise.all([...distinct].map(async (key) => known.set(key, await authenticate(env, key))))
+  await Promise.all(
+    [...distinct].map(async (key) => known.set(key, await authenticate(env, key, record.address))),
+  )
 
   const accesses = keys.map((key, index) => {
     const access = known.get(key)

@@ -96,16 +96,16 @@ export class VectorOutbox {
     )
   }
 
-  /** One of the oldest documents whose vector the index shows as it is; undefined when it shows none of them. */
-  oldest(slot: number): number | undefined {
-    const [row] = this.#sql
+  /** The oldest documents whose vectors the index shows as they are, of those that are the oldest of all. */
+  oldest(slot: number): number[] {
+    return this.#sql
       .exec<{ seq: number }>(
         `SELECT v.seq FROM (SELECT seq FROM ${table(slot)} ORDER BY seq LIMIT 20) v
-          WHERE NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq) LIMIT 1`,
+          WHERE NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq) ORDER BY v.seq`,
         slot,
       )
       .toArray()
-    return row?.seq
+      .map(({ seq }) => seq)
   }
 
   /** Notes that a field is gone, and that all its vectors are to go. */

@@ -27,6 +27,12 @@ export interface Trials {
   resend(slot: number, seq: number): void
 }
 
+interface Witness {
+  seq: number
+  vector: Float32Array
+  labels: Labels
+}
+
 export class LabelProof {
   #outbox: VectorOutbox
   #trials: Trials
@@ -55,12 +61,10 @@ export class LabelProof {
   async step(): Promise<void> {
     for (const field of this.#outbox.fields()) {
       if (!this.#isDue(field) || !this.#trials.isBound(field)) continue
-      const seq = this.#outbox.oldest(field.slot)
-      const kept = seq === undefined ? undefined : this.#trials.read(field.slot, [seq]).get(seq)
-      if (seq === undefined || kept?.labels === undefined) continue
-      const works = await this.#try(field, seq, kept.vector, kept.labels)
-      if (this.#isClosed()) return
-      if (works !== undefined) this.#conclude(field, seq, works)
+      const witness = await this.#witness(field)
+      if (witness === undefined || this.#isClosed()) continue
+      const works = await this.#findsByLabels(field, witness)
+      if (!this.#isClosed()) this.#conclude(field, witness.seq, works)
     }
   }
 
@@ -83,20 +87,21 @@ export class LabelProof {
     if (!works || triedAt !== undefined) this.#trials.resend(slot, seq)
   }
 
-  /** @returns undefined when nothing can be said: the vector is not even found without a filter */
-  async #try(
-    field: VectorizedField,
-    seq: number,
-    vector: Float32Array,
-    labels: Labels,
-  ): Promise<boolean | undefined> {
-    const finds = async (filter?: LabelFilter) =>
-      (await this.#trials.query(field, vector, filter)).includes(seq)
-    try {
-      if (!(await finds())) return undefined
-    } catch {
-      return undefined
+  /** One of the oldest vectors, that is found without a filter; undefined where none is, and nothing can be said. */
+  async #witness(field: VectorizedField): Promise<Witness | undefined> {
+    for (const [seq, { vector, labels }] of this.#trials.read(field.slot, this.#outbox.oldest(field.slot))) {
+      if (labels === undefined) return undefined
+      const named = await this.#trials.query(field, vector).catch(() => undefined)
+      if (named === undefined || this.#isClosed()) return undefined
+      // A hundred others may be just like it.
+      if (named.includes(seq)) return { seq, vector, labels }
     }
+    return undefined
+  }
+
+  async #findsByLabels(field: VectorizedField, { seq, vector, labels }: Witness): Promise<boolean> {
+    const finds = async (filter: LabelFilter) =>
+      (await this.#trials.query(field, vector, filter)).includes(seq)
     try {
       if (!(await finds(labels))) return false
       for (const property of PROPERTIES) {

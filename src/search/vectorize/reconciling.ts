@@ -26,7 +26,6 @@ export async function reconcileCollection(
 ): Promise<ReconcileReply> {
   if (env.VECTORS !== 'vectorize')
     throw new ApiError(400, 'Vectors are in Vectorize only where VECTORS says "vectorize".')
-  if (name === '') throw new ApiError(400, 'Parameter `collection` is required.')
   const { objectId } = await findCollection(env, name)
   const object = collectionObject(env, objectId)
   const counts = nothing()

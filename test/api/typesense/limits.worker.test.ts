@@ -267,10 +267,10 @@ describe('GET /usage', () => {
   })
 
   it.each([
-    ['from=yesterday', 'Parameter `from` must be a day in the form YYYY-MM-DD.'],
-    ['to=2025-02-30', 'Parameter `to` must be a day in the form YYYY-MM-DD.'],
-    ['limit=-1', 'Parameter `limit` must be an unsigned integer.'],
-    ['limit=1001', 'Parameter `limit` can be at most 1000.'],
+    ['from=yesterday', '`from`: Expected a day in the form YYYY-MM-DD.'],
+    ['to=2025-02-30', '`to`: Expected a day in the form YYYY-MM-DD.'],
+    ['limit=-1', '`limit`: Expected a number from 1 to 1000.'],
+    ['limit=1001', '`limit`: Expected a number from 1 to 1000.'],
   ])('refuses %s', async (query, message) => {
     expect(await call('GET', `/usage?${query}`)).toEqual([400, { message }])
   })

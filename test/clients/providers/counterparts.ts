@@ -8,6 +8,7 @@ import { serveWorkersAi } from '../../models/workers-ai/server'
 import type { Answer } from '../../models/workers-ai/shapes'
 import { WorkersAi } from '../../models/workers-ai/workers-ai'
 import { isStandalone, questionIn } from '../llm'
+import { OwnParley } from '../own-parley'
 import { type Fault, type Relay, startRelay } from './relay'
 
 /** A question may carry the name of what is to happen: `[case: cut]`. */
@@ -48,7 +49,8 @@ function mocked({ messages }: ChatCompletionRequest, filter: string): FixtureRes
   }
 }
 
-function doubled(content: string): Answer {
+/** What the double of Workers AI says to a prompt. */
+export function doubled(content: string): Answer {
   const answer: Answer = { text: textFor(content), usage: [...TOKENS] }
   switch (caseIn(content)) {
     case 'error':
@@ -64,6 +66,9 @@ function doubled(content: string): Answer {
   }
 }
 
+/** A relay to a counterpart, and which Parley to ask where it is not the one of all tests. */
+export type Counterpart = Relay & { parley?: string }
+
 const FAULTS: Record<string, Fault> = { silence: 'silence', stall: 'stall', cut: 'cut', end: 'end' }
 
 const faultOf = (body: string): Fault | undefined => FAULTS[caseIn(body) ?? '']
@@ -71,18 +76,34 @@ const faultOf = (body: string): Fault | undefined => FAULTS[caseIn(body) ?? '']
 /** @param filter what the wire calls a withheld answer */
 export async function startMock(filter: string): Promise<Relay> {
   const mock = new LLMock({ port: 0, chunkSize: 8, logLevel: 'silent' })
-  mock.on({ predicate: () => true }, (request) => mocked(request, filter))
+  // What it embeds gets the vectors that it makes by itself.
+  mock.on({ predicate: ({ embeddingInput }) => embeddingInput === undefined }, (request) =>
+    mocked(request, filter),
+  )
   await mock.start()
   const relay = await startRelay(mock.url, faultOf)
   const { stop } = relay
   return Object.assign(relay, { stop: () => stop().then(() => mock.stop()) })
 }
 
-export async function startDouble(): Promise<Relay> {
-  const double = await serveWorkersAi(
-    new WorkersAi({ answer: (messages) => doubled(String(messages.at(-1)?.content)) }),
+/** @param ai the double, for whoever wants to see what it was asked */
+export async function startDouble(
+  ai = new WorkersAi({ answer: (messages) => doubled(String(messages.at(-1)?.content)) }),
+): Promise<Relay> {
+  const double = await serveWorkersAi(ai)
+  // What it embeds is answered well: the fault is the answer's.
+  const relay = await startRelay(double.url, (body) =>
+    body.includes('"messages"') ? faultOf(body) : undefined,
   )
-  const relay = await startRelay(double.url, faultOf)
   const { stop } = relay
   return Object.assign(relay, { stop: () => stop().then(() => double.stop()) })
+}
+
+/** The double as the binding of a Parley that is deployed, as far as one can be here. */
+export async function startBound(): Promise<Counterpart> {
+  const relay = await startDouble()
+  const server = new OwnParley({ WORKERS_AI_URL: relay.url })
+  await server.boot()
+  const { stop } = relay
+  return Object.assign(relay, { parley: server.url, stop: () => server.remove().then(stop) })
 }

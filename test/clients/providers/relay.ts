@@ -17,13 +17,13 @@ export interface Relay {
   stop(): Promise<void>
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = []
   for await (const piece of request) pieces.push(piece)
   return Buffer.concat(pieces)
 }
 
-function headersOf({ headers }: IncomingMessage): Headers {
+export function headersOf({ headers }: IncomingMessage): Headers {
   const passed = new Headers()
   for (const [name, value] of Object.entries(headers)) {
     if (!['host', 'connection', 'content-length', 'accept-encoding'].includes(name)) {
@@ -71,6 +71,8 @@ export async function startRelay(
   const server = createServer((request, response) => {
     relay(request, response).catch(() => response.destroy())
   })
+  // Miniflare's proxy for a remote binding opens a WebSocket beside each call, for methods that Workers AI has none of.
+  server.on('upgrade', (_, socket) => socket.destroy())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return Object.assign(counts, {

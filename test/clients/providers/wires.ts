@@ -1,36 +1,47 @@
 /** Every provider that can answer, as a model is configured for it, and its counterpart. */
 import { TOKEN } from '../../models/workers-ai/server'
-import { startDouble, startMock } from './counterparts'
-import type { Relay } from './relay'
+import { type Counterpart, startBound, startDouble, startMock } from './counterparts'
 
 export interface Wire {
   /** how docs/models.md calls it */
   name: string
   /** how its errors begin */
   label: string
-  start(): Promise<Relay>
+  start(): Promise<Counterpart>
   /** the properties of a model; `url` is the counterpart's */
   model(url: string): Record<string, unknown>
   /** what its replies cannot say */
-  lacks?: ('finish' | 'reasoning' | 'refusal')[]
+  lacks?: ('tokens' | 'finish' | 'reasoning' | 'refusal')[]
 }
 
-const workersAi = (model: string) => (url: string) => ({
-  model_name: `cloudflare/${model}`,
+/** One model of Workers AI for either shape of its streams. */
+const [OWN, OPENAI] = ['cloudflare/@cf/meta/llama-3.2-1b-instruct', 'cloudflare/@cf/zai-org/glm-4.7-flash']
+
+const byToken = (model_name: string) => (url: string) => ({
+  model_name,
   api_key: TOKEN,
   account_id: 'account',
   cloudflare_url: url,
 })
 
-// Servers other than OpenAI's own are asked for token counts only where the model says so.
-const counted = { stream_options: { include_usage: true } }
+const bound = (model_name: string) => () => ({ model_name, api_key: undefined })
+
+/** What OpenAI itself is asked for without a word of the model; another `openai_url` is not. */
+const AS_OPENAI = { stream_options: { include_usage: true } }
 
 export const WIRES: Wire[] = [
   {
     name: '`openai/...`',
     label: 'OpenAI',
     start: () => startMock('content_filter'),
-    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url, ...counted }),
+    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url, ...AS_OPENAI }),
+  },
+  {
+    name: '`openai/...` at an `openai_url`',
+    label: 'OpenAI',
+    start: () => startMock('content_filter'),
+    model: (url) => ({ model_name: 'openai/gpt-4o', openai_url: url }),
+    lacks: ['tokens'],
   },
   {
     name: '`azure/...`',
@@ -39,7 +50,6 @@ export const WIRES: Wire[] = [
     model: (url) => ({
       model_name: 'azure/gpt-4o',
       url: `${url}/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21`,
-      ...counted,
     }),
   },
   {
@@ -68,22 +78,35 @@ export const WIRES: Wire[] = [
     }),
   },
   {
-    name: '`cloudflare/@cf/...` (own form)',
+    name: '`cloudflare/@cf/...` (binding, own form)',
     label: 'Cloudflare',
-    start: startDouble,
-    model: workersAi('@cf/meta/llama-3.2-1b-instruct'),
+    start: startBound,
+    model: bound(OWN),
     lacks: ['finish', 'reasoning', 'refusal'],
   },
   {
-    name: "`cloudflare/@cf/...` (OpenAI's form)",
+    name: "`cloudflare/@cf/...` (binding, OpenAI's form)",
     label: 'Cloudflare',
-    start: startDouble,
-    model: workersAi('@cf/zai-org/glm-4.7-flash'),
+    start: startBound,
+    model: bound(OPENAI),
+  },
+  {
+    name: '`cloudflare/@cf/...` (key, own form)',
+    label: 'Cloudflare',
+    start: () => startDouble(),
+    model: byToken(OWN),
+    lacks: ['finish', 'reasoning', 'refusal'],
+  },
+  {
+    name: "`cloudflare/@cf/...` (key, OpenAI's form)",
+    label: 'Cloudflare',
+    start: () => startDouble(),
+    model: byToken(OPENAI),
   },
   {
     name: '`vllm/...`',
     label: 'vLLM',
     start: () => startMock('content_filter'),
-    model: (url) => ({ model_name: 'vllm/gpt-4o', vllm_url: url, ...counted }),
+    model: (url) => ({ model_name: 'vllm/gpt-4o', vllm_url: url }),
   },
 ]

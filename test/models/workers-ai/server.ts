@@ -1,4 +1,7 @@
-/** Workers AI's REST API before the double: POST /accounts/:account/ai/run/@cf/... */
+/**
+ * Workers AI before the double, over HTTP: its REST API (POST /accounts/:account/ai/run/@cf/...), and the other side of
+ * its binding.
+ */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -49,9 +52,42 @@ async function pass(stream: ReadableStream<Uint8Array>, response: ServerResponse
   }
 }
 
+/**
+ * What the binding's own code in the runtime asks of the platform (`cloudflare-internal:ai-api` in workerd), as it comes
+ * through Miniflare's proxy for remote bindings: the URL in a header, and headers behind a prefix.
+ */
+async function answerBinding(
+  ai: WorkersAi,
+  url: URL,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { inputs, options } = (await read(request)) as {
+    inputs: Record<string, unknown>
+    options: { gateway?: { id: string } }
+  }
+  if (url.pathname !== (options.gateway ? '/ai-gateway/run' : '/run')) return reply(response, 404, {})
+  try {
+    const result = await ai.run(String(request.headers['mf-header-cf-consn-model-id']), inputs, options)
+    if (result instanceof ReadableStream) await pass(result, response)
+    else reply(response, 200, result)
+  } catch (error) {
+    if (!(error instanceof InferenceUpstreamError)) throw error
+    const internalCode = InferenceUpstreamError.codeOf(error)
+    const { name } = error
+    reply(response, ERRORS[internalCode]?.status ?? 500, {
+      internalCode,
+      description: descriptionOf(error),
+      name,
+    })
+  }
+}
+
 const descriptionOf = ({ message }: Error): string => message.slice(message.indexOf(': ') + 2)
 
 async function handle(ai: WorkersAi, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { 'mf-url': asked } = request.headers
+  if (asked !== undefined) return answerBinding(ai, new URL(String(asked)), request, response)
   const inputs = await read(request)
   const path = RUN.exec(new URL(request.url ?? '', 'http://localhost').pathname)
   if (request.headers.authorization !== `Bearer ${TOKEN}`) {

@@ -13,6 +13,7 @@
  *     // over HTTP, also for a Parley in another process
  *     const server = await serveWorkersAi(ai)
  *     const model = { model_name: 'cloudflare/@cf/...', account_id, api_key: TOKEN, cloudflare_url: server.url }
+ *     const bound = new OwnParley({ WORKERS_AI_URL: server.url }) // by its binding
  *
  *     ai.failNext(3040, { times: 2 })    // out of capacity, twice
  *     ai.calls                           // what was asked
@@ -63,7 +64,7 @@ export class WorkersAi {
   run = async (
     model: string,
     inputs: Record<string, unknown>,
-    options: { signal?: AbortSignal } = {},
+    options: { signal?: AbortSignal; gateway?: { id: string } } = {},
   ): Promise<unknown> => {
     const call = { model, inputs: structuredClone(inputs), options: { ...options } }
     this.calls.push(call)

@@ -50,7 +50,11 @@ const found: fc.Arbitrary<Found> = fc.record({
           fc.record({
             name: fc.constant(`parley-${dimensions}`),
             dimensions: fc.constant(dimensions),
-            metadata: fc.subarray(['a', 'b', 'c']),
+            metadata: fc
+              .tuple(fc.subarray(['a', 'b', 'c']), fc.integer({ min: 0, max: 10 }))
+              .map(([ours, foreign]) =>
+                [...ours, ...Array.from({ length: foreign }, (_, n) => `foreign${n}`)].slice(0, 10),
+              ),
           }),
         ),
       ),
@@ -104,6 +108,16 @@ group('the plan of a deployment', () => {
         const cut = at % (steps.length - 1) // before the deployment, which is made every time
         const rest = plan(goal, steps.slice(0, cut).reduce(after, state))
         expect(rest).toEqual(steps.slice(cut))
+      }),
+    )
+  })
+
+  test('no index gets more metadata indexes than it can have', () => {
+    fc.assert(
+      fc.property(wanted, found, (goal, state) => {
+        for (const { metadata } of plan(goal, state).reduce(after, state).indexes ?? []) {
+          expect(metadata.length).toBeLessThanOrEqual(10)
+        }
       }),
     )
   })

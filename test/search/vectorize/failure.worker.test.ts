@@ -171,7 +171,7 @@ describe('POST /operations/vectorize/reconcile', () => {
   it('says what is wrong', async () => {
     expect(await reconcile('')).toEqual({
       status: 400,
-      body: { message: 'Parameter `collection` is required.' },
+      body: { message: '`collection`: Invalid key: Expected "collection" but received undefined' },
     })
     expect((await reconcile('?collection=nowhere')).status).toBe(404)
     await createCollection(env, { name: 'asked', fields: FIELDS })

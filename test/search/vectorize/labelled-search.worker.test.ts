@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ScannedIndex } from '../../../src/search/vector-index'
 import { createMetadataIndexes } from './collections'
 import type { Unindexed } from './double'
-import { type LabelledCollection, makeVectors, withLabelled } from './labelled'
+import { DIMENSIONS, type LabelledCollection, makeVectors, withLabelled } from './labelled'
 
 beforeEach(() => void vi.spyOn(console, 'warn').mockImplementation(() => {}))
 
@@ -123,6 +123,25 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
     })
   })
 
+  it('does not count on a vector that Vectorize names for what it was', async () => {
+    await withLabelled(async (collection) => {
+      fill(collection, 300)
+      collection.double.isApproximate = false
+      const [question] = QUESTIONS
+      // Eight of the hundred nearest pass, as many as the page has, and forty others.
+      const order = collection.exact(question!, '', 300)
+      const passing = [...order.slice(0, 8), ...order.slice(-40)]
+      collection.write(...passing.map((id) => ({ id, isNew: true })))
+      await collection.settle()
+      const params = { filter_by: 'isNew:true', per_page: '8' }
+      expect(await collection.nearest(question!, params)).toEqual(order.slice(0, 8))
+      collection.write({ id: order[3], vector: [...question!].map((component) => -component) })
+      expect(await collection.nearest(question!, params)).toEqual(
+        collection.exact(question!, params.filter_by, 8),
+      )
+    })
+  })
+
   it('is mended where Vectorize shows other labels', async () => {
     await withLabelled(async (collection) => {
       fill(collection, 200)
@@ -213,6 +232,29 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
       })
     },
   )
+
+  it('are tried with a vector that can be told from others', async () => {
+    await withLabelled(async (collection) => {
+      const zero = new Array(DIMENSIONS).fill(0)
+      collection.write({ id: 'zero', vector: zero }, { id: 'copied', vector: [...VECTORS[0]!] })
+      fill(collection, 300)
+      collection.write(
+        ...Array.from({ length: 120 }, (_, n) => ({ id: `copy ${n}`, vector: [...VECTORS[0]!] })),
+      )
+      while ((await collection.mirror.send()) === 0);
+      while (collection.double.runJob());
+      collection.double.tamper((stored) => {
+        // Of equals Vectorize names others.
+        const [id, copied] = [...stored][0]!
+        stored.delete(id)
+        stored.set(id, copied)
+      })
+      await collection.settle()
+      collection.double.filters.length = 0
+      await expectExact(collection, 'tag:=tag-3')
+      expect(collection.double.filters).toHaveLength(QUESTIONS.length)
+    })
+  })
 
   it('are asked again after Vectorize has not answered', async () => {
     await withLabelled(async (collection) => {

@@ -1,13 +1,12 @@
-/** A Parley that can be killed, and started again over the same storage. */
-import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+/** A Parley of a test's own, which can be killed, and started again over the same storage. */
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inject } from 'vitest'
 
-const root = join(import.meta.dirname, '../..')
-
-export class CrashingParley {
+export class OwnParley {
   #folder: string
   #child: ChildProcess | undefined
   /** where it answers; another place after each start */
@@ -15,24 +14,15 @@ export class CrashingParley {
 
   #told: Record<string, string>
 
-  /**
-   * Builds it.
-   * @param told what its server is told (crash-server.mjs)
-   * @throws what the build says
-   */
+  /** @param told what its server is told (own-server.mjs) */
   constructor(told: Record<string, string> = {}) {
     this.#told = told
-    this.#folder = mkdtempSync(join(tmpdir(), 'parley-kill-'))
-    const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js')
-    const args = [wrangler, 'deploy', '--dry-run', '--outdir', join(this.#folder, 'bundle')]
-    const env = { ...process.env, WRANGLER_SEND_METRICS: 'false', CI: 'true' }
-    const built = spawnSync(process.execPath, args, { cwd: root, env, encoding: 'utf8' })
-    if (built.status !== 0) throw new Error(built.stderr)
+    this.#folder = mkdtempSync(join(tmpdir(), 'parley-own-'))
   }
 
   async boot(): Promise<void> {
-    const args = [join(this.#folder, 'bundle'), join(this.#folder, 'storage')]
-    const child = fork(join(import.meta.dirname, 'crash-server.mjs'), args, {
+    const args = [inject('bundle'), join(this.#folder, 'storage')]
+    const child = fork(join(import.meta.dirname, 'own-server.mjs'), args, {
       detached: true,
       env: { ...process.env, ...this.#told },
     })

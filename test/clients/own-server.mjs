@@ -1,6 +1,10 @@
 /**
- * Parley in a process group of its own, to be killed: `node crash-server.mjs BUNDLE STORAGE`. Without the proxy of
- * `wrangler dev`, so that a start takes a second. Tells its parent where it answers.
+ * Parley in a process group of its own, to be killed or to have other bindings: `node own-server.mjs BUNDLE STORAGE`.
+ * Tells its parent where it answers.
+ *
+ * VECTORIZE_URL and WORKERS_AI_URL are where counterparts of Vectorize and Workers AI play their bindings' other side.
+ * The binding of Workers AI is the runtime's own: only what it calls is replaced, as for a remote binding of
+ * `wrangler dev`. VARS is JSON of variables that go before those below.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +29,7 @@ for (const method of ['query', 'upsert', 'deleteByIds', 'getByIds', 'describe'])
 export default { fetch: () => new Response() }
 `
 
-const { VECTORIZE_URL } = process.env
+const { VECTORIZE_URL, WORKERS_AI_URL, VARS = '{}' } = process.env
 const [bundle, storage] = process.argv.slice(2)
 const migrations = join(import.meta.dirname, '../../migrations')
 
@@ -39,14 +43,18 @@ const miniflare = new Miniflare(
         scriptPath: join(bundle, 'index.js'),
         compatibilityDate: '2026-08-15',
         bindings: {
-          AI_BACKEND: 'local',
+          AI_BACKEND: WORKERS_AI_URL === undefined ? 'local' : 'workers-ai',
           ALLOWED_HOSTS: 'localhost, 127.0.0.1',
           LOG_REQUESTS: 'off',
           RATE_LIMITS: 'off',
           ADMIN_API_KEY: 'xyz',
           ENCRYPTION_KEY: 'a key for tests only',
           VECTORS: VECTORIZE_URL === undefined ? 'embedded' : 'vectorize',
+          ...JSON.parse(VARS),
         },
+        ...(WORKERS_AI_URL !== undefined && {
+          ai: { binding: 'AI', remoteProxyConnectionString: new URL(WORKERS_AI_URL) },
+        }),
         serviceBindings:
           VECTORIZE_URL === undefined
             ? {}
