@@ -33,6 +33,13 @@ const KINDS: Record<string, SearchParameters> = {
   'hybrid, half filtered': { query_by: 'title,embedding', filter_by: 'year:>=1960' },
   'vector, one in twenty': { query_by: 'embedding', filter_by: 'group:=g7' },
   'hybrid, one in twenty': { query_by: 'title,embedding', filter_by: 'group:=g7' },
+  // Fewer than twice as many as are wanted pass among a hundred of all, so Vectorize is told of the filter.
+  'vector, half filtered, forty': {
+    query_by: 'embedding',
+    vector_query: 'embedding:([], k: 40)',
+    filter_by: 'year:>=1960',
+    per_page: '40',
+  },
   'vector, a page past a hundred': { query_by: 'embedding', page: '12' },
   'vector, sorted otherwise': { query_by: 'embedding', sort_by: 'year:desc' },
 }
@@ -93,9 +100,11 @@ describe('ten thousand documents in Vectorize', { timeout: 120_000 }, () => {
     await settle(mirrored, double)
     expect(double.visible.size).toBe(COUNT)
     const before = double.calls.query
+    double.filters.length = 0
     // Scores are approximate, and yet the ten nearest are among the hundred that have the highest.
     await compareAll('all visible', KINDS, 1)
-    expect(double.calls.query).toBe(before + 6 * QUESTIONS.length)
+    expect(double.calls.query).toBe(before + 7 * QUESTIONS.length)
+    expect(double.filters).toEqual(QUESTIONS.map(() => ({ n0: { $gte: 1960 } })))
     double.overlooks = 100
     await compareAll('one vector in a hundred overlooked', { vector, hybrid })
   })
