@@ -3,11 +3,14 @@
  * older SDK (`new Ai(env.AI)` of @cloudflare/ai), which only passes `run` on.
  */
 export interface AiRunner {
-  run(
-    model: string,
-    inputs: Record<string, unknown>,
-    options?: { signal?: AbortSignal; gateway?: { id: string } },
-  ): Promise<unknown>
+  run(model: string, inputs: Record<string, unknown>, options?: RunOptions): Promise<unknown>
+}
+
+export interface RunOptions {
+  signal?: AbortSignal
+  gateway?: { id: string }
+  /** sent with the binding's call */
+  extraHeaders?: Record<string, string>
 }
 
 /**
@@ -19,9 +22,10 @@ export async function runUntil(
   ai: AiRunner,
   model: string,
   inputs: Record<string, unknown>,
+  options: RunOptions = {},
 ): Promise<unknown> {
   signal.throwIfAborted()
-  const running = ai.run(model, inputs, { signal })
+  const running = ai.run(model, inputs, { ...options, signal })
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })

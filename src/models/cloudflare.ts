@@ -4,7 +4,7 @@
  *
  * It is always asked to stream: its whole answers come in more shapes than its streams.
  */
-import { type AiRunner, runUntil } from './ai-runner'
+import { runUntil } from './ai-runner'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { aiBinding } from './gateway'
 import type {
@@ -39,7 +39,7 @@ async function open(
   env: Cloudflare.Env,
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
-  if (usesBinding(config, env)) return runBinding(call, aiBinding(env), config, inputs)
+  if (usesBinding(config, env)) return runBinding(call, config, env, inputs)
   const response = await call.fetch(url(config), {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
@@ -59,12 +59,14 @@ const asObject = (value: unknown): Record<string, unknown> | undefined =>
 
 async function runBinding(
   call: ProviderCall,
-  ai: AiRunner,
   config: ConversationModelConfig,
+  env: Cloudflare.Env,
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
+  const { headers } = options(config, env)
+  const own = headers && { extraHeaders: headers }
   try {
-    const reply = await runUntil(call.signal, ai, modelId(config.model_name), inputs)
+    const reply = await runUntil(call.signal, aiBinding(env), modelId(config.model_name), inputs, own)
     if (reply instanceof ReadableStream) return reply
     call.close()
     return asObject(reply) ?? {}

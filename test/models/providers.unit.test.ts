@@ -293,6 +293,13 @@ describe('cloudflare', () => {
       })
     })
 
+    it("sends the model's own headers", async () => {
+      const ai = new WorkersAi()
+      await asking(ai, { headers: { 'x-team': 'search' } })
+      await asking(ai)
+      expect(ai.calls.map(({ options }) => options.extraHeaders)).toEqual([{ 'x-team': 'search' }, undefined])
+    })
+
     it.each([
       [3036, 429, 'exhausted'],
       [3040, 429, 'limited'],
