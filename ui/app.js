@@ -2,7 +2,17 @@
 import { citedDocuments, documentsOf } from './documents.js'
 import { DEFAULT_KEY } from './key.js'
 import { element } from './render.js'
-import { AskError, ask, call, finishedTurns, inWords, joinTurn, readTurns, stopTurn } from './stream.js'
+import {
+  AskError,
+  ask,
+  call,
+  finishedTurns,
+  inWords,
+  joinTurn,
+  readTurns,
+  STOPPED,
+  stopTurn,
+} from './stream.js'
 import { openTurn } from './turn.js'
 
 /** @template {HTMLElement} T @param {string} id @returns {T} */
@@ -129,7 +139,7 @@ async function show(response, signal, waiting) {
       else if (type === 'citation') citations.push(data)
       else if (type === 'usage') usage = data.usage
       else if (type === 'done' || type === 'error') {
-        if (type === 'error') turn?.fail(inWords(data.status, data.message))
+        if (type === 'error') turn?.fail(inWords(data.status, data.message), data.message === STOPPED)
         else if (data.answer === '' && refusals[0] !== undefined) turn?.fail(refusals[0])
         else {
           turn?.finish({ answer: data.answer, citations, usage, documents })

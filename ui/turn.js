@@ -35,10 +35,11 @@ export function openTurn(log, question) {
       answer.replaceChildren(...inline(text))
       follow()
     },
-    /** @param {string} message */
-    fail(message) {
+    /** @param {string} message @param {boolean} [isWanted] somebody stopped it, and nothing is wrong */
+    fail(message, isWanted = false) {
       waiting.remove()
-      answer.append(element('p', { class: 'error', role: 'alert' }, message))
+      const kind = isWanted ? { class: 'note', role: 'status' } : { class: 'error', role: 'alert' }
+      answer.append(element('p', kind, message))
       answer.setAttribute('aria-busy', 'false')
       follow()
     },
