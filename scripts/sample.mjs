@@ -75,7 +75,7 @@ const anchor = (heading) =>
  * Cuts a Markdown page at its headings of the first three levels; headings inside code blocks are code.
  * @param {string} name of the file, without its ending
  * @param {string} markdown
- * @returns {{ id: string, title: string, heading: string, text: string, url: string, section: string }[]}
+ * @returns {{ id: string, title: string, heading: string, text: string, section: string }[]}
  */
 export function cut(name, markdown) {
   /** @type {{ heading: string, lines: string[] }[]} */
@@ -90,22 +90,32 @@ export function cut(name, markdown) {
   const title = parts[0]?.heading ?? name
   return parts
     .map(({ heading, lines }) => ({
-      id: `${name}#${anchor(heading)}`,
+      id: anchor(heading),
       title,
       heading,
       text: lines.join('\n').trim(),
-      url: `docs/${name}.md#${anchor(heading)}`,
       section: name,
     }))
     .filter((passage) => passage.text !== '')
 }
 
-/** All passages of docs/. */
-export const passages = () =>
-  readdirSync(folder)
+/**
+ * All passages of docs/. Their ids are what answers cite them by (`[how-long-is-history-kept.txt]`), so they are words
+ * and hyphens; where two pages have the same heading, the second one's has its page before it.
+ * @param {string} url where the server answers, on whose page /document a passage can be read
+ */
+export function passages(url) {
+  const seen = new Set()
+  return readdirSync(folder)
     .filter((file) => file.endsWith('.md'))
     .sort()
     .flatMap((file) => cut(file.slice(0, -'.md'.length), readFileSync(new URL(file, folder), 'utf8')))
+    .map((passage) => {
+      const id = seen.has(passage.id) ? `${passage.section}-${passage.id}` : passage.id
+      seen.add(id)
+      return { ...passage, id, url: `${url}/document#${schema.name}/${id}` }
+    })
+}
 
 /**
  * Loads the sample, unless it is there. A sample of other documentation than today's is replaced; a
@@ -143,7 +153,7 @@ export async function loadSample(url, apiKey, modelName = 'local/extractive') {
     if (!made.ok) throw new Error(`The sample was refused: ${await made.text()}`)
   }
 
-  const documents = passages()
+  const documents = passages(url)
   const version = createHash('sha256')
     .update(JSON.stringify([schema, documents]))
     .digest('hex')

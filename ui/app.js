@@ -1,5 +1,6 @@
 /** The page on /: asks a collection through a conversation model and shows answers with their sources. */
 import { citedDocuments, documentsOf } from './documents.js'
+import { DEFAULT_KEY } from './key.js'
 import { element } from './render.js'
 import { AskError, ask, call, finishedTurns, inWords, joinTurn, readTurns, stopTurn } from './stream.js'
 import { openTurn } from './turn.js'
@@ -16,9 +17,8 @@ const welcome = byId('welcome')
 /** @type {HTMLDetailsElement} */ const settingsPanel = byId('settings')
 
 const SETTINGS = ['key', 'collection', 'model', 'fields']
-const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(location.hostname)
 /** @type {Record<string, string>} */
-const defaults = { key: isLocal ? 'xyz' : '', collection: 'docs', model: 'docs', fields: '' }
+const defaults = { key: DEFAULT_KEY, collection: 'docs', model: 'docs', fields: '' }
 
 /** @param {string} name @returns {HTMLInputElement} */
 const input = (name) => byId(name)

@@ -40,13 +40,25 @@ export function inline(text) {
 const isText = (value) => typeof value === 'string' && value.trim() !== ''
 
 /**
- * A link that leads to a web page; anything else a document might hold is not followed.
+ * A link that leads to a web page, or to one of this server; anything else a document might hold is not followed.
  * @param {unknown} url
  */
-const webLink = (url) => (isText(url) && /^https?:\/\//.test(url) ? url : undefined)
+const webLink = (url) => (isText(url) && /^(https?:\/\/|\/(?!\/))/.test(url) ? url : undefined)
 
 /** @param {string} text @param {number} length */
 const shorten = (text, length) => (text.length <= length ? text : `${text.slice(0, length).trimEnd()}…`)
+
+/**
+ * What a document is called, where in a larger one it stands, and what it says.
+ * @param {Record<string, unknown>} document
+ */
+export function titlesOf(document) {
+  const texts = Object.entries(document).filter(([name, value]) => isText(value) && !/^(id|url)$/.test(name))
+  const [body = ''] = texts.map(([, value]) => String(value)).sort((a, b) => b.length - a.length)
+  const title = [document.title, document.name, document.heading].find(isText) ?? String(document.id)
+  const place = [document.heading, document.section].find((value) => isText(value) && value !== title)
+  return { title, place: isText(place) ? place : '', body }
+}
 
 /**
  * The sources of an answer: those it cites, in the order in which it does, then the rest of what was found.
@@ -62,21 +74,16 @@ export function sourcesOf(documents, citations) {
   return sorted.map((document, index) => {
     const id = String(document.id)
     const cited = citations.filter((citation) => citation.document_id === id)
-    const texts = Object.entries(document).filter(
-      ([name, value]) => isText(value) && !/^(id|url)$/.test(name),
-    )
-    const [body] = texts.map(([, value]) => String(value)).sort((a, b) => b.length - a.length)
-    const title = [document.title, document.name, document.heading].find(isText) ?? id
-    const place = [document.heading, document.section].find((value) => isText(value) && value !== title)
+    const { title, place, body } = titlesOf(document)
     const quote = cited.find((citation) => citation.quote)?.quote
     return {
       number: index + 1,
       cited: cited.length > 0,
       id,
       title,
-      place: isText(place) ? place : '',
-      excerpt: shorten(quote ?? body ?? '', 240),
-      text: body ?? '',
+      place,
+      excerpt: shorten(quote ?? body, 240),
+      text: body,
       link: webLink(document.url),
     }
   })

@@ -76,6 +76,25 @@ describe.runIf(CHROMIUM)('the page', () => {
     await sources.locator('.source.lit:focus').waitFor()
   })
 
+  test('leads from a source to its document, for whoever has a key', async () => {
+    await ask('Which language models can answer?')
+    const link = page.getByRole('complementary', { name: 'Sources' }).getByRole('link').first()
+    const address = (await link.getAttribute('href')) ?? ''
+    await page.goto(address)
+    await page.getByRole('heading', { level: 2, name: 'Which language models can answer?' }).waitFor()
+    await page.getByRole('cell', { name: 'Claude' }).waitFor()
+
+    const other = await browser.newPage()
+    await other.addInitScript(
+      "sessionStorage.setItem('parley.key', sessionStorage.getItem('parley.key') ?? 'no')",
+    )
+    await other.goto(address)
+    await other.getByLabel('API key').fill(KEY)
+    await other.getByRole('button', { name: 'Read' }).click()
+    await other.getByRole('cell', { name: 'Claude' }).waitFor()
+    await other.close()
+  })
+
   test('shows an answer while it is being written', async () => {
     // Slow enough for a locator to look while it is being written: it looks twice a second.
     const llm = await startLlm({ latency: 300 })

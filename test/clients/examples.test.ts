@@ -47,6 +47,27 @@ test('curl.sh gets the same answer twice', async () => {
   expect(printed).toMatch(/data: \[DONE\]\s*$/)
 })
 
+test('the sample is cited by names that a person can read, and addresses that lead somewhere', async () => {
+  const question = { role: 'user', content: 'What is a conversation model?' }
+  const chat = await request('POST', '/v1/chat/completions', { model: 'default', messages: [question] })
+  const [{ url_citation: cited }] = chat.body.choices[0].message.annotations
+  expect(cited.url).toBe(`${url}/document#docs/conversation-models`)
+  expect((await fetch(cited.url)).status).toBe(200)
+  const spoken = await fetch(`${url}/chat`, {
+    method: 'POST',
+    headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
+    body: JSON.stringify({ messages: [question] }),
+  })
+  const { message } = (await spoken.json()) as { message: { content: string } }
+  expect(message.content).toContain('[conversation-models.txt]')
+  expect((await request('GET', '/content/conversation-models.txt')).text).toContain(
+    'which language model answers',
+  )
+  // A document keeps its lines: code is no code without them.
+  const { text } = await request('GET', '/content/how-do-i-create-a-conversation-model.txt')
+  expect(text).toContain('\n  "max_bytes": 16384\n}')
+})
+
 test('every file is in the table of the page about them', () => {
   const page = readFileSync(join(EXAMPLES, 'README.md'), 'utf8')
   const listed = [...page.matchAll(/\]\(([\w-]+\.\w+)\)/g)].map(([, file]) => file)

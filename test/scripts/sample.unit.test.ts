@@ -18,29 +18,29 @@ test('a page is cut at its headings, code left whole', () => {
   ].join('\n')
   expect(cut('keys', page)).toEqual([
     {
-      id: 'keys#keys',
+      id: 'keys',
       title: 'Keys',
       heading: 'Keys',
       text: 'Intro.',
-      url: 'docs/keys.md#keys',
       section: 'keys',
     },
     {
-      id: 'keys#scoped-keys',
+      id: 'scoped-keys',
       title: 'Keys',
       heading: 'Scoped keys!',
       text: 'One.\n```sh\n# not a heading\n```\n#### Deep',
-      url: 'docs/keys.md#scoped-keys',
       section: 'keys',
     },
   ])
 })
 
-test('the documentation makes passages of different ids, none empty or long', () => {
-  const all = passages()
+test('the documentation makes passages of different ids that can be read and opened, none empty or long', () => {
+  const all = passages('http://localhost:8108')
   expect(all.length).toBeGreaterThan(20)
   expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
-  for (const { id, text } of all) {
+  for (const { id, text, url } of all) {
+    expect(id).toMatch(/^[\p{L}\p{N}-]+$/u)
+    expect(url).toBe(`http://localhost:8108/document#docs/${id}`)
     expect(text, id).not.toBe('')
     expect(text.length, id).toBeLessThan(4000)
   }

@@ -13,7 +13,7 @@ import { admitAsker, openAssistant } from '../assistants/open'
 import { planRetrieval } from '../assistants/plan'
 import { runSearch } from '../typesense/plan'
 import { type ChatCall, refuse } from './chat'
-import { textOf } from './context'
+import { textsOf } from './context'
 
 /** Documents of one citation: the pages of a file. */
 const MOST_PAGES = 250
@@ -29,7 +29,7 @@ const HEADERS = {
 /** @param label the citation, url-decoded once. Never throws. */
 export async function content(call: ChatCall, label: string): Promise<Response> {
   try {
-    const texts = await textsOf(call, label)
+    const texts = await textsBehind(call, label)
     if (texts.length === 0) throw new ApiError(404, 'There is no such document.')
     return new Response(texts.join('\n\n'), { headers: HEADERS })
   } catch (error) {
@@ -37,7 +37,7 @@ export async function content(call: ChatCall, label: string): Promise<Response> 
   }
 }
 
-async function textsOf({ env, request, record, path }: ChatCall, label: string): Promise<string[]> {
+async function textsBehind({ env, request, record, path }: ChatCall, label: string): Promise<string[]> {
   const access = await admitAsker(env, request, record)
   const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT)
   if (label.length > LONGEST_LABEL) return []
@@ -55,10 +55,17 @@ async function textsOf({ env, request, record, path }: ChatCall, label: string):
       .map(({ document }) => ({ document, name: labelOf(document, labelling) }))
       .filter(({ document, name }) => isMeant(document, name))
       .sort((a, b) => (a.name ?? '').localeCompare(b.name ?? '', 'en', { numeric: true }))
-    if (found.length > 0) return found.map(({ document }) => textOf(document, ['id', field, urlField]))
+    if (found.length > 0) return found.map(({ document }) => wholeText(document, ['id', field, urlField]))
   }
   return []
 }
+
+/** A document's texts below each other, as they are: line breaks may be code, or a poem. */
+const wholeText = (document: Document, hidden: readonly (string | undefined)[]): string =>
+  textsOf(document, hidden)
+    .map((text) => text.trim())
+    .filter((text) => text !== '')
+    .join('\n')
 
 interface LookUp {
   filter: string

@@ -63,11 +63,18 @@ export function dataPointsOf(
   }
 }
 
+/** What a document says on one line: contract chat-protocols 1.8 wants no line breaks there. */
+export const textOf = (document: Record<string, unknown>, hidden: readonly (string | undefined)[]): string =>
+  textsOf(document, hidden).join(' ').replace(/\s+/g, ' ').trim()
+
 /**
- * What a document says: its texts as they are, other values by their names, on one line. Lists of numbers are
- * vectors, which say nothing to a reader.
+ * What a document says: its texts as they are, other values by their names. Lists of numbers are vectors, which say
+ * nothing to a reader.
  */
-export function textOf(document: Record<string, unknown>, hidden: readonly (string | undefined)[]): string {
+export function textsOf(
+  document: Record<string, unknown>,
+  hidden: readonly (string | undefined)[],
+): string[] {
   const said = (value: unknown, name: string): string[] => {
     if (typeof value === 'string') return [value]
     if (typeof value === 'number' || typeof value === 'boolean') return [`${name}: ${value}`]
@@ -76,11 +83,7 @@ export function textOf(document: Record<string, unknown>, hidden: readonly (stri
     if (value === null || typeof value !== 'object') return []
     return Object.entries(value).flatMap(([key, item]) => said(item, key))
   }
-  return Object.entries(document)
-    .flatMap(([name, value]) => (hidden.includes(name) ? [] : said(value, name)))
-    .join(' ')
-    .replace(/\s+/g, ' ')
-    .trim()
+  return Object.entries(document).flatMap(([name, value]) => (hidden.includes(name) ? [] : said(value, name)))
 }
 
 /** The beginning of a text that takes so many bytes as JSON, without half a character at its end. */

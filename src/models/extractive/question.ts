@@ -84,7 +84,9 @@ export function fitOf(heading: Question, question: Question, weight: ReadonlyMap
   const sum = (terms: Word[]) => terms.reduce((total, { stem }) => total + (weight.get(stem) ?? 0), 0)
   const recall = sum(shared) / (sum(question.terms) || 1)
   const precision = shared.length / held.size
-  const alike = heading.kind === question.kind ? 1 : 0.8
+  // What a thing is, is not said where it is said how to get one.
+  const defined = [heading, question].filter(({ kind }) => kind === 'definition').length
+  const alike = heading.kind === question.kind ? 1 : defined === 1 ? 0.7 : 0.8
   return (alike * 5 * recall * precision) / (recall + 4 * precision || 1)
 }
 

@@ -73,12 +73,12 @@ describe('an answer', () => {
       const response = await send('GET', path, options)
       return [response.status, await response.text()]
     }
-    const page = [200, 'The plan covers hearing care. health a']
+    const page = [200, 'The plan covers hearing care.\nhealth\na']
     expect(await open('/a/plans/content/Plan.pdf%23page=2')).toEqual(page)
     expect(await open('/a/plans/content/Plan.pdf%23page=2%20(figure1.png)')).toEqual(page)
     expect(await open('/a/plans/content/Plan.pdf')).toEqual([
       200,
-      'The plan covers dental care. health a\n\nThe plan covers hearing care. health a',
+      'The plan covers dental care.\nhealth\na\n\nThe plan covers hearing care.\nhealth\na',
     ])
     for (const citation of context.data_points.citations) {
       expect((await open(`/a/plans/content/${encodeURIComponent(citation)}`))[0]).toBe(200)

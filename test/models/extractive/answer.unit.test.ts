@@ -211,6 +211,14 @@ describe('a page of questions and answers', () => {
     expect(answerFrom('How many cards does the office have?', help)).not.toContain('Blue')
   })
 
+  it('says what a thing is where that is said, not where it is said how to get one', () => {
+    const pages = from(
+      page('How do I add a card?', 'In the office.'),
+      page('Cards', 'A card is a small piece of plastic.'),
+    )
+    expect(answerFrom('What is a card?', pages)).toBe('A card is a small piece of plastic.')
+  })
+
   it('answers a question of small words alone', () => {
     expect(
       answerFrom(
