@@ -2,15 +2,15 @@
 import { HonoBase as Hono } from 'hono/hono-base'
 import { TrieRouter } from 'hono/router/trie-router'
 import { mountAiChat } from './api/ai-chat'
+import { discardBody } from './api/edge/body'
 import { allowOrigin, preflight } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
+import { errorResponse, notFound } from './api/edge/response'
+import type { App } from './api/edge/route'
 import { protect } from './api/edge/security-headers'
 import { mountOpenAi } from './api/openai'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
-import { discardBody } from './api/typesense/body'
-import { errorResponse, notFound } from './api/typesense/response'
-import type { App } from './api/typesense/route'
 import { mountUiStream } from './api/ui-stream'
 
 // A slash at the end of a path changes nothing.

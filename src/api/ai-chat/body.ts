@@ -1,7 +1,7 @@
 /** The body of a request as it comes over the wire: JSON, or a form of JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
 import type { Attachment } from '../../conversation/request'
-import { bodyBytes, parseJson, readText, tooLarge } from '../typesense/body'
+import { bodyBytes, parseJson, readText, tooLarge } from '../edge/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'
 

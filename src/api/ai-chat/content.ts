@@ -11,7 +11,7 @@ import { regExp } from '../../once'
 import type { Document, SearchParameters } from '../../search/types'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { planRetrieval } from '../assistants/plan'
-import { runSearch } from '../typesense/plan'
+import { runSearch } from '../edge/plan'
 import { type ChatCall, refuse } from './chat'
 import { textsOf } from './context'
 

@@ -2,8 +2,8 @@
 import { ApiError } from '../../errors'
 import { OverrideError } from '../assistants/overrides'
 import { ImpossibleChange } from '../assistants/plan'
+import { failureOf } from '../edge/response'
 import { TurnFailure, type TurnFault } from '../turn-failure'
-import { failureOf } from '../typesense/response'
 import type { ErrorForm } from './dialect'
 
 /** A request that is at fault in a place that can be named. */

@@ -3,9 +3,9 @@
  * version that the path names. Clients put `/stream` behind the address that they are given, and drop its query.
  */
 import { ApiError } from '../../errors'
+import { discardBody } from '../edge/body'
 import { newRecord } from '../edge/request-log'
-import { discardBody } from '../typesense/body'
-import type { App } from '../typesense/route'
+import type { App } from '../edge/route'
 import { type ChatCall, chat, refuse } from './chat'
 import { content } from './content'
 

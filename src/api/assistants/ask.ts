@@ -9,8 +9,8 @@ import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { acceptedBy, withSettings } from '../../models/sampling'
 import { admitTurn } from '../edge/admit-turn'
+import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
-import { findHistory, findOpenModel } from '../typesense/conversations'
 import { type AssistantRetrieval, planRetrieval, type SearchChanges } from './plan'
 
 /** What a request changes of its assistant. Its protocol has seen to it that the assistant allows it. */

@@ -9,7 +9,7 @@ import type { Assistant } from '../../conversation/assistants'
 import { namedConversationId } from '../../conversation/conversation-id'
 import type { Asker } from '../../conversation/request'
 import { ApiError } from '../../errors'
-import { findHistory, findOpenModel } from '../typesense/conversations'
+import { findHistory, findOpenModel } from '../edge/open-model'
 
 /** Who has a chat with whom. */
 export interface ChatParties {

@@ -5,9 +5,9 @@ import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import { findOutline, type Outline, searchableFields } from '../../search/outline'
 import type { SearchParameters } from '../../search/types'
+import { listed, override } from '../edge/parameters'
+import { planSearch } from '../edge/plan'
 import { asParameters, CONVERSATION } from '../parley/searches'
-import { listed, override } from '../typesense/parameters'
-import { planSearch } from '../typesense/plan'
 
 /** Words alone, meaning alone, or both fused. */
 export type RetrievalMode = 'text' | 'vectors' | 'hybrid'

@@ -1,4 +1,5 @@
 /** Where a request has its key. */
+import type { SearchParameters } from '../../search/types'
 
 const HEADERS = ['x-typesense-api-key', 'x-api-key', 'api-key']
 
@@ -15,3 +16,7 @@ export function presentedKey(request: Request): string | undefined {
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(headers.get('authorization') ?? '')?.[1]
   return bearer ?? new URL(request.url).searchParams.get('x-typesense-api-key') ?? undefined
 }
+
+/** The key of a request to Typesense's routes: in Typesense's header, else in the query parameter (contract 0). */
+export const typesenseKey = (request: Request, query: SearchParameters): string | undefined =>
+  request.headers.get('x-typesense-api-key') ?? query['x-typesense-api-key']

@@ -6,8 +6,8 @@ import { type AssistantAnswering, askAssistant, type Changes } from '../assistan
 import { type Chat, type ChatParties, findChat } from '../assistants/chat'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { namedUser } from '../edge/admit-turn'
-import { parseJson, readText } from '../typesense/body'
-import type { OpenCall } from '../typesense/route'
+import { parseJson, readText } from '../edge/body'
+import type { OpenCall } from '../edge/route'
 import { UnknownModel } from './errors'
 import type { ModelQuestion } from './question'
 

@@ -1,6 +1,6 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
 import { ApiError, type Failure } from '../../errors'
-import { failureOf } from '../typesense/response'
+import { failureOf } from '../edge/response'
 import { InvalidParameter } from './question'
 
 /** By status: what kind of error it is, and its code where there is one. */

@@ -1,6 +1,6 @@
 /** OpenAI's chat completions and responses, for the SDKs and programs that speak them (contract 3.3). */
 import { ApiError } from '../../errors'
-import { type App, type OpenCall, type Route, register } from '../typesense/route'
+import { type App, type OpenCall, type Route, register } from '../edge/route'
 import { complete } from './complete'
 import { openAiError } from './errors'
 import { getModel, listModels } from './models'

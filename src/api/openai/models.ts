@@ -3,8 +3,8 @@ import type { Access } from '../../auth/access'
 import { getAssistant, listAssistants, type ShownAssistant } from '../../conversation/assistants'
 import { ApiError } from '../../errors'
 import { admitAsker, openTo } from '../assistants/open'
-import { json } from '../typesense/response'
-import type { OpenCall } from '../typesense/route'
+import { json } from '../edge/response'
+import type { OpenCall } from '../edge/route'
 import { UnknownModel } from './errors'
 
 export async function listModels({ env, request, record }: OpenCall): Promise<Response> {

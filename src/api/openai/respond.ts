@@ -1,8 +1,8 @@
 /** POST /v1/responses */
 import { deliver } from '../edge/deliver'
+import type { OpenCall } from '../edge/route'
 import { streamTurn, wholeTurn } from '../streamed-turn'
 import { chatReader } from '../turn-events'
-import type { OpenCall } from '../typesense/route'
 import { askModel } from './ask-model'
 import { ResponseEncoder, responseOf } from './response-encoder'
 import { previousNotFound, readResponse } from './response-request'

@@ -1,7 +1,7 @@
 /** Assistants to list, make, read and delete, and what a page may know of one. */
 import { deleteAssistant, getAssistant, listAssistants, putAssistant } from '../../conversation/assistants'
 import { openAssistant } from '../assistants/open'
-import { json } from '../typesense/response'
+import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 

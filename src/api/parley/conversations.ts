@@ -10,8 +10,8 @@ import {
   traceConversation,
 } from '../../conversation/conversations'
 import { ApiError, unwrap } from '../../errors'
+import { forbidden, json } from '../edge/response'
 import { eventReader } from '../turn-events'
-import { forbidden, json } from '../typesense/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { PAGE } from './schemas'

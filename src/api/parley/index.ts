@@ -1,5 +1,5 @@
 /** Parley's own API: conversations, whatever protocol began them, assistants, and what a deployment is looked after with. */
-import { type App, register } from '../typesense/route'
+import { type App, register } from '../edge/route'
 import { ask } from './ask'
 import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'

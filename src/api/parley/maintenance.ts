@@ -1,7 +1,7 @@
 /** Works of whoever runs the deployment. */
 import { resealAll } from '../../search/resealing'
 import { reconcileCollection } from '../../search/vectorize/reconciling'
-import { json } from '../typesense/response'
+import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 

@@ -1,7 +1,7 @@
 /** What was spent, a row a day, key and model. */
 import { database } from '../../db/client'
 import { dayOf, listUsage } from '../../db/usage'
-import { json } from '../typesense/response'
+import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { MOST_USAGE } from './schemas'

@@ -1,8 +1,8 @@
 /** Aliases: second names of collections, valid wherever a collection's name is. */
 import { deleteAlias, getAlias, listAliases, putAlias } from '../../search/catalog'
-import { readJson } from './body'
-import { json } from './response'
-import type { Route } from './route'
+import { readJson } from '../edge/body'
+import { json } from '../edge/response'
+import type { Route } from '../edge/route'
 
 export const aliasRoutes: Route[] = [
   {

@@ -1,11 +1,11 @@
 /** Collections: their schemas, not their documents. */
 import { ApiError, unwrap } from '../../errors'
 import { cloneCollection, createCollection, dropCollection, listCollections } from '../../search/catalog'
-import { readJson } from './body'
+import { readJson } from '../edge/body'
+import { isTrue, listed } from '../edge/parameters'
+import { forbidden, json } from '../edge/response'
+import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
-import { isTrue, listed } from './parameters'
-import { forbidden, json } from './response'
-import type { Call, Route } from './route'
 
 async function create({ env, request, query, access, record }: Call): Promise<Response> {
   const body = await readJson(request)

@@ -3,19 +3,18 @@
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
 import type { Access } from '../../auth/access'
-import { identify, mayAsk, pinnedModel } from '../../auth/pins'
+import { identify, pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
-import { findModel } from '../../conversation/models'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
 import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
+import { findHistory, findOpenModel } from '../edge/open-model'
+import { isTrue, listed } from '../edge/parameters'
+import { planSearch } from '../edge/plan'
+import type { Call } from '../edge/route'
 import type { AnswerShape } from './encoder'
-import { isTrue, listed } from './parameters'
-import { planSearch } from './plan'
-import type { Call } from './route'
 import { answerStreaming, answerWhole } from './turn-stream'
 
 /** A request for a conversation whose own parameters are in order. */
@@ -140,25 +139,6 @@ export async function converse(
 /** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */
 export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
-
-/** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
-export const findOpenModel = async (
-  env: Cloudflare.Env,
-  accesses: readonly Access[],
-  id: string,
-): Promise<ConversationModelConfig | undefined> => (mayAsk(accesses, id) ? findModel(env, id) : undefined)
-
-export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
-  try {
-    return (await findCollection(env, model.history_collection)).objectId
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw new ApiError(
-      400,
-      `The history collection \`${model.history_collection}\` of the conversation model does not exist any more.`,
-    )
-  }
-}
 
 const isOverlong = (id: string | undefined): boolean => (id?.length ?? 0) > LONGEST_ID
 

@@ -1,12 +1,12 @@
 /** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
 import { ApiError, unwrap } from '../../errors'
 import type { CollectionRpc, Step } from '../../search/rpc'
-import { readText } from './body'
+import { readText } from '../edge/body'
+import { isTrue } from '../edge/parameters'
+import { failureOf, json } from '../edge/response'
+import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
 import { importDocuments } from './import'
-import { isTrue } from './parameters'
-import { failureOf, json } from './response'
-import type { Call, Route } from './route'
 import { plainText, streamText } from './text-stream'
 import { dirtyValues, writeOptions } from './write-options'
 

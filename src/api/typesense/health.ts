@@ -1,6 +1,6 @@
 /** Is it there, and what does it speak. */
-import { json } from './response'
-import type { Route } from './route'
+import { json } from '../edge/response'
+import type { Route } from '../edge/route'
 
 /** The release of Typesense whose wire this is: the official client branches on its major number. */
 const VERSION = '30.2'

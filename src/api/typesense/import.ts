@@ -6,12 +6,12 @@
  */
 import { ApiError, unwrap } from '../../errors'
 import type { CollectionRpc, ImportOptions } from '../../search/rpc'
-import { bodyBytes } from './body'
+import { bodyBytes } from '../edge/body'
+import { isTrue } from '../edge/parameters'
+import { failureOf } from '../edge/response'
+import type { Call } from '../edge/route'
 import { openCollection } from './collection'
 import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './lines'
-import { isTrue } from './parameters'
-import { failureOf } from './response'
-import type { Call } from './route'
 import { plainText, streamText } from './text-stream'
 import { writeOptions } from './write-options'
 

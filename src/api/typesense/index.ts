@@ -1,4 +1,6 @@
 /** Typesense's HTTP API: every route of the façade, in the order in which they are tried. */
+
+import { type App, type Route, register } from '../edge/route'
 import { aliasRoutes } from './aliases'
 import { collectionRoutes } from './collections'
 import { documentRoutes } from './documents'
@@ -6,7 +8,6 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
-import { type App, type Route, register } from './route'
 import { searchRoutes } from './search'
 
 // Search before documents: `search` would else be taken for a document's id.

@@ -1,8 +1,8 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
-import { readJson } from './body'
-import { json } from './response'
-import type { Route } from './route'
+import { readJson } from '../edge/body'
+import { json } from '../edge/response'
+import type { Route } from '../edge/route'
 
 export const keyRoutes: Route[] = [
   {

@@ -1,8 +1,8 @@
 /** Conversation models (contract 1.1). */
 import { createModel, deleteModel, getModel, listModels, updateModel } from '../../conversation/models'
-import { readJson } from './body'
-import { json } from './response'
-import type { Route } from './route'
+import { readJson } from '../edge/body'
+import { json } from '../edge/response'
+import type { Route } from '../edge/route'
 
 const MODELS = '/conversations/models'
 const MODEL = `${MODELS}/:id`

@@ -7,7 +7,12 @@ import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
-import { readText } from './body'
+import { readText } from '../edge/body'
+import { fill, override, parameterValue } from '../edge/parameters'
+import { planSearch, runSearch } from '../edge/plan'
+import { typesenseKey } from '../edge/presented-key'
+import { forbidden, json } from '../edge/response'
+import type { OpenCall, Route } from '../edge/route'
 import {
   type Conversing,
   checkConversation,
@@ -15,10 +20,6 @@ import {
   requireConversation,
   showsHistory,
 } from './conversations'
-import { fill, override, parameterValue } from './parameters'
-import { planSearch, runSearch } from './plan'
-import { forbidden, json } from './response'
-import { type OpenCall, presentedKey, type Route } from './route'
 import { unite } from './union'
 
 const DEFAULT_SEARCHES = 50
@@ -76,7 +77,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
  * @throws ApiError 401 when one search is not allowed, 429
  */
 async function authorize({ env, request, query, record }: OpenCall, searches: unknown[]): Promise<Access[]> {
-  const own = presentedKey(request, query)
+  const own = typesenseKey(request, query)
   const keys = searches.map((search) => {
     const key = isObject(search) ? search['x-typesense-api-key'] : undefined
     return typeof key === 'string' ? key : own

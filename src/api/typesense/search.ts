@@ -1,10 +1,10 @@
 /** GET /collections/:collection/documents/search, with or without a conversation. */
 import { ApiError } from '../../errors'
+import { isTrue, override } from '../edge/parameters'
+import { planSearch, runSearch } from '../edge/plan'
+import { forbidden, json } from '../edge/response'
+import type { Call, Route } from '../edge/route'
 import { converseOnce } from './conversations'
-import { isTrue, override } from './parameters'
-import { planSearch, runSearch } from './plan'
-import { forbidden, json } from './response'
-import type { Call, Route } from './route'
 
 /** Bytes of a query string; longer searches belong into the body of a multi_search. */
 const QUERY_LIMIT = 4_000

@@ -1,12 +1,12 @@
 /** A turn as Typesense answers it: in one JSON body, or as a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
 import { deliver } from '../edge/deliver'
+import { json } from '../edge/response'
 import { allFailed, foldTurn } from '../folded-turn'
 import { streamFrom, wholeTurn } from '../streamed-turn'
 import { eventReader } from '../turn-events'
 import { type Opening, readHead } from '../turn-head'
 import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
-import { json } from './response'
 
 /**
  * How long an error may still turn the answer into a plain one. Clients give up on headers after 5 s, and try

@@ -8,8 +8,8 @@ import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import { isExcluded, project } from '../../search/projection'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
-import { listed } from './parameters'
-import { runSearch } from './plan'
+import { listed } from '../edge/parameters'
+import { runSearch } from '../edge/plan'
 import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
 
 const MOST_PER_PAGE = 250

@@ -1,5 +1,5 @@
 /** The UI message stream: what chat widgets of the AI SDK's family speak (contract 3.2). */
-import { type App, register } from '../typesense/route'
+import { type App, register } from '../edge/route'
 import { ask, resume, stop } from './routes'
 
 export const mountUiStream = (app: App): void =>

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TOKEN as WORKERS_AI_TOKEN } from '../../models/workers-ai/server'
 import { WorkersAi } from '../../models/workers-ai/workers-ai'
 import { textOf } from '../event-source'
-import { createModel, request, turnTo, unique } from '../harness'
+import { createModel, query, request, turnTo, unique } from '../harness'
 import { OwnParley } from '../own-parley'
 import { ANSWER, doubled, REFUSED, startDouble, startMock, TOKENS } from './counterparts'
 import { type AiGateway, startGateway } from './gateway'
@@ -77,6 +77,7 @@ const ai = new WorkersAi({ answer: (messages) => doubled(String(messages.at(-1)?
 const upstreams: Relay[] = []
 let gateway: AiGateway
 let parley: OwnParley
+let shows: string
 
 /** A Parley with the gateway and nothing else that it may call. */
 async function boot(token: string): Promise<OwnParley> {
@@ -111,7 +112,7 @@ beforeAll(async () => {
   })
   parley = await boot(TOKEN)
   turnTo(parley.url)
-  await prepare()
+  shows = await prepare()
 })
 afterAll(async () => {
   await parley.remove()
@@ -188,6 +189,21 @@ test('the binding of Workers AI names the gateway for answers and vectors', asyn
   expect(ai.calls.map(({ model, options }) => [model, options])).toEqual([
     ['@cf/baai/bge-m3', { gateway: { id: 'parley' } }],
     ['@cf/zai-org/glm-4.7-flash', { gateway: { id: 'parley' } }],
+  ])
+})
+
+test('the binding of Workers AI names the gateway where it reranks', async () => {
+  ai.calls.length = 0
+  const search = query(`/collections/${shows}/documents/search`, {
+    q: 'action series',
+    query_by: 'overview',
+    rerank_model: 'cloudflare/@cf/baai/bge-reranker-base',
+    rerank_timeout_ms: 5_000,
+  })
+  const { body } = await request('GET', search)
+  expect(body.rerank).toMatchObject({ reranked: 2 })
+  expect(ai.calls.map(({ model, options }) => [model, options])).toEqual([
+    ['@cf/baai/bge-reranker-base', { gateway: { id: 'parley' } }],
   ])
 })
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { bodyBytes, discardBody, readJson, readText } from '../../../src/api/typesense/body'
+import { bodyBytes, discardBody, readJson, readText } from '../../../src/api/edge/body'
 import { ApiError } from '../../../src/errors'
 
 const post = (body: BodyInit, headers: Record<string, string> = {}): Request =>

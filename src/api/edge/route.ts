@@ -3,9 +3,10 @@ import type { Hono } from 'hono'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import type { SearchParameters } from '../../search/types'
-import { newRecord, type RequestRecord } from '../edge/request-log'
 import { discardBody } from './body'
 import { parseQuery } from './parameters'
+import { typesenseKey } from './presented-key'
+import { newRecord, type RequestRecord } from './request-log'
 import { errorResponse } from './response'
 
 /** A request that was routed and may be served. */
@@ -37,10 +38,6 @@ export type Route =
 
 export type App = Hono<{ Bindings: Cloudflare.Env; Variables: { record: RequestRecord } }>
 
-/** The key of a request: its header first, else its query parameter. */
-export const presentedKey = (request: Request, query: SearchParameters): string | undefined =>
-  request.headers.get('x-typesense-api-key') ?? query['x-typesense-api-key']
-
 /** Registers routes. Their order matters where a parameter could take a word's place. */
 export function register(app: App, routes: Route[]): void {
   for (const route of routes) {
@@ -69,6 +66,6 @@ async function serve(
   if (route.open) return route.handle({ env, request, path, query, record })
   record.action = route.action
   record.target = Object.values(path).join('/')
-  const access = await admit(env, presentedKey(request, query), route.action, path.collection, record)
+  const access = await admit(env, typesenseKey(request, query), route.action, path.collection, record)
   return route.handle({ env, request, path, query, access, record })
 }

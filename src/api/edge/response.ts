@@ -1,4 +1,4 @@
-/** Answers in Typesense's shapes. */
+/** Answers in JSON, in Typesense's shapes: what every wire uses that has none of its own. */
 import { ApiError, type Failure, failed, placesOf } from '../../errors'
 
 export { forbidden } from '../../auth/access'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fill, override, parameterValue, parseQuery } from '../../../src/api/typesense/parameters'
+import { fill, override, parameterValue, parseQuery } from '../../../src/api/edge/parameters'
 
 describe('query strings', () => {
   it.each([
