@@ -235,7 +235,7 @@ describe('Workers AI', () => {
     served.failNext(3040)
     await expect(createEmbeddingModel(config, localEnv).embed(['a'], 'query')).rejects.toMatchObject({
       message: expect.stringContaining('Cloudflare API error: '),
-      fault: 'limited',
+      fault: 'busy',
     })
   })
 
