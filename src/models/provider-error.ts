@@ -5,7 +5,7 @@ import { ApiError } from '../errors'
  * What went wrong, told apart by what can be done about it.
  *
  * - `unreached`: no response: no connection, or one from the pool that the provider had closed
- * - `busy`: it could not just now: 5xx, an overload told in a stream
+ * - `busy`: it could not just now: 5xx, an overload told in a stream, Workers AI without room
  * - `limited`: it is asked too often: 429, a rate limit told in a stream
  * - `failed`: it gave this request up: 408, 424 (a model that failed, of Bedrock)
  * - `exhausted`: an allowance is used up, and asking again cannot help
@@ -53,9 +53,12 @@ export class ProviderError extends ApiError {
 
 /** What OpenAI and Workers AI (by its internal code) call an allowance that is used up. */
 const USED_UP = ['insufficient_quota', '3036']
+/** Workers AI is out of capacity and says "please try again": no fault of the caller's, whatever its status. */
+const OUT_OF_CAPACITY = '3040'
 
 /** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
 export function faultOfStatus(status: number, type?: string): Fault {
+  if (type === OUT_OF_CAPACITY) return 'busy'
   if (status === 429) return USED_UP.includes(type ?? '') ? 'exhausted' : 'limited'
   if (status === 408 || status === 424) return 'failed'
   if (status >= 500) return 'busy'

@@ -302,7 +302,7 @@ describe('cloudflare', () => {
 
     it.each([
       [3036, 429, 'exhausted'],
-      [3040, 429, 'limited'],
+      [3040, 429, 'busy'],
       [3006, 413, 'refused'],
       [3042, 404, 'denied'],
       [3023, 403, 'denied'],
@@ -362,6 +362,6 @@ describe('cloudflare', () => {
       return ask(model())
     }
     await expect(failing(3036)).rejects.toMatchObject({ fault: 'exhausted' })
-    await expect(failing(3040)).rejects.toMatchObject({ fault: 'limited' })
+    await expect(failing(3040)).rejects.toMatchObject({ fault: 'busy' })
   })
 })
