@@ -160,7 +160,7 @@ test('a stopped turn ends for every reader, leaves the provider, and is no histo
   expect((await second)?.at(-1)).toEqual(events.at(-1))
   await expect.poll(() => paced.abandoned).toBe(before + 1)
   expect((await request('POST', `${path}/stop`)).body).toEqual({ stopped: false })
-  expect((await request('GET', path)).status).toBe(404)
+  expect((await request('GET', path)).body).toMatchObject({ turn_count: 0, turns: [] })
 })
 
 describe('conversations', () => {
