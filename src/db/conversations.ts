@@ -2,8 +2,7 @@
  * Rows of conversations: what there is to list, and whose it is.
  *
  * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts), and so
- * does one that cannot be deleted whole now: from then on it is not found, and the sweep erases what is left of it. Rows
- * below zero are no conversations (erasures.ts).
+ * does one that cannot be deleted whole now: from then on it is not found, and the sweep erases what is left of it.
  */
 import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'

@@ -3,12 +3,11 @@
  * they go as well. Whoever deletes leaves the mark first and looks for conversations then, so that each of them either
  * is found or finds the mark.
  *
- * A mark is a row among the conversations that no reader finds: its `expires_at` is the moment of the erasure, below
- * zero. It does not hold the user's name, only a digest of it.
+ * A mark does not hold the user's name, only a digest of it.
  */
-import { and, between, inArray, lte, sql } from 'drizzle-orm'
+import { and, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
-import { conversations } from './schema'
+import { type conversations, erasures } from './schema'
 
 /** How long a record may be on its way to D1 and still find the mark, in milliseconds. */
 const KEPT_MS = 30 * 86_400_000
@@ -23,7 +22,7 @@ async function markId(userId: string, owner?: string): Promise<string> {
     'SHA-256',
     encoder.encode(JSON.stringify([userId, owner ?? null])),
   )
-  return `erased ${btoa(String.fromCharCode(...new Uint8Array(digest)))}`
+  return btoa(String.fromCharCode(...new Uint8Array(digest)))
 }
 
 /**
@@ -36,26 +35,10 @@ export async function markErased(
   owner: string | undefined,
   now: number,
 ): Promise<void> {
-  const mark = {
-    id: await markId(userId, owner),
-    historyId: '',
-    modelId: '',
-    owner: '',
-    userId: '',
-    protocol: '',
-    title: '',
-    turns: 0,
-    createdAt: now,
-    updatedAt: now,
-    expiresAt: -now,
-  }
   await db
-    .insert(conversations)
-    .values(mark)
-    .onConflictDoUpdate({
-      target: conversations.id,
-      set: { createdAt: now, updatedAt: now, expiresAt: sql`min(${conversations.expiresAt}, ${-now})` },
-    })
+    .insert(erasures)
+    .values({ id: await markId(userId, owner), at: now })
+    .onConflictDoUpdate({ target: erasures.id, set: { at: sql`max(${erasures.at}, excluded.at)` } })
 }
 
 /** Ids of the marks that a conversation may have to go for. */
@@ -65,17 +48,17 @@ export const marksFor = ({ userId, owner }: Pick<Row, 'userId' | 'owner'>): Prom
 /** Asks whether a conversation has to go. Part of the transaction that writes it. @param marks ids, as from `marksFor` */
 export const erasureSince = (db: Database, createdAt: number, marks: string[]) =>
   db
-    .select({ id: conversations.id })
-    .from(conversations)
-    .where(and(inArray(conversations.id, marks), lte(conversations.expiresAt, -createdAt)))
+    .select({ id: erasures.id })
+    .from(erasures)
+    .where(and(inArray(erasures.id, marks), gte(erasures.at, createdAt)))
 
 /** Deletes some marks that no record can be late for any more. @param now milliseconds @returns how many */
 export async function deleteOldMarks(db: Database, now: number, limit: number): Promise<number> {
   const old = db
-    .select({ id: conversations.id })
-    .from(conversations)
-    .where(between(conversations.expiresAt, KEPT_MS - now, -1))
+    .select({ id: erasures.id })
+    .from(erasures)
+    .where(lt(erasures.at, now - KEPT_MS))
     .limit(limit)
-  const { meta } = await db.delete(conversations).where(sql`${conversations.id} IN ${old}`)
+  const { meta } = await db.delete(erasures).where(inArray(erasures.id, old))
   return meta.changes
 }

@@ -109,6 +109,18 @@ export const conversations = sqliteTable(
   ],
 )
 
+/** That all conversations of a user were erased, for those that are not in D1 yet (erasures.ts). */
+export const erasures = sqliteTable(
+  'erasures',
+  {
+    /** a digest of the user and the key: the name itself was to be forgotten */
+    id: text('id').primaryKey(),
+    /** when, in unix milliseconds */
+    at: integer('at').notNull(),
+  },
+  (table) => [index('erasures_at').on(table.at)],
+)
+
 /** A row a finished turn: what `messages` has no room for. `trace` is for whoever debugs an answer. */
 export const turns = sqliteTable(
   'turns',

@@ -222,7 +222,7 @@ it('what a user asks after the deletion stays, and the mark of it does not', asy
   expect(
     (await listConversations(env, ADMIN, { limit: 100 })).conversations.map(({ title }) => title),
   ).not.toContain('')
-  const marks = 'SELECT id FROM conversations WHERE expires_at < 0'
+  const marks = 'SELECT id FROM erasures'
   expect(await rowsOf(marks)).not.toEqual([])
   await sweepExpired(env, Math.floor(Date.now() / 1000))
   expect(await rowsOf(marks)).not.toEqual([])
