@@ -71,7 +71,7 @@ describe('an OpenAI-compatible server', () => {
 
   test('that limits its rate is asked when it wants to be, and nothing is lost', SLOW, async () => {
     const name = await makeCollection()
-    embedder.limit(5, 4)
+    embedder.limit(5, 2)
     const importing = client().collections(name).documents().import(titled(1_000))
     await expect
       .poll(() => summary(name), { timeout: 10_000, interval: 20 })
