@@ -69,17 +69,13 @@ export async function occupy(folder, url) {
 }
 
 /**
- * Writes the secrets for wrangler's --env-file: on a command line anybody on the machine could read them.
- * The encryption key is made once a folder, since what it sealed is there too.
+ * The key that provider credentials are sealed with: made once a folder, since what it sealed is there too.
  * @param {string} folder
- * @param {string} apiKey
- * @returns {string} the file's path
+ * @returns {string}
  */
-export function writeSecrets(folder, apiKey) {
-  const keyFile = join(folder, 'encryption-key')
-  const encryptionKey = read(keyFile)?.trim() || randomBytes(32).toString('hex')
-  writeFileSync(keyFile, `${encryptionKey}\n`, { mode: 0o600 })
-  const secrets = join(folder, 'secrets.env')
-  writeFileSync(secrets, `ADMIN_API_KEY="${apiKey}"\nENCRYPTION_KEY="${encryptionKey}"\n`, { mode: 0o600 })
-  return secrets
+export function encryptionKey(folder) {
+  const file = join(folder, 'encryption-key')
+  const key = read(file)?.trim() || randomBytes(32).toString('hex')
+  writeFileSync(file, `${key}\n`, { mode: 0o600 })
+  return key
 }

@@ -1,19 +1,18 @@
 /**
  * `npm start`: Parley on this machine. No account, no network, no questions.
  *
- * Brings the database up to date, serves the Worker, loads the sample, and stands in for the cron trigger,
- * which `wrangler dev` does not fire by itself.
+ * Brings the database up to date, serves the Worker, loads the sample, and stands in for the cron trigger.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, relative, resolve } from 'node:path'
-import { occupy, writeSecrets } from './folder.mjs'
+import { encryptionKey, occupy } from './folder.mjs'
 import { DEFAULT_FOLDER, readOptions, usage } from './options.mjs'
 import { loadSample } from './sample.mjs'
-import { root, runWrangler, wrangler } from './wrangler.mjs'
+import { serve } from './serve.mjs'
+import { root, runWrangler } from './wrangler.mjs'
 
-const READY_MS = 120_000
 const STOP_MS = 5_000
+const TICK_MS = 60_000
 
 /** @param {string} message @returns {never} */
 function refuse(message) {
@@ -71,7 +70,7 @@ if ('takenBy' in place) {
 }
 const { release } = place
 
-/** @type {import('node:child_process').ChildProcess | undefined} */
+/** @type {Awaited<ReturnType<typeof serve>> | undefined} */
 let server
 let stopping = false
 
@@ -82,27 +81,9 @@ let stopping = false
 async function stop(code) {
   if (stopping) return
   stopping = true
-  if (server?.pid !== undefined && server.exitCode === null) {
-    const closed = new Promise((resolve) => server?.once('close', resolve))
-    // A group of its own: wrangler, its own child and workerd end together.
-    signal(server.pid, 'SIGTERM')
-    await Promise.race([closed, sleep(STOP_MS)])
-    signal(server.pid, 'SIGKILL')
-  }
+  await Promise.race([server?.stop(), sleep(STOP_MS)])
   release()
   process.exit(code)
-}
-
-/**
- * @param {number} group
- * @param {NodeJS.Signals} name
- */
-function signal(group, name) {
-  try {
-    process.kill(-group, name)
-  } catch {
-    // nobody of the group is left
-  }
 }
 
 process.on('SIGINT', () => stop(130))
@@ -114,37 +95,6 @@ if (process.env.npm_lifecycle_event === 'start') {
   setInterval(() => process.ppid !== parent && stop(0), 500).unref()
 }
 
-/**
- * The configuration as it is served here: without the rate limits, whose local stand-in loses connections while
- * the machine is busy, and wrangler's server ends with the first one that is lost.
- * @param {string} folder
- */
-function localConfig(folder) {
-  const file = join(folder, 'wrangler.toml')
-  const config = readFileSync(join(root, 'wrangler.toml'), 'utf8')
-    .replace(/^\[\[ratelimits\]\]\n(?:\w.*\n)+/gm, '')
-    .replace(
-      /^(main|directory|migrations_dir) = "(.*)"/gm,
-      (_, key, path) => `${key} = ${JSON.stringify(resolve(root, path))}`,
-    )
-  writeFileSync(file, config)
-  return file
-}
-
-/** Waits until the Worker answers. */
-async function ready() {
-  const deadline = Date.now() + READY_MS
-  while (Date.now() < deadline && !stopping) {
-    const response = await fetch(`${url}/health`).catch(() => undefined)
-    if (response?.ok) return
-    await sleep(100)
-  }
-  throw new Error('The server did not get ready in time.')
-}
-
-/** What the cron trigger of wrangler.toml does when deployed. */
-const tick = () => fetch(`${url}/cdn-cgi/handler/scheduled`).catch(() => undefined)
-
 try {
   console.log('Preparing ...')
   await runWrangler(['d1', 'migrations', 'apply', 'DB', '--local', '--persist-to', folder])
@@ -153,28 +103,24 @@ try {
   const bundle = join(folder, 'bundle')
   await runWrangler(['deploy', '--dry-run', '--outdir', bundle])
 
-  const args = ['dev', join(bundle, 'index.js'), '--no-bundle', '--config', localConfig(folder)]
-  args.push('--local', '--persist-to', folder, '--port', String(port), '--inspector-port', '0')
-  args.push('--env-file', writeSecrets(folder, apiKey))
-  args.push('--var', 'AI_BACKEND:local', '--var', 'VECTORS:embedded')
-  // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.
-  args.push('--var', `ALLOWED_HOSTS:${allowedHosts}`, '--var', 'RATE_LIMITS:off')
-  args.push('--var', `LOG_REQUESTS:${log ? 'on' : 'off'}`)
-  args.push('--show-interactive-dev-session', 'false', '--log-level', log ? 'log' : 'error')
-  server = wrangler(args, {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    detached: true,
-    // wrangler's list of what runs on this machine: two of the same name would be taken for one
-    env: { WRANGLER_REGISTRY_PATH: join(folder, 'registry') },
+  server = await serve({
+    bundle,
+    folder,
+    port,
+    log,
+    vars: {
+      ADMIN_API_KEY: apiKey,
+      ENCRYPTION_KEY: encryptionKey(folder),
+      AI_BACKEND: 'local',
+      VECTORS: 'embedded',
+      // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.
+      ALLOWED_HOSTS: allowedHosts,
+      RATE_LIMITS: 'off',
+      LOG_REQUESTS: log ? 'on' : 'off',
+    },
   })
-  server.once('exit', (code) => {
-    if (stopping) return
-    console.error('The server stopped.')
-    stop(code || 1)
-  })
-
-  await ready()
-  setInterval(tick, 60_000).unref()
+  const { tick } = server
+  setInterval(() => tick().catch(() => {}), TICK_MS).unref()
   if (sample) {
     const outcome = await loadSample(url, apiKey)
     console.log(outcome)

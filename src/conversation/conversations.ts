@@ -10,7 +10,7 @@ import {
   listConversationRows,
   type PageEnd,
 } from '../db/conversations'
-import { findTurn, latestTurns, type TurnRow } from '../db/turns'
+import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError } from '../errors'
 import { conversationObject } from './conversation-object'
 import type { Citation, Timings, Usage } from './events'
@@ -48,6 +48,8 @@ export interface RecordedTurn {
   standalone?: string
   answer: string
   citations: Citation[]
+  /** what could be asked next, where anything was suggested */
+  followups?: string[]
   usage: Usage
   timings: Timings
   finish_reason: string
@@ -129,7 +131,7 @@ export async function traceConversation(
   const db = database(env)
   const now = Date.now()
   if (turn === undefined) {
-    const rows = await latestTurns(db, id, { limit: TRACES_A_PAGE, now })
+    const rows = await latestTraces(db, id, { limit: TRACES_A_PAGE, now })
     return { id, turns: rows.reverse().map(tracedTurn) }
   }
   const row = await findTurn(db, id, turn, now)
@@ -208,19 +210,20 @@ const summaryOf = (row: ConversationRow): ConversationSummary => ({
   expires_at: row.expiresAt,
 })
 
-const recordedTurn = (row: TurnRow): RecordedTurn => ({
+const recordedTurn = (row: StoredTurn): RecordedTurn => ({
   turn: row.turn,
   question: row.question,
   ...(row.standalone !== null && { standalone: row.standalone }),
   answer: row.answer,
   citations: JSON.parse(row.citations),
+  ...(row.followups !== null && { followups: JSON.parse(row.followups) }),
   usage: JSON.parse(row.usage),
   timings: JSON.parse(row.timings),
   finish_reason: row.finishReason,
   created_at: row.createdAt,
 })
 
-const tracedTurn = (row: TurnRow): TracedTurn => ({ ...recordedTurn(row), trace: JSON.parse(row.trace) })
+const tracedTurn = (row: TracedRow): TracedTurn => ({ ...recordedTurn(row), trace: JSON.parse(row.trace) })
 
 const makeCursor = ({ updatedAt, id }: PageEnd): string => encodeURIComponent(`${updatedAt}.${id}`)
 

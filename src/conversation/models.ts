@@ -144,9 +144,10 @@ function asObject(body: unknown): Record<string, unknown> {
  */
 async function check(
   env: Cloudflare.Env,
-  config: Record<string, unknown>,
+  given: Record<string, unknown>,
   requireMore: (config: ConversationModelConfig) => void = () => {},
 ): Promise<ConversationModelConfig> {
+  const config = withoutNulls(given)
   if (typeof config.model_name !== 'string') {
     throw new ApiError(400, 'Property `model_name` is not provided or not a string.')
   }
@@ -169,7 +170,7 @@ async function check(
       throw new ApiError(400, `Property \`${property}\` is not a positive integer.`)
     }
   }
-  const checked = withoutNulls(config) as ConversationModelConfig
+  const checked = config as ConversationModelConfig
   const provider = providerOf(checked)
   provider.validate(checked, env)
   requireSecrets(checked)

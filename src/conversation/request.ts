@@ -79,6 +79,6 @@ export interface AskRequest {
   protocol: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
   idempotencyKey?: string
-  /** digest of key, path, query and body: the same request again joins a turn whose caller has gone */
+  /** digest of who asks, path, query and body: the same request again joins a turn whose caller has gone */
   fingerprint?: string
 }

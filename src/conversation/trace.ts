@@ -11,6 +11,8 @@ export interface TurnTrace {
   standalone?: string
   searches: SearchTrace[]
   calls: CallTrace[]
+  /** what could be asked next, where anything was suggested */
+  followups?: string[]
   /** true where the whole was too long to be kept: texts in it end early */
   shortened?: true
 }

@@ -25,6 +25,8 @@ export class QueuedTurn {
   readonly #waiting: Reader[] = []
   /** set when the turn has begun */
   #stream: TurnStream | undefined
+  /** whether somebody who asked may have seen some of the answer, and has left */
+  #seen = false
   #onAbandoned = (): void => {}
 
   constructor(
@@ -35,6 +37,7 @@ export class QueuedTurn {
   /** Lets somebody read along who asked for this turn. */
   addCaller(): Reader {
     const reader = new Reader(() => {
+      this.#seen ||= this.speaking
       if (this.abandoned) this.#onAbandoned()
     })
     this.#callers.push(reader)
@@ -52,8 +55,17 @@ export class QueuedTurn {
     return this.#stream
   }
 
-  /** Whether all who asked have gone. */
+  /** Whether there has been anything of the answer to read. */
+  get speaking(): boolean {
+    return this.#stream?.speaking === true
+  }
+
+  /**
+   * Whether all who asked have gone, and their request is to be told this answer when it comes again. Who has seen some
+   * of an answer that was written anew, and asks for it anew, wants another one.
+   */
   get abandoned(): boolean {
+    if (this.request.replaces && this.#seen) return false
     return this.#callers.every((reader) => reader.gone)
   }
 
@@ -88,12 +100,17 @@ export class TurnQueue {
     return this.#turns.length === 0
   }
 
-  /** The turn of this request, if it is in the queue already. */
-  find(names: RequestNames): QueuedTurn | undefined {
-    return this.#turns.find((turn) =>
-      names.idempotencyKey !== undefined
-        ? turn.names.idempotencyKey === names.idempotencyKey
-        : names.fingerprint !== undefined && turn.names.fingerprint === names.fingerprint,
+  /**
+   * The turn that this request joins, if it is in the queue already. To ask for an answer anew that can be read in part
+   * is to ask for another one, which does not wait for the first one's readers to be seen leaving.
+   */
+  find({ idempotencyKey, fingerprint }: RequestNames): QueuedTurn | undefined {
+    if (idempotencyKey !== undefined) {
+      return this.#turns.find(({ names }) => names.idempotencyKey === idempotencyKey)
+    }
+    if (fingerprint === undefined) return undefined
+    return this.#turns.find(
+      ({ names, request, speaking }) => names.fingerprint === fingerprint && !(request.replaces && speaking),
     )
   }
 

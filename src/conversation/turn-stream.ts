@@ -83,6 +83,7 @@ export class TurnStream {
   /** set while the readers have been written within the last 32 ms */
   #gathering: ReturnType<typeof setTimeout> | undefined
   #ended = false
+  #speaking = false
 
   /** @param log keeps lines for good; each ends with its line break */
   constructor(conversationId: string, turn: number, log: (lines: string) => void) {
@@ -96,6 +97,11 @@ export class TurnStream {
 
   get ended(): boolean {
     return this.#ended
+  }
+
+  /** Whether there has been anything of the answer to read. */
+  get speaking(): boolean {
+    return this.#speaking
   }
 
   emit(event: TurnEventBody): void {
@@ -127,6 +133,7 @@ export class TurnStream {
     if (this.#text === '') return
     const text = this.#text
     this.#text = ''
+    this.#speaking = true
     this.#write({ type: 'delta', text })
     if (this.#gathering) clearTimeout(this.#gathering)
     this.#gathering = setTimeout(() => {

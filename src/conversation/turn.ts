@@ -225,7 +225,10 @@ async function finish(
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
   signal.throwIfAborted()
-  if (questions.length > 0) ports.emit({ type: 'followups', questions })
+  if (questions.length > 0) {
+    trace.followups = questions
+    ports.emit({ type: 'followups', questions })
+  }
   const spent = generated ? [...calls, generated] : calls
   const { inputTokens, outputTokens, estimated } = addUsage(spent.map((call) => call.usage))
   const usage: Usage = {

@@ -2,7 +2,7 @@
  * Rows of finished turns, written once each together with what they add: the conversation's row and the day's
  * usage.
  */
-import { and, asc, desc, eq, gt, lt, lte, ne, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversations, turns, usage } from './schema'
 import { forgetSpent } from './usage'
@@ -103,27 +103,53 @@ export async function recordCost(db: Database, { usage: spent, others = [] }: Co
   for (const row of rows) forgetSpent(row)
 }
 
-/**
- * Some turns of a conversation that have not expired, the latest first.
- * @param before a turn's number: only earlier ones @param now milliseconds
- */
-export const latestTurns = (
-  db: Database,
-  conversationId: string,
-  { before, limit, now }: { before?: number; limit: number; now: number },
-): Promise<TurnRow[]> =>
+/** A turn without its trace, which is long, but for what that has to say to everybody. */
+export interface StoredTurn extends Omit<TurnRow, 'trace'> {
+  /** JSON; null where nothing was suggested */
+  followups: string | null
+}
+
+export type TracedRow = StoredTurn & Pick<TurnRow, 'trace'>
+
+const { trace, ...WITHOUT_TRACE } = getTableColumns(turns)
+const STORED = {
+  ...WITHOUT_TRACE,
+  followups: sql<string | null>`json_extract(${turns.trace}, '$.followups')`,
+}
+const TRACED = { ...STORED, trace }
+
+interface TurnPage {
+  /** a turn's number: only earlier ones */
+  before?: number
+  limit: number
+  /** milliseconds */
+  now: number
+}
+
+/** Some turns of a conversation that have not expired, the latest first. */
+export const latestTurns = (db: Database, conversationId: string, page: TurnPage): Promise<StoredTurn[]> =>
   db
-    .select()
+    .select(STORED)
     .from(turns)
-    .where(
-      and(
-        eq(turns.conversationId, conversationId),
-        gt(turns.expiresAt, now),
-        before === undefined ? undefined : lt(turns.turn, before),
-      ),
-    )
+    .where(onPage(conversationId, page))
     .orderBy(desc(turns.turn))
-    .limit(limit)
+    .limit(page.limit)
+
+/** The same with their traces. */
+export const latestTraces = (db: Database, conversationId: string, page: TurnPage): Promise<TracedRow[]> =>
+  db
+    .select(TRACED)
+    .from(turns)
+    .where(onPage(conversationId, page))
+    .orderBy(desc(turns.turn))
+    .limit(page.limit)
+
+const onPage = (conversationId: string, { before, now }: TurnPage) =>
+  and(
+    eq(turns.conversationId, conversationId),
+    gt(turns.expiresAt, now),
+    before === undefined ? undefined : lt(turns.turn, before),
+  )
 
 /** One turn that has not expired. @param now milliseconds */
 export async function findTurn(
@@ -131,9 +157,9 @@ export async function findTurn(
   conversationId: string,
   turn: number,
   now: number,
-): Promise<TurnRow | undefined> {
+): Promise<TracedRow | undefined> {
   const [row] = await db
-    .select()
+    .select(TRACED)
     .from(turns)
     .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn), gt(turns.expiresAt, now)))
   return row

@@ -19,7 +19,7 @@ export interface Egress {
 
 /** Hosts of the providers that Parley knows: always allowed, over https and its own port. */
 const PROVIDERS = [
-  /^api\.openai\.com$/,
+  /^(?:[a-z]{2}\.)?api\.openai\.com$/,
   /^[a-z0-9-]+\.openai\.azure\.com$/,
   /^[a-z0-9-]+\.cognitiveservices\.azure\.com$/,
   /^[a-z0-9-]+\.services\.ai\.azure\.com$/,

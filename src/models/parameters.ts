@@ -23,6 +23,8 @@ const PARAMETERS: readonly string[] = [
   'headers',
   'fallbacks',
   'rewrite_model',
+  'tokens_per_day',
+  'turns_per_day',
 ]
 
 /** A model without the parameters that are `null`: it takes one away, which a merge of properties could not. */

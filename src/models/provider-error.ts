@@ -5,14 +5,25 @@ import { ApiError } from '../errors'
  * What went wrong, told apart by what can be done about it.
  *
  * - `unreached`: no response: no connection, or one from the pool that the provider had closed
- * - `busy`: it could not just now: 408, 424 (a model that failed, of Bedrock), 429, 5xx, an overload told in a stream
+ * - `busy`: it could not just now: 5xx, an overload told in a stream
+ * - `limited`: it is asked too often: 429, a rate limit told in a stream
+ * - `failed`: it gave this request up: 408, 424 (a model that failed, of Bedrock)
  * - `exhausted`: an allowance is used up, and asking again cannot help
  * - `silent`: it said nothing for too long
  * - `cut`: the response broke off
  * - `denied`: a key, a payment or a model's name that it does not take: 401, 402, 403, 404, a redirect
  * - `refused`: the request itself, or a reply that is no answer: another provider has no business with it
  */
-export type Fault = 'unreached' | 'busy' | 'exhausted' | 'silent' | 'cut' | 'denied' | 'refused'
+export type Fault =
+  | 'unreached'
+  | 'busy'
+  | 'limited'
+  | 'failed'
+  | 'exhausted'
+  | 'silent'
+  | 'cut'
+  | 'denied'
+  | 'refused'
 
 export interface Upstream {
   /** HTTP status of the provider's reply; 408 when it was silent for too long, undefined when it was not reached */
@@ -45,13 +56,15 @@ const USED_UP = ['insufficient_quota', '3036']
 
 /** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
 export function faultOfStatus(status: number, type?: string): Fault {
-  if (status === 429 && USED_UP.includes(type ?? '')) return 'exhausted'
-  if (status === 408 || status === 424 || status === 429 || status >= 500) return 'busy'
+  if (status === 429) return USED_UP.includes(type ?? '') ? 'exhausted' : 'limited'
+  if (status === 408 || status === 424) return 'failed'
+  if (status >= 500) return 'busy'
   if ((status >= 300 && status < 400) || [401, 402, 403, 404].includes(status)) return 'denied'
   return 'refused'
 }
 
-const BUSY = /overload|rate.?limit|throttl|unavailable|server.?error|api_error|timeout/i
+const LIMITED = /rate.?limit|throttl/i
+const BUSY = /overload|unavailable|server.?error|api_error|timeout/i
 
 /**
  * The fault of an error that came inside a reply of status 200.
@@ -59,7 +72,9 @@ const BUSY = /overload|rate.?limit|throttl|unavailable|server.?error|api_error|t
  */
 export function faultOfCode(code: unknown, type = ''): Fault {
   if (typeof code === 'number' && code >= 300 && code < 600) return faultOfStatus(code, type)
-  return BUSY.test(`${type} ${typeof code === 'string' ? code : ''}`) ? 'busy' : 'refused'
+  const said = `${type} ${typeof code === 'string' ? code : ''}`
+  if (LIMITED.test(said)) return 'limited'
+  return BUSY.test(said) ? 'busy' : 'refused'
 }
 
 /**

@@ -19,20 +19,27 @@ export const RETRY_BUDGET = 5_000
 /** The wait before the second attempt, in milliseconds, before chance has cut it. It doubles. */
 const FIRST_WAIT = 500
 
-const RETRIABLE: ReadonlySet<Fault> = new Set<Fault>(['unreached', 'busy'])
-
 /** Faults that another provider could do without. */
 const CURABLE: ReadonlySet<Fault> = new Set<Fault>([
   'unreached',
   'busy',
+  'limited',
+  'failed',
   'exhausted',
   'silent',
   'cut',
   'denied',
 ])
 
-export const isRetriable = (error: unknown): error is ProviderError =>
-  error instanceof ProviderError && RETRIABLE.has(error.fault)
+/**
+ * Whether the same provider may be asked again. One that answered with a 4xx may not, but for a rate limit that says
+ * when it ends: whoever guesses that moment runs into the limit again, and many of them keep it from ending.
+ */
+export function isRetriable(error: unknown): error is ProviderError {
+  if (!(error instanceof ProviderError)) return false
+  if (error.fault === 'limited') return error.retryAfterMs !== undefined
+  return error.fault === 'unreached' || error.fault === 'busy'
+}
 
 export const isCurable = (error: unknown): boolean =>
   error instanceof ProviderError && CURABLE.has(error.fault)

@@ -127,7 +127,7 @@ const PASSING = [
   'cut before the headers',
   'end before the headers',
   'garble before the headers',
-  'rate limit',
+  'rate limit of a second',
   'server error',
   'bad gateway',
   'unavailable',

@@ -28,9 +28,15 @@ export const STATUSES: Record<string, { status: number; body: string; headers?: 
   },
   unauthorized: { status: 401, body: '{"error":{"message":"Incorrect API key provided"}}' },
   'not found': { status: 404, body: '{"error":{"message":"The model does not exist"}}' },
-  'rate limit': {
+  'rate limit': { status: 429, body: '{"error":{"message":"Rate limit reached","type":"tokens"}}' },
+  'rate limit of a second': {
     status: 429,
-    body: '{"error":{"message":"Rate limit reached","type":"tokens"}}',
+    body: '{"error":{"message":"Rate limit reached, try again in 1s","type":"tokens"}}',
+    headers: { 'retry-after': '1' },
+  },
+  'request timeout': {
+    status: 408,
+    body: '{"error":{"message":"Timed out"}}',
     headers: { 'retry-after': '1' },
   },
   'server error': { status: 500, body: '{"error":{"message":"The server had an error"}}' },

@@ -20,9 +20,12 @@ interface Sent {
   body?: string
 }
 
+/** Of one client: `open` and `fetch` would each add their own. */
+const HEADERS = { 'x-typesense-api-key': KEY, 'user-agent': 'a client', 'accept-language': 'en' }
+
 /** Sends a request and hangs up after a while, without having read anything. */
 async function hangUp({ method, path, body }: Sent, after: number): Promise<void> {
-  const sent = open(url + path, { method, headers: { 'x-typesense-api-key': KEY }, agent: false })
+  const sent = open(url + path, { method, headers: HEADERS, agent: false })
   sent.on('error', () => {})
   sent.end(body)
   await once(sent, 'socket')
@@ -34,7 +37,7 @@ async function hangUp({ method, path, body }: Sent, after: number): Promise<void
 async function send({ method, path, body }: Sent): Promise<any> {
   const response = await fetch(url + path, {
     method,
-    headers: { 'x-typesense-api-key': KEY },
+    headers: HEADERS,
     ...(body !== undefined && { body }),
   })
   expect(response.status).toBe(200)

@@ -179,7 +179,7 @@ export async function rawStream(path: string, init: RequestInit = {}): Promise<R
 
 /** Fires the cron trigger, as if at `time`. */
 export async function sweep(time: number = Date.now()): Promise<void> {
-  const response = await fetch(`${url}/cdn-cgi/handler/scheduled?time=${time}`)
+  const response = await fetch(`${url}/cdn-cgi/local/scheduled?time=${time}`)
   if (!response.ok) throw new Error(`the scheduled handler answered ${response.status}`)
 }
 

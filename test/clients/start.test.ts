@@ -13,18 +13,21 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Command lines of running processes that name this test's folder. */
-const leftovers = (): string[] =>
+/** Running processes whose command line has this text. */
+const processes = (text: string): { pid: number; line: string }[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map((pid) => {
       try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+        return { pid: Number(pid), line: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ') }
       } catch {
-        return '' // ended meanwhile
+        return { pid: 0, line: '' } // ended meanwhile
       }
     })
-    .filter((line) => line.includes(folder))
+    .filter(({ line }) => line.includes(text))
+
+/** What a start leaves behind: its own script, and the runtime. */
+const leftovers = (port: number) => [...processes(folder), ...processes(`localhost:${port} `)]
 
 const ask = async (port: number, parameters: Record<string, string>) => {
   const search = new URLSearchParams({
@@ -48,7 +51,13 @@ const ask = async (port: number, parameters: Record<string, string>) => {
   }
 }
 
-test('a start loads the sample, refuses a taken port, and the next one finds all of it', {
+const isUp = (port: number): Promise<boolean> =>
+  fetch(`http://localhost:${port}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+test('a start loads the sample, refuses a taken port, and the next one finds all of it, even if its runtime dies', {
   timeout: 180_000,
 }, async () => {
   const port = await freePort()
@@ -74,7 +83,7 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
   } finally {
     await first.stop()
   }
-  expect(leftovers()).toEqual([])
+  expect(leftovers(port)).toEqual([])
 
   const second = await start('--port', String(port), '--persist-to', folder)
   try {
@@ -82,8 +91,14 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
     const { out_of, conversation } = await ask(port, { conversation_id: conversationId })
     expect(out_of).toBe(documents)
     expect(conversation.conversation_history.conversation).toHaveLength(4)
+
+    const [runtime] = processes(`localhost:${port} `)
+    process.kill(runtime!.pid, 'SIGKILL')
+    await expect.poll(() => isUp(port), { timeout: 30_000 }).toBe(true)
+    const after = await ask(port, { conversation_id: conversationId })
+    expect(after.conversation.conversation_history.conversation).toHaveLength(6)
   } finally {
     await second.stop()
   }
-  expect(leftovers()).toEqual([])
+  expect(leftovers(port)).toEqual([])
 })

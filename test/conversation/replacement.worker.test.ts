@@ -1,5 +1,5 @@
 /** Turns that are asked again: what they replace goes when the new answer is there, and not before. */
-import { runDurableObjectAlarm } from 'cloudflare:test'
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { namedConversationId } from '../../src/conversation/conversation-id'
 import type { AskRequest } from '../../src/conversation/request'
@@ -215,5 +215,108 @@ describe('the running turn', () => {
     await answered('one', 'first', { asker: { owner: '1', userId: '' } })
     const outcome = await conversation(id).running({ owner: '2', userId: '' })
     expect(outcome).toMatchObject({ ok: false, error: { status: 404 } })
+  })
+})
+
+describe('the same regeneration twice', () => {
+  /** An answer that is being written again. */
+  async function regenerating() {
+    await answered('one', 'first')
+    const fingerprint = crypto.randomUUID()
+    const request = await asking('one', {
+      conversationId: id,
+      continues: true,
+      named: true,
+      model: openai,
+      replaces: {},
+      fingerprint,
+    })
+    const provider = makeProvider(id)
+    vi.stubGlobal('fetch', provider.fetch)
+    const reader = (await begin(request)).getReader()
+    await expect.poll(() => provider.requests).toHaveLength(1)
+    return { request, provider, reader }
+  }
+
+  /** Reads as far as the first piece of the answer. */
+  async function readText(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    for (let text = ''; !text.includes('"delta"'); ) {
+      text += new TextDecoder().decode((await reader.read()).value)
+    }
+  }
+
+  /** Whether a turn's callers have been seen leaving. */
+  const abandoned = (turn: number) =>
+    runInDurableObject(
+      stub(id),
+      (_, { storage }) =>
+        storage.sql.exec('SELECT abandoned FROM turns WHERE turn = ?', turn).one().abandoned,
+    )
+
+  it('is two answers where there was something of the first to read', async () => {
+    const { request, provider, reader } = await regenerating()
+    await provider.say('dull')
+    await readText(reader)
+    const again = await begin(request)
+    await reader.cancel()
+    await provider.finish()
+    await provider.say('better')
+    await provider.finish()
+    expect((await read(again)).at(-1)).toMatchObject({ type: 'done', turn: 3, answer: 'better' })
+    expect(await said()).toEqual(['one', 'better'])
+    // And so is a third, when the second has been read.
+    const third = await begin(request)
+    await provider.say('best')
+    await provider.finish()
+    expect((await read(third)).at(-1)).toMatchObject({ turn: 4, answer: 'best' })
+  })
+
+  it('is two answers where the first has ended, which its reader had left in the middle', async () => {
+    const { request, provider, reader } = await regenerating()
+    await provider.say('dull')
+    await readText(reader)
+    await reader.cancel()
+    await provider.finish()
+    await expect.poll(said).toEqual(['one', 'dull'])
+    const again = await begin(request)
+    await provider.say('better')
+    await provider.finish()
+    expect((await read(again)).at(-1)).toMatchObject({ type: 'done', turn: 3, answer: 'better' })
+  })
+
+  it('is one for who was cut off before there was anything to read', async () => {
+    const { request, provider, reader } = await regenerating()
+    await reader.cancel()
+    const running = await begin(request)
+    await running.cancel()
+    await expect.poll(() => abandoned(2)).toBe(1)
+    await provider.say('undelivered')
+    await provider.finish()
+    await expect.poll(said).toEqual(['one', 'undelivered'])
+    expect((await read(await begin(request))).at(-1)).toMatchObject({ turn: 2, answer: 'undelivered' })
+    expect(provider.requests).toHaveLength(1)
+  })
+
+  it('is one while there is nothing of the first to read', async () => {
+    const { request, provider, reader } = await regenerating()
+    const again = await begin(request)
+    await provider.say('better')
+    await provider.finish()
+    expect((await read(again)).at(-1)).toMatchObject({ turn: 2, answer: 'better' })
+    expect(provider.requests).toHaveLength(1)
+    await reader.cancel()
+  })
+
+  it('is one, whatever was seen of it, where it goes by the same key', async () => {
+    const { request, provider, reader } = await regenerating()
+    await reader.cancel()
+    const named = { ...request, idempotencyKey: crypto.randomUUID(), fingerprint: 'named' }
+    const first = (await begin(named)).getReader()
+    await provider.finish()
+    await provider.say('better')
+    await readText(first)
+    await first.cancel()
+    await provider.finish()
+    expect((await read(await begin(named))).at(-1)).toMatchObject({ turn: 3, answer: 'better' })
   })
 })

@@ -176,9 +176,13 @@ describe('a stream of Anthropic', () => {
     await expect(asking(start(), end('end_turn'), stop)).rejects.toThrow(malformed)
   })
 
-  it('that is overloaded says so to whoever may ask again', async () => {
-    const events = [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }]
-    await expect(asking(...events)).rejects.toMatchObject({ fault: 'busy' })
+  it.each([
+    ['overloaded_error', 'busy'],
+    ['rate_limit_error', 'limited'],
+    ['invalid_request_error', 'refused'],
+  ])('with an %s says to whoever may ask again that it is %s', async (type, fault) => {
+    const events = [{ type: 'error', error: { type, message: 'No' } }]
+    await expect(asking(...events)).rejects.toMatchObject({ fault })
   })
 })
 

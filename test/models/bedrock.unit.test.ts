@@ -226,10 +226,14 @@ describe('a stream of Bedrock', () => {
     })
   })
 
-  it('tells an exception that may pass from one that will not', async () => {
-    const failing = (name: string) => answering([name, { message: 'x' }, 'exception'])
-    await expect(failing('throttlingException')).rejects.toMatchObject({ fault: 'busy' })
-    await expect(failing('validationException')).rejects.toMatchObject({ fault: 'refused' })
+  it.each([
+    ['throttlingException', 'limited'],
+    ['modelStreamErrorException', 'failed'],
+    ['internalServerException', 'busy'],
+    ['serviceUnavailableException', 'busy'],
+    ['validationException', 'refused'],
+  ])('tells by %s that it is %s', async (name, fault) => {
+    await expect(answering([name, { message: 'x' }, 'exception'])).rejects.toMatchObject({ fault })
   })
 
   it('tells a model that failed from a request that is refused, before the stream too', async () => {
@@ -237,7 +241,7 @@ describe('a stream of Bedrock', () => {
       raw.respond = (response) => sendJson(response, status, { message: 'x' })
       return ask(model())
     }
-    await expect(failing(424)).rejects.toMatchObject({ fault: 'busy' })
+    await expect(failing(424)).rejects.toMatchObject({ fault: 'failed' })
     await expect(failing(400)).rejects.toMatchObject({ fault: 'refused' })
   })
 

@@ -1,10 +1,18 @@
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
+import { unstable_readConfig } from 'wrangler'
 import { azure } from '../../src/models/azure'
 import { type Egress, requireAllowed } from '../../src/models/egress'
 import { ask, config, localEnv } from './ask'
 
-const STRICT: Egress = {}
+const deployed = unstable_readConfig(
+  { config: join(import.meta.dirname, '../../wrangler.toml') },
+  { hideWarnings: true },
+)
+
+/** As it is deployed. */
+const STRICT: Egress = { ALLOWED_HOSTS: String(deployed.vars.ALLOWED_HOSTS) }
 const PUBLIC: Egress = { ALLOWED_HOSTS: '*' }
 
 const isAllowed = (url: string, env: Egress): boolean => {
@@ -19,6 +27,7 @@ const isAllowed = (url: string, env: Egress): boolean => {
 
 test.each([
   'https://api.openai.com/v1/chat/completions',
+  'https://eu.api.openai.com/v1/chat/completions',
   'https://acme.openai.azure.com/openai/deployments/x/chat/completions?api-version=1',
   'https://acme.cognitiveservices.azure.com/openai',
   'https://generativelanguage.googleapis.com/v1beta',

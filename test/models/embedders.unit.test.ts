@@ -235,7 +235,7 @@ describe('Workers AI', () => {
     served.failNext(3040)
     await expect(createEmbeddingModel(config, localEnv).embed(['a'], 'query')).rejects.toMatchObject({
       message: expect.stringContaining('Cloudflare API error: '),
-      fault: 'busy',
+      fault: 'limited',
     })
   })
 
@@ -243,7 +243,7 @@ describe('Workers AI', () => {
     const ai = new WorkersAi()
     const model = createEmbeddingModel(named('@cf/baai/bge-m3'), boundTo(ai))
     for (const [code, fault] of [
-      [3040, 'busy'],
+      [3040, 'limited'],
       [3036, 'exhausted'],
       [3006, 'refused'],
       [3041, 'denied'],

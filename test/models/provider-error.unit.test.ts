@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { retryAfterOf } from '../../src/models/provider-error'
+import { ProviderError, retryAfterOf } from '../../src/models/provider-error'
+import { isCurable, isRetriable } from '../../src/models/retry'
 
 describe('Retry-After', () => {
   it.each<[Record<string, string>, number | undefined]>([
@@ -13,5 +14,29 @@ describe('Retry-After', () => {
     [{ 'retry-after': '2', 'retry-after-ms': '1500' }, 1500],
   ])('%j is %s milliseconds', (headers, expected) => {
     expect(retryAfterOf(new Headers(headers), 1000)).toBe(expected)
+  })
+})
+
+describe('a reply of status', () => {
+  const reply = (upstream: number, retryAfterMs?: number) =>
+    new ProviderError(400, 'no', { upstream, retryAfterMs })
+
+  it('4xx has the same provider asked again only where a 429 says when', () => {
+    for (let status = 400; status < 500; status++) {
+      expect([status, isRetriable(reply(status))]).toEqual([status, false])
+      expect([status, isRetriable(reply(status, 1_000))]).toEqual([status, status === 429])
+    }
+  })
+
+  it('5xx has it asked again', () => {
+    for (let status = 500; status < 600; status++) expect(isRetriable(reply(status))).toBe(true)
+  })
+
+  it.each([401, 402, 403, 404, 408, 424, 429, 500, 503])('%i has another one asked', (status) => {
+    expect(isCurable(reply(status))).toBe(true)
+  })
+
+  it.each([400, 405, 409, 413, 422])('%i has no other one asked', (status) => {
+    expect(isCurable(reply(status))).toBe(false)
   })
 })

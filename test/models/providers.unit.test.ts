@@ -282,7 +282,7 @@ describe('cloudflare', () => {
 
     it.each([
       [3036, 429, 'exhausted'],
-      [3040, 429, 'busy'],
+      [3040, 429, 'limited'],
       [3006, 413, 'refused'],
       [3042, 404, 'denied'],
       [3023, 403, 'denied'],
@@ -342,6 +342,6 @@ describe('cloudflare', () => {
       return ask(model())
     }
     await expect(failing(3036)).rejects.toMatchObject({ fault: 'exhausted' })
-    await expect(failing(3040)).rejects.toMatchObject({ fault: 'busy' })
+    await expect(failing(3040)).rejects.toMatchObject({ fault: 'limited' })
   })
 })

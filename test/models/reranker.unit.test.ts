@@ -33,7 +33,7 @@ it.each([
 })
 
 it.each([
-  [3040, 'busy', 429],
+  [3040, 'limited', 429],
   [3036, 'exhausted', 429],
   [3041, 'denied', 403],
 ])('tells the fault of error %i of Workers AI', async (code, fault, upstream) => {

@@ -137,7 +137,7 @@ describe('a model', () => {
     expect(model.calls()).toBe(3)
   })
 
-  it.each(['exhausted', 'silent', 'cut', 'denied', 'refused'] as const)(
+  it.each(['limited', 'failed', 'exhausted', 'silent', 'cut', 'denied', 'refused'] as const)(
     'that failed as %s is not asked again',
     async (name) => {
       const model = scripted('openai/a', fault(name), REPLY)
@@ -146,15 +146,18 @@ describe('a model', () => {
     },
   )
 
-  it('is asked again when it wants to be, and not at all when that is too late', async () => {
-    const soon = scripted('openai/a', fault('busy', 2_000), REPLY)
-    const { clock, waits } = stoppedClock()
-    await say(soon.candidate, { clock })
-    expect(waits).toEqual([2_125])
-    const late = scripted('openai/a', fault('busy', 20_000), REPLY)
-    await expect(say(late.candidate, { clock })).rejects.toThrow('busy')
-    expect(late.calls()).toBe(1)
-  })
+  it.each(['busy', 'limited'] as const)(
+    'that is %s is asked again when it wants to be, and not at all when that is too late',
+    async (name) => {
+      const soon = scripted('openai/a', fault(name, 2_000), REPLY)
+      const { clock, waits } = stoppedClock()
+      await say(soon.candidate, { clock })
+      expect(waits).toEqual([2_125])
+      const late = scripted('openai/a', fault(name, 20_000), REPLY)
+      await expect(say(late.candidate, { clock })).rejects.toThrow(name)
+      expect(late.calls()).toBe(1)
+    },
+  )
 
   it('is not asked again when its own patience is over', async () => {
     const model = scripted('openai/a', fault('busy'), REPLY)
@@ -216,7 +219,7 @@ describe('fallbacks', () => {
     async () =>
       candidates
 
-  it.each(['unreached', 'busy', 'exhausted', 'silent', 'cut', 'denied'] as const)(
+  it.each(['unreached', 'busy', 'limited', 'failed', 'exhausted', 'silent', 'cut', 'denied'] as const)(
     'answer for a model that is %s, and say so before their first piece',
     async (name) => {
       const { clock } = stoppedClock()
@@ -278,7 +281,7 @@ describe('fallbacks', () => {
 describe('whatever providers do', () => {
   const call = fc.oneof(
     fc
-      .constantFrom<Fault>('unreached', 'busy', 'exhausted', 'silent', 'cut', 'denied', 'refused')
+      .constantFrom<Fault>('unreached', 'busy', 'limited', 'failed', 'exhausted', 'cut', 'denied', 'refused')
       .map((name) => [fault(name)]),
     fc.constant(REPLY),
     fc

@@ -10,6 +10,12 @@ import type { ConversationModelConfig } from '../../models/language-model'
 
 const LONGEST_IDEMPOTENCY_KEY = 255
 
+/**
+ * What a request tells of who sends it, and a retry tells again: the address, as Cloudflare sets it and as a proxy before
+ * it says, the client, its language and its page.
+ */
+const TRAITS = ['cf-connecting-ip', 'x-forwarded-for', 'user-agent', 'accept-language', 'origin']
+
 /** A turn that may begin. */
 export interface Admission {
   asker: Asker
@@ -53,10 +59,10 @@ export async function admitTurn(
     await requireRate(env, 'RATE_LIMIT_TURNS', access)
   }
   const keys = accesses.map(({ digest }) => digest)
-  // Visitors of one page share its key, and may ask the same at the same moment: without a name they are told
-  // apart by their address, which Cloudflare sets. A caller who names the turn may come back from another network.
-  const address = idempotencyKey === undefined ? request.headers.get('cf-connecting-ip') : null
-  const identity = [asker.owner, asker.userId, address ?? '']
+  // Visitors of one page share its key, and may ask the same at the same moment: without a name they are told apart by
+  // their traits. A caller who names the turn may come back from another network, or with another client.
+  const traits = idempotencyKey === undefined ? TRAITS.map((name) => request.headers.get(name)) : []
+  const identity = [asker.owner, asker.userId, ...traits]
   const { pathname, search } = new URL(request.url)
   const fingerprint = await sha256(
     JSON.stringify([...identity, keys, request.method, pathname, search, body]),

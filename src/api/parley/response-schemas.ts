@@ -67,6 +67,7 @@ export const Turn = v.object({
   answer: v.string(),
   finish_reason: v.string(),
   citations: v.array(Citation),
+  followups: v.optional(v.pipe(v.array(v.string()), v.description('What was suggested to ask next'))),
   usage: Usage,
   timings: Timings,
   created_at: Milliseconds,
@@ -155,6 +156,7 @@ export const TurnTrace = v.object({
   standalone: v.optional(v.string()),
   searches: v.array(SearchTrace),
   calls: v.pipe(v.array(CallTrace), v.description('Calls to language models')),
+  followups: v.optional(v.array(v.string())),
   shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
 })
 

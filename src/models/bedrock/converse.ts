@@ -1,6 +1,7 @@
 /** Bedrock's Converse API: its messages, and the deltas of its replies, whole and streamed. */
 import { type ProviderCall, parseObject } from '../call'
 import type { ChatMessage, Delta, FinishReason } from '../language-model'
+import type { Fault } from '../provider-error'
 import { finishReasonIn, Reply, usageOf } from '../reply'
 import type { Frame } from './frames'
 
@@ -87,13 +88,21 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   content_filtered: 'content_filter',
 }
 
+/** Exceptions that stand for a 4xx (Converse's list of errors); the others are faults of the service. */
+const FAULTS: Record<string, Fault> = {
+  validationException: 'refused',
+  throttlingException: 'limited',
+  modelNotReadyException: 'limited',
+  modelTimeoutException: 'failed',
+  modelErrorException: 'failed',
+  modelStreamErrorException: 'failed',
+}
+
 /** The error for an `exception`, which the service models, or an `error`, which it does not. */
 function exception(call: ProviderCall, headers: Record<string, string>, body: string): Error {
   const kind = headers[':exception-type'] ?? headers[':error-code'] ?? 'an unknown exception'
   const { message } = (parseObject(body) ?? {}) as { message?: unknown }
   const said = typeof message === 'string' ? message : headers[':error-message']
   const detail = said === undefined ? kind : `${kind}: ${said}`
-  // All but a request that it does not take pass, as the service says: asking again is what it recommends.
-  const fault = kind === 'validationException' ? 'refused' : 'busy'
-  return call.reported(JSON.stringify({ message: detail }), { fault })
+  return call.reported(JSON.stringify({ message: detail }), { fault: FAULTS[kind] ?? 'busy' })
 }

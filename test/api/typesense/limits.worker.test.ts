@@ -271,14 +271,14 @@ describe('GET /usage', () => {
   })
 })
 
-describe('the same question from two addresses', () => {
-  const admitted = (address: string, headers: Record<string, string> = {}) =>
+describe('the same question of two visitors', () => {
+  const admitted = (headers: Record<string, string>) =>
     admitTurn(
       {
         env,
         request: new Request('http://parley/multi_search?q=a', {
           method: 'POST',
-          headers: { 'cf-connecting-ip': address, ...headers },
+          headers,
         }),
         accesses: [ADMIN],
         body: '{}',
@@ -287,11 +287,26 @@ describe('the same question from two addresses', () => {
       { ...MODEL, id: 'one', ttl: 1 },
     )
 
-  it('is two questions, unless the caller named it', async () => {
-    const one = await admitted('192.0.2.1')
-    expect((await admitted('192.0.2.1')).fingerprint).toBe(one.fingerprint)
-    expect((await admitted('192.0.2.2')).fingerprint).not.toBe(one.fingerprint)
+  const VISITOR = {
+    'cf-connecting-ip': '192.0.2.1',
+    'x-forwarded-for': '198.51.100.7, 192.0.2.1',
+    'user-agent': 'Mozilla/5.0 (X11; Linux x86_64)',
+    'accept-language': 'de,en;q=0.7',
+    origin: 'https://shop.example',
+  }
+
+  it.each([
+    ['cf-connecting-ip', '192.0.2.2'],
+    ['x-forwarded-for', '198.51.100.8, 192.0.2.1'],
+    ['user-agent', 'Mozilla/5.0 (Windows NT 10.0; Win64; x64)'],
+    ['accept-language', 'de'],
+    ['origin', 'https://blog.example'],
+  ])('is two questions where they differ in their %s, unless it has a name', async (header, value) => {
+    const other = { ...VISITOR, [header]: value }
+    const one = await admitted(VISITOR)
+    expect((await admitted(VISITOR)).fingerprint).toBe(one.fingerprint)
+    expect((await admitted(other)).fingerprint).not.toBe(one.fingerprint)
     const named = { 'idempotency-key': 'mine' }
-    expect(await admitted('192.0.2.1', named)).toEqual(await admitted('192.0.2.2', named))
+    expect(await admitted({ ...VISITOR, ...named })).toEqual(await admitted({ ...other, ...named }))
   })
 })
