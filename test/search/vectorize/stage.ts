@@ -7,7 +7,7 @@ import type { VectorIndex } from '../../../src/search/vector-index'
 import { fromBlob } from '../../../src/search/vector-math'
 import { nothing, Reconciler, type Reconciliation } from '../../../src/search/vectorize/reconcile'
 import { VectorMirror } from '../../../src/search/vectorize/vector-mirror'
-import { Wakeup } from '../../../src/search/wakeup'
+import { Alarm } from '../../../src/search/alarm'
 import { VectorizeDouble } from './double'
 
 export const SLOT = 1
@@ -52,7 +52,7 @@ export class Stage {
       storage: this.#storage,
       env: { ...env, VECTORS: vectors, VECTORIZE_384: this.double as unknown as Vectorize },
       objectId: '11111111-2222-4333-8444-555555555555',
-      wakeup: new Wakeup(this.#storage),
+      alarm: new Alarm(this.#storage),
     }
   }
 
