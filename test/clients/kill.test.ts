@@ -6,7 +6,8 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CrashingParley } from './crashing'
-import { HISTORY_FIELDS, KEY } from './harness'
+import { HISTORY_FIELDS } from '../history-schema'
+import { KEY } from './harness'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'
 

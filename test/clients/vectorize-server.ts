@@ -1,8 +1,6 @@
 /** The Vectorize double in a process that outlives Parley's, asked by crash-server.mjs. */
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { VectorizeDouble } from '../search/vectorize/double'
+import { serve } from '../serve'
 
 export interface VectorizeServer {
   url: string
@@ -16,7 +14,7 @@ const JOB_MS = 200
 export async function startVectorize(dimensions: number): Promise<VectorizeServer> {
   const double = new VectorizeDouble(dimensions)
   const jobs = setInterval(() => double.runJob(), JOB_MS)
-  const server = createServer(async (request, response) => {
+  const served = await serve(async (request, response) => {
     let body = ''
     try {
       for await (const piece of request) body += piece
@@ -33,15 +31,12 @@ export async function startVectorize(dimensions: number): Promise<VectorizeServe
     }))
     response.end(JSON.stringify(answer))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: served.url,
     double,
     async stop() {
       clearInterval(jobs)
-      server.closeAllConnections()
-      server.close()
+      await served.stop()
     },
   }
 }

@@ -12,24 +12,8 @@ import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { createCollection, dropCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
-import {
-  ADMIN,
-  asking,
-  begin,
-  collectionNamed,
-  conversation,
-  historySchema,
-  makeProvider,
-  messagesOf,
-  openai,
-  read,
-  rowsOf,
-  setStage,
-  stub,
-  take,
-  usedSoFar,
-  withoutTables,
-} from './stage'
+import { historySchema } from '../history-schema'
+import { ADMIN, asking, begin, collectionNamed, conversation, makeProvider, messagesOf, openai, read, rowsOf, setStage, stub, take, usedSoFar, withoutTables } from './stage'
 
 beforeAll(() => setStage())
 

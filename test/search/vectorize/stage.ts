@@ -1,13 +1,13 @@
 /** A vector field in an object of its own, with a Vectorize double beside it. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { Alarm } from '../../../src/alarm'
 import { migrate } from '../../../src/search/migrations'
 import type { Store } from '../../../src/search/store'
 import type { VectorIndex } from '../../../src/search/vector-index'
 import { fromBlob } from '../../../src/search/vector-math'
 import { nothing, Reconciler, type Reconciliation } from '../../../src/search/vectorize/reconcile'
 import { VectorMirror } from '../../../src/search/vectorize/vector-mirror'
-import { Alarm } from '../../../src/search/alarm'
 import { VectorizeDouble } from './double'
 
 export const SLOT = 1
