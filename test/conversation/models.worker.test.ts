@@ -394,10 +394,3 @@ describe('sealing', () => {
     ).rejects.toThrow(/ENCRYPTION_KEY/)
   })
 })
-
-it('has no budget any more when it is set to null', async () => {
-  await createModel(env, body({ id: 'thrifty', tokens_per_day: 1_000, turns_per_day: 5 }))
-  const updated = await updateModel(env, 'thrifty', { tokens_per_day: null })
-  expect(updated).not.toHaveProperty('tokens_per_day')
-  expect(await findModel(env, 'thrifty')).toMatchObject({ turns_per_day: 5 })
-})

@@ -212,7 +212,17 @@ describe('budgets', () => {
     expect((await askOnce('xyz', asked))[0]).toBe(200)
   })
 
-  it.each([0, -1, 1.5, '5', null])('of %j are refused', async (turns_per_day) => {
+  it('of a model that are taken away bind nobody', async () => {
+    const model = { ...MODEL, id: 'freed', tokens_per_day: 10 }
+    expect((await call('POST', '/conversations/models', { body: model }))[0]).toBe(201)
+    await spend('77', 'freed', 5, 5)
+    expect((await askOnce('xyz', { conversation_model_id: 'freed' }))[0]).toBe(429)
+    const [, freed] = await call('PUT', '/conversations/models/freed', { body: { tokens_per_day: null } })
+    expect(freed).not.toHaveProperty('tokens_per_day')
+    expect((await askOnce('xyz', { conversation_model_id: 'freed' }))[0]).toBe(200)
+  })
+
+  it.each([0, -1, 1.5, '5'])('of %j are refused', async (turns_per_day) => {
     const body = { ...MODEL, turns_per_day }
     expect(await call('POST', '/conversations/models', { body })).toEqual([
       400,
