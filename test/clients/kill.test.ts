@@ -5,8 +5,8 @@
  * KILLS says how often, SEED where: the seed is printed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CrashingParley } from './crashing'
 import { HISTORY_FIELDS } from '../history-schema'
+import { CrashingParley } from './crashing'
 import { KEY } from './harness'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'

@@ -13,7 +13,23 @@ import { unwrap } from '../../src/errors'
 import { createCollection, dropCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
 import { historySchema } from '../history-schema'
-import { ADMIN, asking, begin, collectionNamed, conversation, makeProvider, messagesOf, openai, read, rowsOf, setStage, stub, take, usedSoFar, withoutTables } from './stage'
+import {
+  ADMIN,
+  asking,
+  begin,
+  collectionNamed,
+  conversation,
+  makeProvider,
+  messagesOf,
+  openai,
+  read,
+  rowsOf,
+  setStage,
+  stub,
+  take,
+  usedSoFar,
+  withoutTables,
+} from './stage'
 
 beforeAll(() => setStage())
 
