@@ -89,14 +89,8 @@ function keyId(id: string): number {
   return Number(id)
 }
 
-interface WantedKey {
+interface WantedKey extends Omit<ApiKeyRecord, 'id' | 'prefix' | 'hash' | 'sealedValue'> {
   value?: string
-  description: string
-  actions: string[]
-  collections: string[]
-  expiresAt: number
-  autodelete: boolean
-  limits: KeyLimits
 }
 
 function checkKey(body: unknown): WantedKey {

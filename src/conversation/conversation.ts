@@ -6,12 +6,12 @@
  * the history collection and in D1. An object that was only asked about holds nothing.
  */
 import { DurableObject } from 'cloudflare:workers'
+import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { settlesWithin } from '../settles'
-import { Alarm } from './alarm'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
 import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
 import { Memory } from './memory'

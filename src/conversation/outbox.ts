@@ -4,6 +4,7 @@
  * A turn is written here first and leaves when its history has it, at the first try or at an alarm's. The
  * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
  */
+import { backoff } from '../backoff'
 import type { Failure, Outcome } from '../errors'
 import { reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
@@ -21,7 +22,6 @@ export interface HistoryDocument {
 type Row = { turn: number; history_id: string; documents: string; replaced: string }
 
 const FIRST_RETRY_MS = 2_000
-const LAST_RETRY_MS = 300_000
 
 export class Outbox {
   readonly #sql: SqlStorage
@@ -68,7 +68,7 @@ export class Outbox {
 
   /** How long to wait until the next try, in milliseconds. */
   get patience(): number {
-    return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures)
+    return backoff(this.#failures, FIRST_RETRY_MS)
   }
 
   /** Delivers a turn and what waits before it. @returns its refusal, if it was refused; waiting on is no failure */

@@ -6,6 +6,7 @@
  * first try or at an alarm's. D1 counts a turn once, however often it is sent. The beginning leaves by alarm only: it is
  * there for turns that take their time, and a turn that ends before tells of it.
  */
+import { backoff } from '../backoff'
 import { database } from '../db/client'
 import { type ConversationEntry, recordBeginning } from '../db/conversations'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
@@ -16,7 +17,6 @@ import { byteLength } from './serialise'
 /** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
 const PATIENCE_MS = 1_500
 const FIRST_RETRY_MS = 2_000
-const LAST_RETRY_MS = 300_000
 /** Records that one delivery sends. */
 const SENT_AT_ONCE = 20
 
@@ -98,7 +98,7 @@ export class Records {
 
   /** How long to wait until the next try, in milliseconds. */
   get patience(): number {
-    return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures)
+    return backoff(this.#failures, FIRST_RETRY_MS)
   }
 
   /** Delivers, and waits as long as an answer may wait: not at all while D1 is known not to answer. */

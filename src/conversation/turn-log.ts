@@ -1,4 +1,5 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
+import { splitText } from '../split-text'
 import type { TurnEvent, TurnEventBody } from './events'
 import type { Replacement } from './request'
 
@@ -58,7 +59,8 @@ export class TurnLog {
     const { next } = this.#sql
       .exec<{ next: number }>('SELECT coalesce(max(segment) + 1, 0) AS next FROM log WHERE turn = ?', turn)
       .one()
-    segmentsOf(lines).forEach((segment, index) => {
+    // SQLite would replace the halves of a character that is cut in two.
+    splitText(lines, SEGMENT_CHARACTERS).forEach((segment, index) => {
       this.#sql.exec('INSERT INTO log (turn, segment, lines) VALUES (?, ?, ?)', turn, next + index, segment)
     })
   }
@@ -230,15 +232,3 @@ const answerIn = (lines: string[]): string =>
     .map((line): TurnEvent => JSON.parse(line))
     .map((event) => (event.type === 'delta' ? event.text : ''))
     .join('')
-
-function segmentsOf(text: string): string[] {
-  const segments: string[] = []
-  for (let start = 0; start < text.length; ) {
-    let end = Math.min(text.length, start + SEGMENT_CHARACTERS)
-    // SQLite would replace the halves of a character that is cut in two.
-    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end -= 1
-    segments.push(text.slice(start, end))
-    start = end
-  }
-  return segments
-}

@@ -4,8 +4,10 @@
  * Works know nothing of each other. One that throws is asked again later, one that does not come back holds up
  * nobody: the alarm waits for it no longer than for the others and rings again.
  */
+
+import type { Alarm } from '../alarm'
+import { backoff } from '../backoff'
 import { reasonOf } from '../errors'
-import type { Wakeup } from './wakeup'
 
 export interface Background {
   /** for the log */
@@ -24,12 +26,10 @@ const STEPS = 20
 const ALARM_MS = 20_000
 /** The alarm that stands by while a work is under way, in case the object does not live to see its end. */
 const STANDBY_MS = 30_000
-const FIRST_RETRY_MS = 1_000
-const LAST_RETRY_MS = 300_000
 
 export class BackgroundWorks {
   #works: () => readonly Background[]
-  #wakeup: Wakeup
+  #alarm: Alarm
   #closed: () => boolean
   #patience: number
   #running = new Map<Background, Promise<void>>()
@@ -44,12 +44,12 @@ export class BackgroundWorks {
    */
   constructor(
     works: () => readonly Background[],
-    wakeup: Wakeup,
+    alarm: Alarm,
     closed: () => boolean = () => false,
     patience = ALARM_MS,
   ) {
     this.#works = works
-    this.#wakeup = wakeup
+    this.#alarm = alarm
     this.#closed = closed
     this.#patience = patience
   }
@@ -60,7 +60,7 @@ export class BackgroundWorks {
     const given = new AbortController()
     await Promise.race([all, scheduler.wait(this.#patience, { signal: given.signal }).catch(() => {})])
     given.abort()
-    if (this.#running.size > 0 && !this.#closed()) this.#wakeup.within(STANDBY_MS)
+    if (this.#running.size > 0 && !this.#closed()) this.#alarm.within(STANDBY_MS)
   }
 
   /**
@@ -69,7 +69,7 @@ export class BackgroundWorks {
    */
   kick(work: Background, anew = false): void {
     if (anew) this.#restsUntil.delete(work)
-    this.#wakeup.within(STANDBY_MS)
+    this.#alarm.within(STANDBY_MS)
     // Who kicks may be in a transaction, and works read what was committed.
     queueMicrotask(() => void this.#start(work))
   }
@@ -77,7 +77,7 @@ export class BackgroundWorks {
   #start(work: Background): Promise<void> {
     const rest = (this.#restsUntil.get(work) ?? 0) - Date.now()
     if (rest > 0) {
-      this.#wakeup.within(rest)
+      this.#alarm.within(rest)
       return Promise.resolve()
     }
     const running = this.#running.get(work)
@@ -97,7 +97,7 @@ export class BackgroundWorks {
         continue
       }
       this.#restsUntil.set(work, Date.now() + next)
-      this.#wakeup.within(next)
+      this.#alarm.within(next)
       return
     }
   }
@@ -111,7 +111,7 @@ export class BackgroundWorks {
       console.error(`background work failed: ${work.name}`, reasonOf(error))
       const failures = this.#failures.get(work) ?? 0
       this.#failures.set(work, failures + 1)
-      return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** failures)
+      return backoff(failures)
     }
   }
 }

@@ -3,6 +3,7 @@
  * keeps nothing that could not be read again from its SQLite; the work is in the files around it.
  */
 import { DurableObject } from 'cloudflare:workers'
+import { Alarm } from '../alarm'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
@@ -34,7 +35,6 @@ import type { CollectionSchema, Document, SearchParameters, SearchResult } from 
 import { VectorOutbox } from './vectorize/outbox'
 import type { Reconciliation } from './vectorize/reconcile'
 import { VectorMirror } from './vectorize/vector-mirror'
-import { Wakeup } from './wakeup'
 import type { Writer } from './writer'
 
 /** A caller who drives the reindexing comes back sooner than this. */
@@ -47,12 +47,12 @@ const notFound = (): ApiError => new ApiError(404, 'Collection not found')
 
 export class Collection extends DurableObject implements CollectionRpc {
   #sql = this.ctx.storage.sql
-  #wakeup = new Wakeup(this.ctx.storage)
+  #alarm = new Alarm(this.ctx.storage)
   #around: Surroundings = {
     storage: this.ctx.storage,
     env: this.env,
     objectId: this.ctx.id.name as string,
-    wakeup: this.#wakeup,
+    alarm: this.#alarm,
   }
   #open: Open | undefined
   #altering = false
@@ -95,7 +95,7 @@ export class Collection extends DurableObject implements CollectionRpc {
         writeMeta(this.#sql, 'created_at', createdAt)
         return made
       })
-      this.#wakeup.within(REGISTRATION_MS)
+      this.#alarm.within(REGISTRATION_MS)
       this.#openWith(stored)
       return this.#summary()
     })
@@ -140,7 +140,7 @@ export class Collection extends DurableObject implements CollectionRpc {
       } finally {
         this.#altering = false
       }
-      if (reindex.pending) this.#wakeup.within(ABANDONED_MS)
+      if (reindex.pending) this.#alarm.within(ABANDONED_MS)
       for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
       return alteration.echo
     })
@@ -168,7 +168,7 @@ export class Collection extends DurableObject implements CollectionRpc {
       this.#open = undefined
       writeMeta(this.#sql, 'destroyed', true)
       // Vectorize may take its time, and what is being sent to it may arrive yet: the alarm sees to it, later.
-      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#wakeup.within(ABANDONED_MS)
+      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#alarm.within(ABANDONED_MS)
     }
     await this.#clear()
   }
@@ -181,18 +181,18 @@ export class Collection extends DurableObject implements CollectionRpc {
     if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
       const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
       const store = new Store(this.#sql, schema, 0)
-      const mirror = new HistoryMirror(store, this.env, this.#around.objectId, this.#wakeup)
+      const mirror = new HistoryMirror(store, this.env, this.#around.objectId, this.#alarm)
       if (!(await mirror.removeAll())) {
-        this.#wakeup.within(ABANDONED_MS)
+        this.#alarm.within(ABANDONED_MS)
         return
       }
     }
     if (isCreated(this.#sql)) {
       const wait = await new VectorMirror(this.#around).removeAll()
-      if (wait !== undefined) return this.#wakeup.within(wait)
+      if (wait !== undefined) return this.#alarm.within(wait)
     }
     await this.ctx.storage.deleteAll()
-    this.#wakeup.rang()
+    this.#alarm.rang()
   }
 
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
@@ -369,7 +369,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   override async alarm(): Promise<void> {
-    this.#wakeup.rang()
+    this.#alarm.rang()
     const open = this.#load()
     if (open === undefined) {
       if (isCreated(this.#sql)) await this.#clear()
@@ -377,7 +377,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     }
     const registration = await checkRegistration(this.#sql, this.env, this.#around.objectId)
     if (registration === 'orphan') return await this.destroy()
-    if (registration !== 'registered') this.#wakeup.within(registration)
+    if (registration !== 'registered') this.#alarm.within(registration)
     if (open.store.closed) return
     await open.background.run()
   }

@@ -6,13 +6,15 @@
  * can be repeated at any time, and what D1 holds in the end is what the documents are. There is one flush at
  * a time, so that an older state can never arrive after a newer one.
  */
+
+import type { Alarm } from '../alarm'
+import { backoff } from '../backoff'
 import { type Database, database } from '../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
 import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 import type { Store } from './store'
 import type { Document } from './types'
-import type { Wakeup } from './wakeup'
 
 /** Documents that one D1 call carries, in number and in characters of JSON. */
 const FLUSH_DOCUMENTS = 200
@@ -23,26 +25,24 @@ const PATIENCE_MS = 2_000
 
 /** The alarm that stands by while a flush is under way, in case the object does not live to see its end. */
 const STANDBY_MS = 30_000
-const FIRST_RETRY_MS = 1_000
-const LAST_RETRY_MS = 300_000
 
 export class HistoryMirror {
   #sql: SqlStorage
   #store: Store
   #db: Database
   #historyId: string
-  #wakeup: Wakeup
+  #alarm: Alarm
   #version: number
   #flushing: Promise<boolean> | undefined
   #failures = 0
   #stalled = false
 
-  constructor(store: Store, env: Cloudflare.Env, historyId: string, wakeup: Wakeup) {
+  constructor(store: Store, env: Cloudflare.Env, historyId: string, alarm: Alarm) {
     this.#sql = store.sql
     this.#store = store
     this.#db = database(env)
     this.#historyId = historyId
-    this.#wakeup = wakeup
+    this.#alarm = alarm
     const { version } = this.#sql
       .exec<{ version: number }>('SELECT coalesce(max(version), 0) AS version FROM outbox')
       .one()
@@ -85,7 +85,7 @@ export class HistoryMirror {
   /** Waits until D1 has everything, or for as long as a reply may wait. */
   async settle(): Promise<void> {
     if (!this.pending) return
-    this.#wakeup.within(STANDBY_MS)
+    this.#alarm.within(STANDBY_MS)
     // While D1 is known not to answer, nobody is made to wait for that.
     if (this.#failures > 0 || this.#stalled) return
     const flushed = this.flush()
@@ -121,7 +121,7 @@ export class HistoryMirror {
       return true
     } catch (error) {
       console.error('history could not be written to D1', reasonOf(error))
-      this.#wakeup.within(Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures++))
+      this.#alarm.within(backoff(this.#failures++))
       return false
     }
   }

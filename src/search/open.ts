@@ -1,4 +1,6 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
+
+import type { Alarm } from '../alarm'
 import { createReranker } from '../models/reranker'
 import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
@@ -12,7 +14,6 @@ import { discarding } from './replacement'
 import { Store } from './store'
 import { Reconciler } from './vectorize/reconcile'
 import { VectorMirror } from './vectorize/vector-mirror'
-import type { Wakeup } from './wakeup'
 import { Writer } from './writer'
 
 export interface Open {
@@ -34,11 +35,11 @@ export interface Surroundings {
   storage: DurableObjectStorage
   env: Cloudflare.Env
   objectId: string
-  wakeup: Wakeup
+  alarm: Alarm
 }
 
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
-  const { storage, env, wakeup } = around
+  const { storage, env, alarm } = around
   const { sql } = storage
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, vectors)
@@ -48,7 +49,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const embedders = new Embedders(env)
   const writer = new Writer(storage, store, embedders, () => {
     reindex.start([])
-    wakeup.within(0)
+    alarm.within(0)
   })
   const reindex = new Reindex(storage, store, embedders, writer)
   const context: SearchContext = {
@@ -73,7 +74,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
-    wakeup,
+    alarm,
     () => store.closed,
   )
   store.pending.onMark = (slot) => {
@@ -101,8 +102,8 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
 }
 
 /** Has every change of a document noted for D1 from now on. */
-export function mirrorHistory(open: Open, { env, objectId, wakeup }: Surroundings): HistoryMirror {
-  const mirror = new HistoryMirror(open.store, env, objectId, wakeup)
+export function mirrorHistory(open: Open, { env, objectId, alarm }: Surroundings): HistoryMirror {
+  const mirror = new HistoryMirror(open.store, env, objectId, alarm)
   open.store.onChange = (id) => mirror.record(id)
   open.mirror = mirror
   return mirror

@@ -13,7 +13,8 @@ import { readMeta, writeMeta } from './migrations'
 import { leaves, place, replace } from './nested'
 import { type Plan, planOf } from './plan'
 import type { Step } from './rpc'
-import { type Store, shortest, type Vectors } from './store'
+import type { Store, Vectors } from './store'
+import { shortest } from './vector-math'
 import { takeVectors, type Writer } from './writer'
 
 interface Job {

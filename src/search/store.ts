@@ -5,24 +5,18 @@
  * `columns` table and one for each list that it has; their texts are fixed as long as the schema is, so SQLite
  * compiles them once. Nothing here opens a transaction: the caller has one around a whole batch.
  */
-import { ApiError } from '../errors'
 import type { Draft } from './document'
 import { PendingEmbeddings } from './embedding/pending'
 import { listOf, scalarOf, textOf } from './index-entries'
-import {
-  type FieldSlot,
-  normColumn,
-  type StoredSchema,
-  scalarColumn,
-  textColumn,
-  valuesTable,
-} from './layout'
-import { leaves, place, replace } from './nested'
+import { type FieldSlot, type StoredSchema, valuesTable } from './layout'
+import { place } from './nested'
 import { type FieldPlan, type Plan, planOf } from './plan'
+import { bodiesOf, type Statements, statementsFor, stored } from './rows'
 import { prepare } from './text'
 import type { Document, Field } from './types'
 import { VectorFields } from './vector-fields'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from './vector-index'
+import { shortest } from './vector-math'
 
 interface Counters {
   /** the next document's sequence number */
@@ -32,21 +26,6 @@ interface Counters {
 
 /** New vectors of a document by field name: null removes, a field that is not named keeps what it has. */
 export type Vectors = Map<string, Float32Array | null>
-
-interface Statements {
-  insertText: string
-  insertColumns: string[]
-  insertValues: string[]
-}
-
-/** The shortest decimal that is this float32 again: 0.1 comes back as 0.1, not as 0.10000000149011612. */
-export function shortest(value: number): number {
-  for (const digits of [7, 8]) {
-    const rounded = Number(value.toPrecision(digits))
-    if (Math.fround(rounded) === value) return rounded
-  }
-  return Number(value.toPrecision(9))
-}
 
 export class Store {
   #sql: SqlStorage
@@ -190,7 +169,7 @@ export class Store {
     const seq = this.#counters.nextSeq
     // Its fields are read before `#bodies` takes those out that are not stored.
     const write = this.#indexing(seq, draft)
-    const { body, unstored } = this.#bodies(draft)
+    const { body, unstored } = bodiesOf(draft, this.#plan)
     this.#counters.nextSeq++
     this.#counters.count++
     this.#countersChanged = true
@@ -206,7 +185,7 @@ export class Store {
   /** Replaces a document, keeping its place. */
   update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
     const write = this.#indexing(seq, draft)
-    const { body, unstored } = this.#bodies(draft)
+    const { body, unstored } = bodiesOf(draft, this.#plan)
     this.#removeFromIndex(seq)
     this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
     if (unstored !== undefined) {
@@ -261,24 +240,6 @@ export class Store {
       const vector = vectors.get(name)
       if (vector === null) this.vectors(field).remove(seq)
       else if (vector !== undefined) this.vectors(field).put(seq, vector)
-    }
-  }
-
-  #bodies(draft: Draft): { body: string; unstored: string | undefined } {
-    const unstored: Record<string, unknown> = {}
-    let any = false
-    for (const plan of this.#plan.unstored) {
-      const found = leaves(draft, plan.name, plan.path)
-      if (found.length === 0) continue
-      any = true
-      unstored[plan.name] = found.some(({ inArray }) => inArray)
-        ? found.flatMap(({ value }) => value)
-        : found[0]?.value
-      for (const leaf of found) replace(leaf, undefined)
-    }
-    return {
-      body: stored(JSON.stringify(draft)),
-      unstored: any ? stored(JSON.stringify(unstored)) : undefined,
     }
   }
 
@@ -351,37 +312,5 @@ export class Store {
       const document = documents.get(seq)
       if (document !== undefined) Object.assign(document, JSON.parse(body))
     }
-  }
-}
-
-// SQLite takes no longer string; some room is left for the rest of the row.
-const MAX_BYTES = 2_000_000 - 10_000
-
-/** @throws ApiError 400 when a text is too long for a row, before anything has been written */
-function stored(text: string): string {
-  if (text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES) {
-    throw new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
-  }
-  return text
-}
-
-function statementsFor(plan: Plan): Statements {
-  const placeholders = (count: number): string => Array.from({ length: count }, () => '?').join(', ')
-  const text = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
-  return {
-    insertText: `INSERT INTO text_index (rowid, ${text.join(', ')}) VALUES (?, ${placeholders(text.length)})`,
-    insertColumns: plan.columns.map(({ table, fields }) => {
-      const names = fields.flatMap(({ slot, pair }) =>
-        pair
-          ? [scalarColumn(slot as FieldSlot), normColumn(slot as FieldSlot)]
-          : [scalarColumn(slot as FieldSlot)],
-      )
-      return `INSERT OR REPLACE INTO ${table} (seq, ${names.join(', ')}) VALUES (?, ${placeholders(names.length)})`
-    }),
-    insertValues: plan.lists.map(
-      ({ slot }) =>
-        `INSERT INTO ${valuesTable(slot as FieldSlot)} (seq, pos, value, norm)
-         SELECT ?1, key, value->>0, value->>1 FROM json_each(?2)`,
-    ),
   }
 }

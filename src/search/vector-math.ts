@@ -23,3 +23,12 @@ export const isSameDirection = (a: Float32Array, b: Float32Array): boolean =>
 export const toBlob = (vector: Float32Array): ArrayBuffer => vector.slice().buffer
 
 export const fromBlob = (blob: ArrayBuffer): Float32Array => new Float32Array(blob)
+
+/** The shortest decimal that is this float32 again: 0.1 comes back as 0.1, not as 0.10000000149011612. */
+export function shortest(value: number): number {
+  for (const digits of [7, 8]) {
+    const rounded = Number(value.toPrecision(digits))
+    if (Math.fround(rounded) === value) return rounded
+  }
+  return Number(value.toPrecision(9))
+}

@@ -5,7 +5,7 @@
 import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Counterpart, startCounterpart } from './counterpart'
-import { createAssistant, createModel, createShows, KEY, request, UUID, url } from './harness'
+import { createAssistant, createHistory, createModel, createShows, KEY, request, UUID, url } from './harness'
 import { documentsIn, isStandalone, type Llm, startLlm } from './llm'
 import { type Paced, startPaced, words } from './paced'
 
@@ -328,13 +328,17 @@ describe('a failure', () => {
   })
 
   test('of the model is repeated by the client, and leaves nothing in the history (case 32)', async () => {
-    const path = await assistant({ model_name: 'openai/server-error', openai_url: counterpart.url })
-    const before = (await request('GET', '/conversations?limit=100')).body.conversations.length
+    const history_collection = await createHistory()
+    const path = await assistant({
+      model_name: 'openai/server-error',
+      openai_url: counterpart.url,
+      history_collection,
+    })
     await expect(client(`${path}/chat`, quick).getCompletion([user('Hi')])).rejects.toMatchObject({
       code: 'model_failed',
       message: expect.stringContaining('the model is out of order'),
     })
-    expect((await request('GET', '/conversations?limit=100')).body.conversations).toHaveLength(before)
+    expect((await request('GET', `/collections/${history_collection}`)).body.num_documents).toBe(0)
   })
 
   test('of the model before a word is a line that the client throws (case 33)', async () => {

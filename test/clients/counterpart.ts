@@ -1,7 +1,6 @@
 /** A provider that misbehaves, in ways that a mock of a working one cannot. The model's name says how. */
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import { serve } from '../serve'
 
 export interface Counterpart {
   url: string
@@ -89,7 +88,7 @@ const behaviours: Record<string, (response: ServerResponse, stream: boolean) => 
 export async function startCounterpart(): Promise<Counterpart> {
   const asked: string[] = []
   const authorizations: string[] = []
-  const server = createServer(async (request, response) => {
+  const served = await serve(async (request, response) => {
     let body = ''
     for await (const piece of request) body += piece
     authorizations.push(request.headers.authorization ?? '')
@@ -105,16 +104,5 @@ export async function startCounterpart(): Promise<Counterpart> {
       await behaviours[model]?.(response, stream === true)
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
-    authorizations,
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return { ...served, asked, authorizations }
 }

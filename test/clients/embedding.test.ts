@@ -1,7 +1,6 @@
 /** Embedding in the background over real connections, by an OpenAI-compatible server. */
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Served, serve } from '../serve'
 import { DIMENSIONS, type Embedder, embeddedBy, startEmbedder } from './embedder'
 import { client, request, unique } from './harness'
 
@@ -71,7 +70,7 @@ describe('an OpenAI-compatible server', () => {
 
   test('that limits its rate is asked when it wants to be, and nothing is lost', SLOW, async () => {
     const name = await makeCollection()
-    embedder.limit(5, 4)
+    embedder.limit(5, 2)
     const importing = client().collections(name).documents().import(titled(1_000))
     await expect
       .poll(() => summary(name), { timeout: 10_000, interval: 20 })
@@ -99,12 +98,12 @@ describe('an OpenAI-compatible server', () => {
 })
 
 describe('a key that is no longer taken', () => {
-  let server: Server
+  let server: Served
   let key = 'sk-the-first-key'
   let calls = 0
 
   beforeAll(async () => {
-    server = createServer(async (incoming, response) => {
+    server = await serve(async (incoming, response) => {
       let body = ''
       for await (const piece of incoming) body += piece
       calls += 1
@@ -114,12 +113,11 @@ describe('a key that is no longer taken', () => {
       const error = { message: `Incorrect API key provided: ${incoming.headers.authorization}` }
       response.end(JSON.stringify(taken ? { data } : { error }))
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   })
-  afterAll(() => void server.close())
+  afterAll(() => server.stop())
 
   test('stops the calls, is told without being shown, and makes room for another', async () => {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { url } = server
     const field = (api_key: string) => ({
       name: 'embedding',
       type: 'float[]',
@@ -147,12 +145,12 @@ describe('a key that is no longer taken', () => {
 })
 
 describe('a search whose server breaks the connection', () => {
-  let broken: Server
+  let broken: Served
   /** how many connections are still to be broken */
   let breaks = 0
 
   beforeAll(async () => {
-    broken = createServer(async (incoming, response) => {
+    broken = await serve(async (incoming, response) => {
       let body = ''
       for await (const piece of incoming) body += piece
       const { input } = JSON.parse(body)
@@ -164,14 +162,13 @@ describe('a search whose server breaks the connection', () => {
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify({ data: input.map(() => ({ embedding: [1, 2] })) }))
     })
-    await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve))
   })
-  afterAll(() => void broken.close())
+  afterAll(() => broken.stop())
 
   test('tries again, and then says so', async () => {
     const model_config = {
       model_name: 'openai/x',
-      url: `http://127.0.0.1:${(broken.address() as AddressInfo).port}`,
+      url: broken.url,
       api_key: 'sk-1234567890',
     }
     const field = { name: 'embedding', type: 'float[]', embed: { from: ['title'], model_config } }

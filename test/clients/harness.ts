@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, SearchClient } from 'typesense'
 import { inject } from 'vitest'
+import { historySchema } from '../history-schema'
 
 /** where the Parley under test answers */
 export let url = inject('url')
@@ -65,18 +66,10 @@ export async function request(
 export const query = (path: string, parameters: Record<string, string | number | boolean>): string =>
   `${path}?${new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)]))}`
 
-export const HISTORY_FIELDS = [
-  { name: 'conversation_id', type: 'string' },
-  { name: 'model_id', type: 'string' },
-  { name: 'timestamp', type: 'int32' },
-  { name: 'role', type: 'string', index: false },
-  { name: 'message', type: 'string', index: false },
-] as const
-
 /** Makes a history collection of the documented schema. @returns its name */
 export async function createHistory(): Promise<string> {
   const name = unique('history')
-  const reply = await request('POST', '/collections', { name, fields: HISTORY_FIELDS })
+  const reply = await request('POST', '/collections', historySchema(name))
   if (reply.status !== 201) throw new Error(reply.text)
   return name
 }

@@ -5,7 +5,8 @@
  * KILLS says how often, SEED where: the seed is printed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { HISTORY_FIELDS, KEY } from './harness'
+import { HISTORY_FIELDS } from '../history-schema'
+import { KEY } from './harness'
 import { OwnParley } from './own-parley'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'

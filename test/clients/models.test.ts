@@ -1,7 +1,8 @@
 /** Conversation models: rows 4 to 23 of the contract. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { HISTORY_FIELDS } from '../history-schema'
 import { type Counterpart, startCounterpart } from './counterpart'
-import { client, createHistory, createShows, HISTORY_FIELDS, query, request, UUID, unique } from './harness'
+import { client, createHistory, createShows, query, request, UUID, unique } from './harness'
 import { type Llm, startLlm } from './llm'
 
 let llm: Llm

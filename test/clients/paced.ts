@@ -1,7 +1,5 @@
 /** A language model that writes at a steady pace, and notices when nobody listens any more. */
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { serve } from '../serve'
 
 export interface Paced {
   url: string
@@ -23,7 +21,7 @@ export const words = (count: number): string[] =>
 /** A model's name says how much it writes, and how fast: `paced-100-5` writes 100 words, one in 5 ms. */
 export async function startPaced(): Promise<Paced> {
   const counts = { begun: 0, abandoned: 0 }
-  const server = createServer(async (request, response) => {
+  const served = await serve(async (request, response) => {
     let body = ''
     try {
       for await (const piece of request) body += piece
@@ -61,14 +59,5 @@ export async function startPaced(): Promise<Paced> {
     write({}, 'stop')
     response.end('data: [DONE]\n\n')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return Object.assign(counts, {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  })
+  return Object.assign(counts, served)
 }

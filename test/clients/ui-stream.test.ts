@@ -5,22 +5,14 @@ import { createAssistant, createModel, createShows, KEY, request, UUID, unique, 
 import { type ChatOptions, makeChat, textOf, VERSIONS, type Version } from './headless-chat'
 import { type Paced, startPaced, words } from './paced'
 
-let paced: Paced
 let counterpart: Counterpart
 let shows: string
 
 beforeAll(async () => {
-  paced = await startPaced()
   counterpart = await startCounterpart()
   shows = await createShows()
 })
-afterAll(() => Promise.all([paced.stop(), counterpart.stop()]))
-
-/** @returns the address of an assistant that writes `count` words, one in `gap` milliseconds */
-async function pacedApi(count: number, gap: number): Promise<string> {
-  const model = await createModel({ model_name: `openai/paced-${count}-${gap}`, openai_url: paced.url })
-  return `${url}/ui/${await createAssistant({ model, collections: [shows] })}`
-}
+afterAll(() => counterpart.stop())
 
 /** On a machine that has much else to do. */
 const SOON = { timeout: 10_000 }
@@ -42,7 +34,25 @@ function breakable(): { fetch: typeof fetch; breakOff: () => void } {
   }
 }
 
-describe.each(versions)('%s', (version) => {
+// Side by side, since most of it is waiting for words; within each, one after the other.
+describe.concurrent.each(versions)('%s', (version) => {
+  describe.sequential('in a page', () => conversations(version))
+})
+
+function conversations(version: Version): void {
+  let paced: Paced
+
+  beforeAll(async () => {
+    paced = await startPaced()
+  })
+  afterAll(() => paced.stop())
+
+  /** @returns the address of an assistant that writes `count` words, one in `gap` milliseconds */
+  const pacedApi = async (count: number, gap: number): Promise<string> => {
+    const model = await createModel({ model_name: `openai/paced-${count}-${gap}`, openai_url: paced.url })
+    return `${url}/ui/${await createAssistant({ model, collections: [shows] })}`
+  }
+
   const chatOf = (options: Omit<ChatOptions, 'key'> & { key?: string }) =>
     makeChat(version, { key: KEY, id: unique('a chat'), ...options })
 
@@ -190,4 +200,4 @@ describe.each(versions)('%s', (version) => {
     await ask(chat)
     expect(textOf(chat.lastMessage)).toBe(words(10_000).join(''))
   })
-})
+}

@@ -1,9 +1,7 @@
 /** The Vectorize double in a process that outlives Parley's, asked by own-server.mjs. */
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { NUMBERS, STRINGS } from '../../src/search/vectorize/labels'
 import { VectorizeDouble } from '../search/vectorize/double'
+import { serve } from '../serve'
 
 export interface VectorizeServer {
   url: string
@@ -19,7 +17,7 @@ export async function startVectorize(dimensions: number): Promise<VectorizeServe
   for (const property of STRINGS) double.createMetadataIndex(property, 'string')
   for (const property of NUMBERS) double.createMetadataIndex(property, 'number')
   const jobs = setInterval(() => double.runJob(), JOB_MS)
-  const server = createServer(async (request, response) => {
+  const served = await serve(async (request, response) => {
     let body = ''
     try {
       for await (const piece of request) body += piece
@@ -36,15 +34,12 @@ export async function startVectorize(dimensions: number): Promise<VectorizeServe
     }))
     response.end(JSON.stringify(answer))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: served.url,
     double,
     async stop() {
       clearInterval(jobs)
-      server.closeAllConnections()
-      server.close()
+      await served.stop()
     },
   }
 }

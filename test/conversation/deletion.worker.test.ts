@@ -12,6 +12,7 @@ import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { createCollection, dropCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
+import { historySchema } from '../history-schema'
 import { expectNothingLeft, history, inD1, inObject, NOT_FOUND } from './remains'
 import {
   ADMIN,
@@ -19,7 +20,6 @@ import {
   begin,
   collectionNamed,
   conversation,
-  historySchema,
   makeProvider,
   messagesOf,
   openai,

@@ -7,7 +7,8 @@ import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
 import { createCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
-import { asking, collectionNamed, conversation, historySchema, rowsOf, take } from './stage'
+import { historySchema } from '../history-schema'
+import { asking, collectionNamed, conversation, rowsOf, take } from './stage'
 
 const NOW = 1_800_000_000
 

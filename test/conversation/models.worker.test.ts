@@ -16,7 +16,7 @@ import { resealRegistry } from '../../src/db/resealing'
 import { conversationModels } from '../../src/db/schema'
 import { open, seal } from '../../src/db/sealing'
 import { createCollection, putAlias } from '../../src/search/catalog'
-import { historySchema } from './stage'
+import { historySchema } from '../history-schema'
 
 const KEY = 'sk-1234567890'
 let provider: ReturnType<typeof vi.spyOn>

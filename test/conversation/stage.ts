@@ -11,18 +11,8 @@ import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
 import { collectionObject, createCollection, findCollection } from '../../src/search/catalog'
 import type { CollectionRpc } from '../../src/search/rpc'
+import { historySchema } from '../history-schema'
 import { config } from '../models/ask'
-
-export const historySchema = (name: string) => ({
-  name,
-  fields: [
-    { name: 'conversation_id', type: 'string' },
-    { name: 'model_id', type: 'string' },
-    { name: 'timestamp', type: 'int32' },
-    { name: 'role', type: 'string', index: false },
-    { name: 'message', type: 'string', index: false },
-  ],
-})
 
 export async function collectionNamed(name: string): Promise<{ objectId: string; object: CollectionRpc }> {
   const { objectId } = await findCollection(env, name)

@@ -9,7 +9,7 @@ import { conversationModels } from '../../src/db/schema'
 import { seal } from '../../src/db/sealing'
 import { maskSecret } from '../../src/mask'
 import { createCollection } from '../../src/search/catalog'
-import { historySchema } from './stage'
+import { historySchema } from '../history-schema'
 
 const KEY = 'sk-1234567890'
 let provider: ReturnType<typeof vi.spyOn>

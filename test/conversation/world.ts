@@ -8,6 +8,7 @@ import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/l
 import type { StoredMessage } from '../../src/search/rpc'
 import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
 import { config } from '../models/ask'
+import { field } from '../search/field'
 
 export type Speak = (request: GenerationRequest, signal: AbortSignal) => AsyncIterable<Delta> | Delta[]
 
@@ -114,20 +115,7 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
     ok: true,
     value: {
       name: 'films',
-      fields: world.vectorFields.map((name) => ({
-        name,
-        type: 'float[]' as const,
-        num_dim: 4,
-        facet: false,
-        optional: false,
-        index: true,
-        sort: false,
-        infix: false,
-        locale: '',
-        stem: false,
-        store: true,
-        stem_dictionary: '',
-      })),
+      fields: world.vectorFields.map((name) => field(name, 'float[]', { num_dim: 4 })),
       default_sorting_field: '',
       enable_nested_fields: true,
       token_separators: [],

@@ -22,6 +22,7 @@ import { UiStreamEncoder } from '../../src/api/ui-stream/encoder'
 import type { TurnEventBody } from '../../src/conversation/events'
 import { ApiError } from '../../src/errors'
 import { CONVERSATION, logOf, RETRIEVAL, TURN } from '../api/turn-events'
+import { inPieces } from './pieces'
 
 const CASES = Number(process.env.FUZZ_CASES) || 200
 const PATIENCE = 30_000 + CASES * 60
@@ -38,21 +39,6 @@ interface Reading {
 
 /** @param log of a turn, in pieces @param cuts where the answer is cut on its way to the client */
 type Protocol = (log: ReadableStream<Uint8Array>, cuts: Cuts) => Promise<Reading>
-
-/** A body in pieces. */
-function inPieces(bytes: Uint8Array, cuts: Cuts): ReadableStream<Uint8Array> {
-  const edges = [...new Set([0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort(
-    (a, b) => a - b,
-  )
-  const pieces = edges.slice(1).map((edge, index) => bytes.slice(edges[index], edge))
-  return new ReadableStream({
-    pull(controller) {
-      const piece = pieces.shift()
-      if (piece) controller.enqueue(piece)
-      else controller.close()
-    },
-  })
-}
 
 /** The same answer, cut elsewhere. */
 async function recut(response: Response, cuts: Cuts): Promise<Response> {

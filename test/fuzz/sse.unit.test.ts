@@ -2,27 +2,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readEvents } from '../../src/models/sse'
+import { inPieces } from './pieces'
 
 const CASES = Number(process.env.FUZZ_CASES) || 500
 const PATIENCE = 30_000 + CASES * 10
 
 const encoder = new TextEncoder()
-
-/** A body that comes in pieces, cut at these places; `broken` ends it with an error. */
-function bodyOf(bytes: Uint8Array, cuts: number[], broken?: Error): ReadableStream<Uint8Array> {
-  const edges = [...new Set([0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort(
-    (a, b) => a - b,
-  )
-  const pieces = edges.slice(1).map((edge, index) => bytes.slice(edges[index], edge))
-  return new ReadableStream({
-    pull(controller) {
-      const piece = pieces.shift()
-      if (piece) controller.enqueue(piece)
-      else if (broken) controller.error(broken)
-      else controller.close()
-    },
-  })
-}
 
 async function gather(body: ReadableStream<Uint8Array>): Promise<string[]> {
   const events: string[] = []
@@ -63,7 +48,7 @@ test(
             return lines.join('') + (whole || index < blocks.length - 1 ? ending : '')
           })
           .join('')
-        const events = await gather(bodyOf(encoder.encode(text), cuts))
+        const events = await gather(inPieces(encoder.encode(text), cuts))
         expect(events).toEqual(blocks.map(({ data }) => data.join('\n')))
       }),
       { numRuns: CASES },
@@ -81,7 +66,7 @@ test('any bytes are read to their end, the same wherever they are cut', { timeou
       ),
       cuts,
       async (bytes, cuts) => {
-        expect(await gather(bodyOf(bytes, cuts))).toEqual(await gather(bodyOf(bytes, [])))
+        expect(await gather(inPieces(bytes, cuts))).toEqual(await gather(inPieces(bytes, [])))
       },
     ),
     { numRuns: CASES },
@@ -95,7 +80,7 @@ test('a body that breaks gives the events that were whole, and then its error', 
       const text = encoder.encode(lines.map((text) => `data: ${text}\n\n`).join(''))
       const events: string[] = []
       const reading = async () => {
-        const body = bodyOf(new Uint8Array([...text, ...rest]), cuts, new Error('cut'))
+        const body = inPieces(new Uint8Array([...text, ...rest]), cuts, new Error('cut'))
         for await (const data of readEvents(body)) events.push(data)
       }
       await expect(reading()).rejects.toThrow('cut')

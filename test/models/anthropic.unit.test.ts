@@ -1,19 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { anthropic } from '../../src/models/anthropic'
 import { ask, config, localEnv, textOf } from './ask'
-import { type RawServer, sendJson, sendSplit, startRawServer } from './raw-server'
+import { rawServer, sendJson, sendSplit } from './raw-server'
 
-let raw: RawServer
-
-beforeAll(async () => {
-  raw = await startRawServer()
-})
-
-afterAll(() => raw.stop())
-
-beforeEach(() => {
-  raw.received.length = 0
-})
+const raw = rawServer()
 
 const model = (extra: Record<string, unknown> = {}) => ({
   model_name: 'anthropic/claude-sonnet-4-5',

@@ -1,25 +1,15 @@
 import { createHash, createHmac } from 'node:crypto'
 import { EventStreamCodec } from '@smithy/core/event-streams'
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { bedrock } from '../../src/models/bedrock'
 import { readFrames } from '../../src/models/bedrock/frames'
 import { ask, config, localEnv, textOf } from './ask'
-import { type RawServer, type Received, sendJson, startRawServer } from './raw-server'
+import { type Received, rawServer, sendJson } from './raw-server'
 
 const MODEL = 'anthropic.claude-3-5-sonnet-20241022-v2:0'
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
-let raw: RawServer
-
-beforeAll(async () => {
-  raw = await startRawServer()
-})
-
-afterAll(() => raw.stop())
-
-beforeEach(() => {
-  raw.received.length = 0
-})
+const raw = rawServer()
 
 const model = (extra: Record<string, unknown> = {}) => ({
   model_name: `bedrock/${MODEL}`,

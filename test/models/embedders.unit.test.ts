@@ -3,22 +3,13 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEmbeddingModel, probeDimensions } from '../../src/models/embedders'
 import { hashVector } from '../../src/models/hash-embedder'
+import type { Served } from '../serve'
 import { localEnv } from './ask'
-import { type RawServer, sendJson, startRawServer } from './raw-server'
-import { serveWorkersAi, TOKEN, type WorkersAiServer } from './workers-ai/server'
+import { rawServer, sendJson } from './raw-server'
+import { serveWorkersAi, TOKEN } from './workers-ai/server'
 import { WorkersAi } from './workers-ai/workers-ai'
 
-let raw: RawServer
-
-beforeAll(async () => {
-  raw = await startRawServer()
-})
-
-afterAll(() => raw.stop())
-
-beforeEach(() => {
-  raw.received.length = 0
-})
+const raw = rawServer()
 
 const dot = (a: Float32Array, b: Float32Array): number =>
   a.reduce((sum, value, index) => sum + value * b[index]!, 0)
@@ -155,7 +146,7 @@ describe('Workers AI', () => {
   const boundTo = (ai: unknown) => ({ AI_BACKEND: 'workers-ai', AI: ai }) as unknown as Cloudflare.Env
   const named = (model: string, extra = {}) => ({ model_name: `cloudflare/${model}`, ...extra })
 
-  let server: WorkersAiServer
+  let server: Served
   const served = new WorkersAi()
   beforeAll(async () => {
     server = await serveWorkersAi(served)

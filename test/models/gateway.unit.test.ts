@@ -1,22 +1,12 @@
 import { AwsV4Signer } from 'aws4fetch'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createEmbeddingModel } from '../../src/models/embedders'
 import { type Gateway, throughGateway } from '../../src/models/gateway'
 import { ask, localEnv, textOf } from './ask'
-import { type RawServer, sendJson, sendSplit, sse, startRawServer } from './raw-server'
+import { rawServer, sendJson, sendSplit, sse } from './raw-server'
 
-let recorder: RawServer
+const recorder = rawServer()
 const env = () => ({ ...localEnv, AI_GATEWAY: 'acc/gw', AI_GATEWAY_URL: `${recorder.url}/v1` })
-
-beforeAll(async () => {
-  recorder = await startRawServer()
-})
-
-afterAll(() => recorder.stop())
-
-beforeEach(() => {
-  recorder.received.length = 0
-})
 
 const GATEWAY = 'https://gateway.ai.cloudflare.com/v1/acc/gw'
 const routed = (url: string, gateway: Gateway = { AI_GATEWAY: 'acc/gw' }) => throughGateway(url, gateway).url

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { checkParameters } from '../../src/models/parameters'
 import { providerOf } from '../../src/models/providers'
 import { acceptedBy, chatSampling, geminiSampling, samplingOf, withSettings } from '../../src/models/sampling'
 import { ask, config, localEnv } from './ask'
-import { type RawServer, sendJson, startRawServer } from './raw-server'
+import { rawServer, sendJson } from './raw-server'
 
 const ALL = { temperature: 0.5, top_p: 0.9, max_tokens: 100, reasoning_effort: 'low', stop: '\n' }
 
@@ -149,14 +149,7 @@ describe('a property', () => {
 })
 
 describe("a model's own headers", () => {
-  let raw: RawServer
-  beforeAll(async () => {
-    raw = await startRawServer()
-  })
-  afterAll(() => raw.stop())
-  beforeEach(() => {
-    raw.received.length = 0
-  })
+  const raw = rawServer()
   const model = () => ({
     model_name: 'openai/gpt',
     api_key: 'sk-1234567890',
@@ -183,11 +176,7 @@ describe("a model's own headers", () => {
 })
 
 describe('the greeting of a new model', () => {
-  let raw: RawServer
-  beforeAll(async () => {
-    raw = await startRawServer()
-  })
-  afterAll(() => raw.stop())
+  const raw = rawServer()
 
   it.each<[string, Record<string, unknown>, object]>([
     ['openai', {}, { temperature: 0.5 }],

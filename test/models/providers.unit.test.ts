@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { providerOf } from '../../src/models/providers'
 import { ask, config, localEnv, textOf } from './ask'
-import { type RawServer, sendJson, sendSplit, sse, startRawServer } from './raw-server'
+import { rawServer, sendJson, sendSplit, sse } from './raw-server'
 import { WorkersAi } from './workers-ai/workers-ai'
 
-let raw: RawServer
-
-beforeAll(async () => {
-  raw = await startRawServer()
-})
-
-afterAll(() => raw.stop())
-
-beforeEach(() => {
-  raw.received.length = 0
-})
+const raw = rawServer()
 
 const workersAi = { AI_BACKEND: 'workers-ai' } as Cloudflare.Env
 

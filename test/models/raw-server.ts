@@ -1,20 +1,13 @@
 /** A provider that can do what a mock cannot: cut a stream, garble it, split it at any byte, or say nothing. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { type Served, serve } from '../serve'
 
 export interface Received {
   method: string
   path: string
   headers: Record<string, string | string[] | undefined>
   body: Record<string, unknown>
-}
-
-export interface RawServer {
-  url: string
-  received: Received[]
-  /** what to do with the next requests */
-  respond: (response: ServerResponse, request: Received) => void | Promise<void>
-  stop(): Promise<void>
 }
 
 async function read(request: IncomingMessage): Promise<Received> {
@@ -28,23 +21,42 @@ async function read(request: IncomingMessage): Promise<Received> {
   }
 }
 
-export async function startRawServer(): Promise<RawServer> {
-  const server = createServer(async (request, response) => {
-    const received = await read(request)
-    raw.received.push(received)
-    await raw.respond(response, received)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const raw: RawServer = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    received: [],
-    respond: (response) => void response.end(),
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+export class RawServer {
+  url = ''
+  readonly received: Received[] = []
+  #served: Served | undefined
+
+  /** what to do with the next requests */
+  respond: (response: ServerResponse, request: Received) => void | Promise<void> = (response) =>
+    void response.end()
+
+  async start(): Promise<this> {
+    this.#served = await serve(async (request, response) => {
+      const received = await read(request)
+      this.received.push(received)
+      await this.respond(response, received)
+    })
+    this.url = this.#served.url
+    return this
   }
+
+  async stop(): Promise<void> {
+    await this.#served?.stop()
+  }
+}
+
+export const startRawServer = (): Promise<RawServer> => new RawServer().start()
+
+/** A server for the tests of a file, or of the group it is called in. Each finds it with nothing received. */
+export function rawServer(): RawServer {
+  const raw = new RawServer()
+  beforeAll(async () => {
+    await raw.start()
+  })
+  beforeEach(() => {
+    raw.received.length = 0
+  })
+  afterAll(() => raw.stop())
   return raw
 }
 

@@ -2,8 +2,8 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
+import { Alarm } from '../../src/alarm'
 import { type Background, BackgroundWorks } from '../../src/search/background'
-import { Wakeup } from '../../src/search/wakeup'
 
 /** A work that answers with each of `answers` in turn and then has nothing left. */
 function work(...answers: (number | Error | Promise<undefined>)[]): Background & { steps: number } {
@@ -27,7 +27,7 @@ async function ring(
   return runInDurableObject(object, async (_, { storage }) => {
     const background = new BackgroundWorks(
       () => works,
-      new Wakeup(storage),
+      new Alarm(storage),
       () => false,
       50,
     )
@@ -99,11 +99,11 @@ describe('an alarm', () => {
     vi.spyOn(console, 'error').mockReturnValue()
     const object = env.COLLECTION.get(env.COLLECTION.idFromName(crypto.randomUUID()))
     await runInDurableObject(object, async (_, { storage }) => {
-      const wakeup = new Wakeup(storage)
+      const alarm = new Alarm(storage)
       const broken = vi.spyOn(storage, 'setAlarm').mockRejectedValueOnce(new Error('out of reach'))
-      wakeup.within(60_000)
+      alarm.within(60_000)
       await Promise.allSettled(broken.mock.results.map(({ value }) => value))
-      wakeup.within(90_000)
+      alarm.within(90_000)
       expect(await storage.getAlarm()).toBeGreaterThan(Date.now() + 80_000)
       await storage.deleteAlarm()
     })

@@ -9,7 +9,7 @@ import { leaves, merge } from '../../src/search/nested'
 import { type Kind, planOf } from '../../src/search/plan'
 import type { DirtyValues } from '../../src/search/rpc'
 import { parseSchema } from '../../src/search/schema'
-import { shortest } from '../../src/search/store'
+import { shortest } from '../../src/search/vector-math'
 
 const planFor = (fields: Record<string, unknown>[], nested = false) => {
   const schema = parseSchema({ name: 'c', fields, enable_nested_fields: nested })

@@ -18,6 +18,7 @@ import type { StoredSchema } from '../../src/search/layout'
 import { migrate, readMeta, writeMeta } from '../../src/search/migrations'
 import { parseSchema } from '../../src/search/schema'
 import type { Store } from '../../src/search/store'
+import { historySchema } from '../history-schema'
 
 const KEY = 'sk-embedding-key-1234'
 const seen: string[] = []
@@ -155,16 +156,7 @@ it('are sealed anew, in clear or under the previous key, and only once', async (
 })
 
 it('POST /operations/reseal ends the change of a key', async () => {
-  await createCollection(env, {
-    name: 'talk',
-    fields: [
-      { name: 'conversation_id', type: 'string' },
-      { name: 'model_id', type: 'string' },
-      { name: 'timestamp', type: 'int32' },
-      { name: 'role', type: 'string', index: false },
-      { name: 'message', type: 'string', index: false },
-    ],
-  })
+  await createCollection(env, historySchema('talk'))
   const model = {
     id: 'm',
     model_name: 'azure/x',

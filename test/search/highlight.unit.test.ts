@@ -5,23 +5,10 @@ import type { StoredSchema } from '../../src/search/layout'
 import { WordMatcher } from '../../src/search/matcher'
 import { parseQuery } from '../../src/search/query'
 import type { HighlightOptions } from '../../src/search/request'
-import type { Document, Field, FieldType } from '../../src/search/types'
+import type { Document } from '../../src/search/types'
+import { field } from './field'
 
 const RULES = { token_separators: [], symbols_to_index: [] }
-
-const field = (name: string, type: FieldType): Field => ({
-  name,
-  type,
-  facet: false,
-  optional: false,
-  index: true,
-  sort: false,
-  infix: false,
-  locale: '',
-  stem: false,
-  store: true,
-  stem_dictionary: '',
-})
 
 const SCHEMA: StoredSchema = {
   name: 'things',

@@ -5,15 +5,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as messages from '../../src/db/messages'
 import { unwrap } from '../../src/errors'
 import type { CollectionRpc } from '../../src/search/rpc'
+import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, importAll, newObject } from './object'
-
-const FIELDS = [
-  { name: 'conversation_id', type: 'string' },
-  { name: 'model_id', type: 'string' },
-  { name: 'timestamp', type: 'int32' },
-  { name: 'role', type: 'string', index: false },
-  { name: 'message', type: 'string', index: false },
-]
 
 const message = (conversation: string, text: string, timestamp = 1, role = 'user') => ({
   conversation_id: conversation,
@@ -33,7 +26,7 @@ let objectId: string
 
 beforeEach(async () => {
   ;({ object, objectId } = newObject())
-  unwrap(await object.create({ name: 'talks', fields: FIELDS }, Math.floor(Date.now() / 1000)))
+  unwrap(await object.create({ name: 'talks', fields: HISTORY_FIELDS }, Math.floor(Date.now() / 1000)))
 })
 
 afterEach(() => vi.restoreAllMocks())
@@ -90,7 +83,7 @@ describe('the copy in D1', () => {
     await object.keepHistory()
     await importAll(object, [message('c', 'mine')])
     const other = newObject()
-    await other.object.create({ name: 'others', fields: FIELDS }, 1)
+    await other.object.create({ name: 'others', fields: HISTORY_FIELDS }, 1)
     await other.object.keepHistory()
     await importAll(other.object, [message('c', 'theirs')])
     await other.object.destroy()

@@ -1,21 +1,7 @@
 import { expect, it } from 'vitest'
 import { outlineOf, searchableFields } from '../../src/search/outline'
-import type { Field } from '../../src/search/types'
+import { field } from './field'
 
-const field = (name: string, type: Field['type'], more: Partial<Field> = {}): Field => ({
-  name,
-  type,
-  facet: false,
-  optional: false,
-  index: true,
-  sort: false,
-  infix: false,
-  locale: '',
-  stem: false,
-  store: true,
-  stem_dictionary: '',
-  ...more,
-})
 const embed = { from: ['title'], model_config: { model_name: 'openai/x', api_key: 'sk-secret' } }
 
 const outline = outlineOf({

@@ -4,7 +4,9 @@
  * Every line ends with a line break, the last one too, or a client drops it; none is longer than 64 KB, and none but
  * an error has a key `error` (contract chat-protocols 1.6).
  */
+
 import type { TurnEvent } from '../../conversation/events'
+import { splitText } from '../../split-text'
 import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
 import type { TurnEncoder } from '../streamed-turn'
 import type { TurnFault } from '../turn-failure'
@@ -76,7 +78,7 @@ export class LineEncoder implements TurnEncoder {
   }
 
   #pieces(text: string): string {
-    return split(text)
+    return splitText(text, LONGEST_PIECE)
       .map((piece) => line(this.#writing.words.piece(piece)))
       .join('')
   }
@@ -108,15 +110,3 @@ const inlined = (turn: FoldedTurn, { inlineFollowups }: Writing): string =>
 
 const sessionIn = ({ conversationId }: FoldedTurn, { contextSession }: Writing): Partial<Context> =>
   contextSession ? { sessionId: conversationId } : {}
-
-/** Pieces that fit into a line, none of which ends within a character. */
-function split(text: string): string[] {
-  const pieces: string[] = []
-  for (let start = 0; start < text.length; ) {
-    let end = Math.min(text.length, start + LONGEST_PIECE)
-    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end -= 1
-    pieces.push(text.slice(start, end))
-    start = end
-  }
-  return pieces
-}

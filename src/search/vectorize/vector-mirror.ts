@@ -5,6 +5,9 @@
  * last; in an index that other collections write to as well, that is seldom one of ours, so documents of the
  * mutation are read back too: once they are there, all of it is.
  */
+
+import type { Alarm } from '../../alarm'
+import { backoff } from '../../backoff'
 import { reasonOf } from '../../errors'
 import type { Background } from '../background'
 import type { Condition } from '../filter/conditions'
@@ -12,7 +15,6 @@ import type { FieldSlot, StoredSchema } from '../layout'
 import type { Surroundings } from '../open'
 import type { Field } from '../types'
 import { embeddedIndex, type VectorIndex, type VectorIndexes } from '../vector-index'
-import type { Wakeup } from '../wakeup'
 import {
   MAX_DELETE,
   MAX_GET,
@@ -42,8 +44,6 @@ const LAST_LOOK_MS = 60_000
 const LOST_MS = 600_000
 /** and what is not to be seen after this time in any case: nobody may have written since. */
 const STUCK_MS = 6 * 3_600_000
-const FIRST_RETRY_MS = 1_000
-const LAST_RETRY_MS = 300_000
 /** How long a search waits for Vectorize, and for how long it is not asked after it has failed. */
 const QUERY_MS = 2_000
 const REST_MS = 5_000
@@ -61,7 +61,7 @@ export class VectorMirror implements VectorIndexes {
   #sql: SqlStorage
   #env: Cloudflare.Env
   #objectId: string
-  #wakeup: Wakeup
+  #alarm: Alarm
   #isClosed: () => boolean
   #recovered = false
   #waking = false
@@ -74,7 +74,7 @@ export class VectorMirror implements VectorIndexes {
 
   /** @param bytes from which sizes on Vectorize is asked; smaller for tests */
   constructor(
-    { storage, env, objectId, wakeup }: Surroundings,
+    { storage, env, objectId, alarm }: Surroundings,
     isClosed: () => boolean = () => false,
     bytes = BYTES,
   ) {
@@ -95,7 +95,7 @@ export class VectorMirror implements VectorIndexes {
     this.#sql = storage.sql
     this.#env = env
     this.#objectId = objectId
-    this.#wakeup = wakeup
+    this.#alarm = alarm
     this.#isClosed = isClosed
   }
 
@@ -160,7 +160,7 @@ export class VectorMirror implements VectorIndexes {
     this.#waking = true
     queueMicrotask(() => {
       this.#waking = false
-      if (!this.#isClosed()) this.#wakeup.within(GATHER_MS)
+      if (!this.#isClosed()) this.#alarm.within(GATHER_MS)
     })
   }
 
@@ -220,7 +220,7 @@ export class VectorMirror implements VectorIndexes {
       } catch (error) {
         console.warn('vectors could not be sent to Vectorize', reasonOf(error))
         this.#batch = Math.max(1, this.#batch >> 1)
-        return backoff(this.#failures++)
+        return jittered(backoff(this.#failures++))
       }
       return 0
     }
@@ -254,7 +254,7 @@ export class VectorMirror implements VectorIndexes {
       const { mutationId } = await within(CALL_MS, send())
       if (this.#isClosed()) return
       this.outbox.sent(number, mutationId, Date.now())
-      this.#wakeup.within(LOOK_MS)
+      this.#alarm.within(LOOK_MS)
     } catch (error) {
       if (!this.#isClosed()) this.outbox.failed(number)
       throw error
@@ -366,5 +366,4 @@ export class VectorMirror implements VectorIndexes {
 }
 
 /** Full jitter over the upper half: collections that failed together do not come back together. */
-const backoff = (failures: number): number =>
-  Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** failures) * (0.5 + Math.random() / 2)
+const jittered = (milliseconds: number): number => milliseconds * (0.5 + Math.random() / 2)

@@ -1,16 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, queryString, send } from './api'
+import { HISTORY } from './conversing'
 
-const HISTORY = {
-  name: 'history',
-  fields: [
-    { name: 'conversation_id', type: 'string' },
-    { name: 'model_id', type: 'string' },
-    { name: 'timestamp', type: 'int32' },
-    { name: 'role', type: 'string', index: false },
-    { name: 'message', type: 'string', index: false },
-  ],
-}
 const MODEL = {
   id: 'm',
   model_name: 'local/extractive',

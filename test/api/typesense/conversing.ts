@@ -1,15 +1,7 @@
 /** What tests of conversations share. */
+import { historySchema } from '../../history-schema'
 
-export const HISTORY = {
-  name: 'history',
-  fields: [
-    { name: 'conversation_id', type: 'string' },
-    { name: 'model_id', type: 'string' },
-    { name: 'timestamp', type: 'int32' },
-    { name: 'role', type: 'string', index: false },
-    { name: 'message', type: 'string', index: false },
-  ],
-}
+export const HISTORY = historySchema('history')
 
 /** A scoped key, as a client makes it. */
 export async function scopedKey(parent: string, parameters: Record<string, unknown>): Promise<string> {

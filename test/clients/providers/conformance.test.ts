@@ -154,8 +154,10 @@ describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) =
 
   proves('Time-out', async () => {
     const impatient = await createModel({ ...wire.model(relay.url), timeout: SECONDS_OF_SILENCE })
-    await fails(impatient, 'silence', `${label} API timeout.`)
-    await fails(impatient, 'stall', `${label} API timeout.`)
+    await Promise.all([
+      fails(impatient, 'silence', `${label} API timeout.`),
+      fails(impatient, 'stall', `${label} API timeout.`),
+    ])
   })
 
   proves('Stop', async () => {
@@ -175,8 +177,7 @@ describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) =
   })
 
   proves('Cut', async () => {
-    await fails(model, 'cut', CUT)
-    await fails(model, 'end', CUT)
+    await Promise.all([fails(model, 'cut', CUT), fails(model, 'end', CUT)])
   })
 })
 

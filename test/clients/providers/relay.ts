@@ -3,9 +3,8 @@
  * provider's wire. The counterpart answers well; the relay keeps its answer back, stops in the middle of it, or
  * hangs up. So each wire has the same faults, at a place of its own bytes.
  */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { serve } from '../../serve'
 
 /** silence: no answer at all. stall, cut, end: half of it, and then silence, a broken connection, an orderly end. */
 export type Fault = 'silence' | 'stall' | 'cut' | 'end'
@@ -68,19 +67,10 @@ export async function startRelay(
     })
   }
 
-  const server = createServer((request, response) => {
+  const served = await serve((request, response) => {
     relay(request, response).catch(() => response.destroy())
   })
   // Miniflare's proxy for a remote binding opens a WebSocket beside each call, for methods that Workers AI has none of.
-  server.on('upgrade', (_, socket) => socket.destroy())
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return Object.assign(counts, {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  })
+  served.server.on('upgrade', (_, socket) => socket.destroy())
+  return Object.assign(counts, served)
 }

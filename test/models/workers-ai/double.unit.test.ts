@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { serveWorkersAi, TOKEN, type WorkersAiServer } from './server'
+import type { Served } from '../../serve'
+import { serveWorkersAi, TOKEN } from './server'
 import { WorkersAi } from './workers-ai'
 
 const NATIVE = '@cf/meta/llama-3.3-70b-instruct-fp8-fast'
@@ -86,7 +87,7 @@ describe('the binding of Workers AI', () => {
 
 describe('the REST API of Workers AI', () => {
   let ai: WorkersAi
-  let server: WorkersAiServer
+  let server: Served
   beforeAll(async () => {
     ai = new WorkersAi()
     server = await serveWorkersAi(ai)

@@ -2,20 +2,13 @@
  * Workers AI before the double, over HTTP: its REST API (POST /accounts/:account/ai/run/@cf/...), and the other side of
  * its binding.
  */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Served, serve } from '../../serve'
 import { ERRORS, InferenceUpstreamError } from './errors'
 import type { WorkersAi } from './workers-ai'
 
 /** the only API token that the server takes */
 export const TOKEN = 'workers-ai-token'
-
-export interface WorkersAiServer {
-  /** for `cloudflare_url` */
-  url: string
-  stop(): Promise<void>
-}
 
 const RUN = /^(?:\/client\/v4)?\/accounts\/[^/]+\/ai\/run\/(.+)$/
 
@@ -106,21 +99,11 @@ async function handle(ai: WorkersAi, request: IncomingMessage, response: ServerR
   }
 }
 
-export async function serveWorkersAi(ai: WorkersAi): Promise<WorkersAiServer> {
-  const server = createServer((request, response) => {
+/** Its `url` is for `cloudflare_url`. */
+export const serveWorkersAi = (ai: WorkersAi): Promise<Served> =>
+  serve((request, response) => {
     handle(ai, request, response).catch((error) => {
       console.error('the double of Workers AI failed', error)
       response.destroy()
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}

@@ -1,6 +1,7 @@
 /** A collection with labels in an object of its own, put together as the Collection does it, with its parts in reach. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { Alarm } from '../../../src/alarm'
 import { applyAlteration, prepareAlteration, readAlteration } from '../../../src/search/alter'
 import type { SearchContext } from '../../../src/search/context'
 import { Embedders } from '../../../src/search/embedding/embedders'
@@ -15,7 +16,6 @@ import type { SearchParameters } from '../../../src/search/types'
 import type { Labelling } from '../../../src/search/vectorize/labels'
 import { Reconciler, type Reconciliation } from '../../../src/search/vectorize/reconcile'
 import { VectorMirror } from '../../../src/search/vectorize/vector-mirror'
-import { Wakeup } from '../../../src/search/wakeup'
 import { Writer } from '../../../src/search/writer'
 import { idsOf } from '../make-collection'
 import { createMetadataIndexes, randomNumbers } from './collections'
@@ -41,7 +41,7 @@ const bytesOf = (count: number): number => count * (DIMENSIONS + 64)
 const sizes = (exact: number) => ({ exact: bytesOf(exact), complete: bytesOf(60), scan: bytesOf(400) })
 
 /** The tests do what the alarm does. Were it to ring, the Collection around this one would wake and do it as well. */
-class NoWakeup extends Wakeup {
+class NoAlarm extends Alarm {
   override within(): void {}
 }
 
@@ -89,7 +89,7 @@ export class LabelledCollection {
       storage: this.#storage,
       env: { ...env, VECTORS: 'vectorize' as const, VECTORIZE_384: this.double as unknown as Vectorize },
       objectId: '11111111-2222-4333-8444-555555555555',
-      wakeup: new NoWakeup(this.#storage),
+      alarm: new NoAlarm(this.#storage),
     }
   }
 

@@ -1,13 +1,13 @@
 /** A vector field in an object of its own, with a Vectorize double beside it. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { Alarm } from '../../../src/alarm'
 import { migrate } from '../../../src/search/migrations'
 import type { Store } from '../../../src/search/store'
 import type { VectorIndex } from '../../../src/search/vector-index'
 import { fromBlob } from '../../../src/search/vector-math'
 import { nothing, Reconciler, type Reconciliation } from '../../../src/search/vectorize/reconcile'
 import { VectorMirror } from '../../../src/search/vectorize/vector-mirror'
-import { Wakeup } from '../../../src/search/wakeup'
 import { VectorizeDouble } from './double'
 
 export const SLOT = 1
@@ -52,7 +52,7 @@ export class Stage {
       storage: this.#storage,
       env: { ...env, VECTORS: vectors, VECTORIZE_384: this.double as unknown as Vectorize },
       objectId: '11111111-2222-4333-8444-555555555555',
-      wakeup: new Wakeup(this.#storage),
+      alarm: new Alarm(this.#storage),
     }
   }
 

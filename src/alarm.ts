@@ -1,5 +1,8 @@
-/** An object's one alarm, written only when it has to move: each write is a row's. */
-import { reasonOf } from '../errors'
+/**
+ * A Durable Object's one alarm, shared by all in it that has something left to do. It is written only when it has to
+ * move: each write is a row's.
+ */
+import { reasonOf } from './errors'
 
 /** Farther alarms are set in steps: not every date is one that an alarm can have. */
 const FARTHEST_MS = 30 * 86_400_000
@@ -22,9 +25,15 @@ export class Alarm {
     if (this.#at !== undefined && (this.#at === near || (orSooner && this.#at <= near))) return
     this.#at = near
     this.#storage.setAlarm(near).catch((error) => {
+      // Whoever asks next sets it, rather than rely on it.
       this.#at = undefined
       console.error('the alarm could not be set', reasonOf(error))
     })
+  }
+
+  /** Has it ring within so many milliseconds. One that was set before the object slept may be moved, never past that. */
+  within(milliseconds: number): void {
+    this.set(Date.now() + milliseconds, { orSooner: true })
   }
 
   /** It has rung, or was deleted: there is none now. */
