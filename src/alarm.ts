@@ -6,6 +6,7 @@ import { reasonOf } from './errors'
 
 /** Farther alarms are set in steps: not every date is one that an alarm can have. */
 const FARTHEST_MS = 30 * 86_400_000
+const SOONEST_MS = 2
 
 export class Alarm {
   readonly #storage: DurableObjectStorage
@@ -21,7 +22,9 @@ export class Alarm {
    * @param options.orSooner leaves an alarm be that rings before
    */
   set(at: number, { orSooner = false }: { orSooner?: boolean } = {}): void {
-    const near = Math.min(at, Date.now() + FARTHEST_MS)
+    // One that is set to the millisecond of the one that is ringing never rings, and that may ring a millisecond early.
+    const now = Date.now()
+    const near = Math.min(Math.max(Math.ceil(at), now + SOONEST_MS), now + FARTHEST_MS)
     if (this.#at !== undefined && (this.#at === near || (orSooner && this.#at <= near))) return
     this.#at = near
     this.#storage.setAlarm(near).catch((error) => {
