@@ -54,6 +54,7 @@ async function load(round: number): Promise<void> {
       title: `tale ${round} ${batch} number ${n}`,
     }))
     for (const { id, title } of documents) titles.set(id, (titles.get(id) ?? new Set()).add(title))
+    const { life } = server
     try {
       const lines = documents.map((document) => JSON.stringify(document)).join('\n')
       const results = (await api('POST', '/collections/tales/documents/import?action=upsert', lines)).split(
@@ -62,7 +63,7 @@ async function load(round: number): Promise<void> {
       expect(new Set(results)).toEqual(new Set(['{"success":true}']))
       for (const { id, title } of documents) titles.set(id, new Set([title]))
     } catch (error) {
-      await server.requireDead(error)
+      await server.requireDead(error, life)
       // Nobody knows which of them arrived.
       for (const { id } of documents) titles.get(id)!.add('')
     }

@@ -11,6 +11,8 @@ export class OwnParley {
   #child: ChildProcess | undefined
   /** where it answers; another place after each start */
   url = ''
+  /** how often it was started */
+  life = 0
 
   #told: Record<string, string>
 
@@ -27,6 +29,7 @@ export class OwnParley {
       env: { ...process.env, ...this.#told },
     })
     this.#child = child
+    this.life += 1
     const [url] = await Promise.race([
       once(child, 'message'),
       once(child, 'exit').then(() => Promise.reject(new Error('The server did not start.'))),
@@ -47,9 +50,12 @@ export class OwnParley {
     await gone
   }
 
-  /** A connection may break a moment before the process is known to be dead. @throws `error` when it is not */
-  async requireDead(error: unknown): Promise<void> {
-    if (this.isDead) return
+  /**
+   * A connection may break a moment before the process is known to be dead, or be seen to when the next one runs already.
+   * @param life in which the connection was made @throws `error` when that life has not ended
+   */
+  async requireDead(error: unknown, life = this.life): Promise<void> {
+    if (this.isDead || life !== this.life) return
     const late = new Promise((_, reject) => setTimeout(() => reject(error), 5_000))
     await Promise.race([once(this.#child!, 'exit'), late])
   }

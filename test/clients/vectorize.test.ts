@@ -59,11 +59,12 @@ async function api(method: string, path: string, body?: unknown): Promise<Record
 /** Does work again and again until the server has lived to answer it. */
 async function untilDone(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
+    const { life } = server
     try {
       await work()
       return
     } catch (error) {
-      await server.requireDead(error)
+      await server.requireDead(error, life)
       await booted
     }
   }
