@@ -12,6 +12,7 @@ import { mountOpenAi } from './api/openai'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
+import { requireNoForeignDatabase } from './db/owner'
 
 // A slash at the end of a path changes nothing.
 export const app: App = new Hono({ strict: false, router: new TrieRouter() })
@@ -28,10 +29,10 @@ app.use(async (context, next) => {
     asked.headers.set('x-request-id', record.requestId)
     return asked
   }
-  const foreign = refuseOrigin(env, request)
-  if (foreign) {
+  const refused = refuseOrigin(env, request) ?? (await refuseDatabase(env, context.req.path))
+  if (refused) {
     await discardBody(request)
-    context.res = foreign
+    context.res = refused
   } else await next()
   const { headers, status } = context.res
   // A page that may not use the key is not to read why.
@@ -40,6 +41,12 @@ app.use(async (context, next) => {
   headers.set('x-request-id', record.requestId)
   logRequest(env, record, status)
 })
+
+/** Refuses all but the question for its health where the database is another Worker's. */
+async function refuseDatabase(env: Cloudflare.Env, path: string): Promise<Response | undefined> {
+  if (path === '/health') return undefined
+  return requireNoForeignDatabase(env).then(() => undefined, errorResponse)
+}
 
 mountTypesense(app)
 mountParley(app)
