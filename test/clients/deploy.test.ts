@@ -144,7 +144,7 @@ const ratelimits = (worker: string) =>
     .map((binding) => String(binding.namespace_id))
 
 test('a second Worker of the account has a database, an index and limits of its own', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
   const args = ['--url', inject('url'), '--model', 'local/extractive']
@@ -184,7 +184,7 @@ test('a second Worker of the account has a database, an index and limits of its 
 })
 
 test("another Worker's database is refused before anything is written, and one without a mark is taken over", {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
   const args = ['--url', inject('url'), '--model', 'local/extractive']
