@@ -35,6 +35,21 @@ export async function admit(
   return admitted
 }
 
+/**
+ * Checks the collections that a request leads to by what it stores: an alias, an assistant or a model is used by others
+ * later, whose keys are not asked for the collection behind it.
+ * @param action that the request was let in for
+ * @throws ApiError 401
+ */
+export function requireCollections(
+  access: Access,
+  action: string,
+  collections: readonly string[],
+  note: Note,
+): void {
+  for (const collection of collections) requireAccess(access, undefined, action, collection, note)
+}
+
 /** The check of `admit` by itself: for a key that was looked up and counted already. @throws ApiError 401 */
 export function requireAccess(
   access: Access | undefined,
