@@ -1,6 +1,6 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
-import type { SearchParameters } from '../search/types'
+import type { SearchParameters, SearchScope } from '../search/types'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
@@ -11,6 +11,10 @@ export interface PlannedSearch {
   /** id of the Collection object; absent when the name is unknown, which is that search's error */
   objectId?: string
   params: SearchParameters
+  /** what the key of the search may see; absent: no history collection */
+  scope?: SearchScope
+  /** true for a key made for pages, which is told nothing that is the operator's */
+  plain?: boolean
   /** documents that score less (retrieval.ts) stay out of the prompt */
   minimumScore?: number
   /** the same by `rerank_score`, of those that have one */

@@ -27,7 +27,7 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
   if (search.error) return failed(search.error)
   if (search.objectId === undefined) return failed({ status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
-    ports.search(search.objectId, { ...search.params, q: question }),
+    ports.search(search.objectId, { ...search.params, q: question }, search.scope),
     ports.schema(search.objectId),
   ])
   if (!outcome.ok) return failed(outcome.error)

@@ -20,7 +20,7 @@ import {
   requireConversation,
   showsHistory,
 } from './conversations'
-import { unite } from './union'
+import { fixedPages, unite } from './union'
 
 const DEFAULT_SEARCHES = 50
 /** No parameter raises the number of searches further: each is a call to a Durable Object. */
@@ -60,7 +60,8 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   if (conversing) {
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   }
-  if (isUnion) return json(await unite(env, planned, query, removeDuplicates !== false))
+  if (isUnion)
+    return json(await unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false))
   const replies = await Promise.all(planned.map((search) => runSearch(env, search)))
   const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
   if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
@@ -139,7 +140,7 @@ async function plan(
 ): Promise<PlannedSearch> {
   const collection = access.embedded.collection ?? query.collection ?? own.collection ?? ''
   try {
-    return await planSearch(env, collection, override(fill(query, own), access.embedded))
+    return await planSearch(env, access, collection, override(fill(query, own), access.embedded))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const { status, message } = error
