@@ -83,7 +83,7 @@ export function plainFailure<F extends Failure>(failure: F, reference: string = 
 
 /** What a visitor is told in the place of a message that is the operator's. */
 export const plainMessage = (reference: string): string =>
-  `The service behind this page is not available just now. Try again later. Reference: ${reference}`
+  `This did not work through no fault of yours. Try again later, or report it with the reference ${reference}.`
 
 /** Where an error came from: the innermost lines of its stack, without its message. */
 export const placesOf = (error: unknown): string[] =>

@@ -11,6 +11,8 @@ export interface Note {
   /** IP address; '' where it is not known. Never logged */
   readonly address: string
   key?: string
+  /** true as soon as one of the request's keys is made for pages: errors tell it nothing that is the operator's */
+  plain?: boolean
   denied?: 'no key' | 'unknown or expired key' | 'action' | 'collection'
 }
 
@@ -59,6 +61,7 @@ export function requireAccess(
   note: Note,
 ): Access {
   note.key ??= access?.owner
+  if (access?.forPages) note.plain = true
   const wanted = typeof actions === 'string' ? [actions] : actions
   if (access !== undefined && wanted.some((action) => access.allows(action, collection))) return access
   if (access === undefined) note.denied = presented ? 'unknown or expired key' : 'no key'

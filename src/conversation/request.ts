@@ -79,6 +79,8 @@ export interface AskRequest {
   /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
   followups?: boolean
   asker: Asker
+  /** true for a key made for pages: an error tells it nothing that is the operator's */
+  plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */

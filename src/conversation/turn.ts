@@ -4,7 +4,7 @@
  * Whatever goes wrong ends it in one `error`, and then nothing of it is history. What happens here depends
  * on its ports alone, so that every path can be run in a test.
  */
-import { ApiError, reasonOf, unwrap } from '../errors'
+import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
 import { settlesWithin } from '../settles'
@@ -44,7 +44,7 @@ export async function runTurn(
       stopOf(signal).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
     ])
   } catch (error) {
-    ports.emit(errorEvent(error, signal))
+    ports.emit(errorEvent(error, signal, request))
   }
   await settlesWithin(
     WIND_UP_MS,
@@ -61,7 +61,7 @@ const stopOf = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
+function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
     const retryable = error.status >= 500 || error.status === 408 || error.status === 429
@@ -69,7 +69,7 @@ function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
     return {
       type: 'error',
       status: error.status,
-      message: error.message,
+      message: plain ? plainFailure(failed(error)).message : error.message,
       retryable,
       ...(upstream && { upstream }),
     }

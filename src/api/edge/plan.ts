@@ -2,6 +2,7 @@
 import type { Access } from '../../auth/access'
 import type { SearchReply } from '../../conversation/events'
 import type { PlannedSearch } from '../../conversation/request'
+import { replyOf } from '../../conversation/retrieval'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { SearchParameters, SearchScope } from '../../search/types'
 
@@ -47,6 +48,5 @@ const scopeOf = ({ embedded, readsHistory }: Access, collection: string): Search
 export async function runSearch(env: Cloudflare.Env, search: PlannedSearch): Promise<SearchReply> {
   if (search.error) return { error: search.error.message, code: search.error.status }
   if (!search.objectId) return { error: 'Collection not found', code: 404 }
-  const outcome = await collectionObject(env, search.objectId).search(search.params, search.scope)
-  return outcome.ok ? { result: outcome.value } : { error: outcome.error.message, code: outcome.error.status }
+  return replyOf(search, await collectionObject(env, search.objectId).search(search.params, search.scope))
 }
