@@ -1,6 +1,6 @@
 /**
  * The judgement of what a visitor brings, where the model has an `input_guardrail_prompt`: the question, the one that it
- * was rewritten to, the files that came with it, and a transcript that begins the conversation. What was said here before
+ * was rewritten to, the files and changes of the prompt that came with it, and a transcript that begins the conversation. What was said here before
  * was judged when it was said.
  *
  * It is one call, beside the search. Text that is longer than the model's `max_bytes` is judged in pieces.
@@ -79,17 +79,21 @@ function instructionOf({ input_guardrail_prompt: instruction }: AskRequest['mode
 }
 
 /** Whether there is nothing but the question. */
-const isAlone = ({ question, attachments = [] }: AskRequest, { standalone, transcript }: Brought): boolean =>
-  standalone === question && attachments.length === 0 && transcript.length === 0
+const isAlone = (
+  { question, attachments = [], instructions = [] }: AskRequest,
+  { standalone, transcript }: Brought,
+): boolean =>
+  standalone === question && [attachments, instructions, transcript].every(({ length }) => length === 0)
 
 /** As JSON where there is more than the question, so that no text can pass for the end of its own part. */
 function textOf(request: AskRequest, brought: Brought): string {
-  const { question, attachments = [] } = request
+  const { question, attachments = [], instructions = [] } = request
   const { standalone, transcript } = brought
   if (isAlone(request, brought)) return question
   return serialise({
     question,
     ...(standalone !== question && { rewritten_question: standalone }),
+    ...(instructions.length > 0 && { instructions }),
     ...(attachments.length > 0 && { files: attachments.map(({ name, text }) => ({ name, text })) }),
     ...(transcript.length > 0 && {
       earlier_messages: transcript.map(({ role, message }) => ({ [role]: message })),

@@ -64,6 +64,8 @@ export interface AskRequest {
   transcript?: TranscriptMessage[]
   /** texts that came with the question: documents of the prompt for this turn, before those that are found */
   attachments?: Attachment[]
+  /** what a visitor adds to the system prompt, which has it already: a guardrail judges it */
+  instructions?: string[]
   /** present: the answer is to cite its documents as `[label]` */
   labels?: Labelling
   /**
