@@ -50,6 +50,11 @@ export interface Access {
    */
   allows(action: string, collection?: string): boolean
   /**
+   * Whether a key that this one makes may have a pattern of collections: one of its own, or a plain name that it allows.
+   * Whether another expression stays within its own cannot be told.
+   */
+  covers(pattern: string): boolean
+  /**
    * Whether a search by this key may read what was said in a history collection. A key that may do no more than search
    * has to name it: `*` does not open everybody's conversations.
    * @param collection its name as the request gave it
@@ -64,6 +69,7 @@ export const ADMIN: Access = {
   embedded: {},
   forPages: false,
   allows: () => true,
+  covers: () => true,
   readsHistory: () => true,
 }
 
@@ -87,6 +93,9 @@ export function accessOf(
     limits: key.limits,
     embedded: {},
     forPages: Object.keys(key.limits).length > 0,
+    covers: (pattern) =>
+      key.collections.some((own) => [pattern, '*', '.*'].includes(own)) ||
+      (/^[\w-]+$/.test(pattern) && patterns.some((matches) => matches(pattern))),
     // A bound key searches what its assistant names, and nothing else.
     readsHistory: (collection) => bound || !onlyVisits || naming().some((matches) => matches(collection)),
     allows: (action, collection) =>

@@ -132,6 +132,31 @@ describe('an assistant', () => {
   })
 })
 
+describe('a key', () => {
+  it('makes keys for its own collections', async () => {
+    const maker = await makeKey(['keys:create'], ['pub_.*', 'one'])
+    const make = async (collections: unknown) =>
+      (
+        await call('POST', '/keys', {
+          key: maker,
+          body: { description: '', actions: ['documents:search'], collections },
+        })
+      )[0]
+    for (const own of [['pub_.*'], ['pub_x', 'one'], ['pub_theirs']]) expect(await make(own)).toBe(201)
+    for (const others of [
+      ['*'],
+      ['.*'],
+      ['secret'],
+      ['pub_x', 'secret'],
+      ['pub_.*|secret'],
+      ['pub_x|secret'],
+    ]) {
+      expect(await make(others)).toBe(401)
+    }
+    expect(await make('pub_x')).toBe(400)
+  })
+})
+
 describe('a scoped key', () => {
   const scoped = async (parameters: Record<string, unknown>, collections = ['.*']) =>
     scopedKey(await makeKey(['documents:search'], collections), parameters)
