@@ -81,7 +81,12 @@ export function accessOf(
   key: Pick<ApiKeyRecord, 'id' | 'actions' | 'collections' | 'hash' | 'limits'>,
 ): Access {
   const patterns = key.collections.map(collectionPattern)
-  const naming = () => key.collections.filter((pattern) => !fitsAnyName(pattern)).map(collectionPattern)
+  // Worked out for keys that can only search, and once for each.
+  let naming: typeof patterns | undefined
+  const names = (collection: string): boolean => {
+    naming ??= patterns.filter((_, index) => !fitsAnyName(key.collections[index]!))
+    return naming.some((matches) => matches(collection))
+  }
   const onlyVisits = key.actions.every((granted) => VISITOR_ACTIONS.includes(granted))
   const may = (action: string) => key.actions.some((granted) => matchesAction(granted, action))
   const bound = key.limits.assistant !== undefined
@@ -97,7 +102,7 @@ export function accessOf(
       key.collections.some((own) => [pattern, '*', '.*'].includes(own)) ||
       (/^[\w-]+$/.test(pattern) && patterns.some((matches) => matches(pattern))),
     // A bound key searches what its assistant names, and nothing else.
-    readsHistory: (collection) => bound || !onlyVisits || naming().some((matches) => matches(collection)),
+    readsHistory: (collection) => bound || !onlyVisits || names(collection),
     allows: (action, collection) =>
       bound
         ? asks && collection === undefined && BOUND_ACTIONS.includes(action)
