@@ -28,7 +28,10 @@ export interface ConversationRpc {
    * asker's.
    */
   events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>>
-  /** The running turn from its beginning; null when none is running. Fails with 404 as `events` does. */
+  /**
+   * The running turn from its beginning; where none is running, the latest one if it was interrupted within the last
+   * minute, with the error that it ended in. Null when there is neither. Fails with 404 as `events` does.
+   */
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when

@@ -33,6 +33,9 @@ const ERASE_RETRY_MS = 10_000
 /** When to look again whether the messages are gone that outlived the turns here, their model's ttl having grown. */
 const LINGER_MS = 600_000
 
+/** How long a reader who comes for the running turn is told of one that was interrupted, in milliseconds. */
+const INTERRUPTION_TOLD_MS = 60_000
+
 /** What is told to a reader whom D1 keeps waiting, in seconds. */
 const RETRY_READING = 5
 
@@ -101,11 +104,19 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(() => {
-      this.#readable(asker)
+      const { log } = this.#readable(asker)
       const { current } = this.#queue
-      if (!current) return null
       const reader = new Reader()
-      current.addReader(reader)
+      if (current) {
+        current.addReader(reader)
+        return reader.stream
+      }
+      // Whoever comes back for an answer that broke off is told so, and not that there is none.
+      const interrupted = log.interruptedSince(Date.now() - INTERRUPTION_TOLD_MS)
+      const lines = interrupted === undefined ? undefined : log.lines(interrupted)
+      if (!lines) return null
+      reader.write(encoder.encode(`${lines.join('\n')}\n`))
+      reader.end()
       return reader.stream
     })
   }
@@ -253,9 +264,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
       throw new ApiError(404, 'Turn not found')
     let text = ''
     for (const { turn } of ended) {
-      const lines = memory.log.lines(turn)
+      const lines = memory.log.linesAfter(turn, turn === from ? seq : -1)
       if (!lines) throw new ApiError(404, 'Turn not found')
-      for (const line of turn === from ? lines.slice(seq + 1) : lines) text += `${line}\n`
+      for (const line of lines) text += `${line}\n`
     }
     return text
   }
