@@ -52,8 +52,9 @@ const MOST_HOPS = 5
 export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
   const continues = question.conversationId !== undefined
   let conversationId = question.conversationId ?? (await newConversationId(env, question))
+  const attempt = crypto.randomUUID()
   for (let hop = 0; hop < MOST_HOPS; hop++) {
-    const request: AskRequest = { ...question, conversationId, continues }
+    const request: AskRequest = { ...question, conversationId, continues, attempt }
     const object = conversationObject(env, conversationId)
     const asked = unwrap(await object.ask(request))
     if ('events' in asked)

@@ -13,12 +13,20 @@ import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { settlesWithin } from '../settles'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
-import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
+import {
+  identityOf,
+  joinQueued,
+  namesOf,
+  type RequestIdentity,
+  replay,
+  replayInterrupted,
+  requireSame,
+} from './joins'
 import { Memory } from './memory'
 import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
 import type { RequestNames } from './turn-log'
-import { QueuedTurn, TurnQueue } from './turn-queue'
+import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
 import { Reader } from './turn-stream'
 
@@ -33,9 +41,6 @@ const ERASE_RETRY_MS = 10_000
 /** When to look again whether the messages are gone that outlived the turns here, their model's ttl having grown. */
 const LINGER_MS = 600_000
 
-/** How long a reader who comes for the running turn is told of one that was interrupted, in milliseconds. */
-const INTERRUPTION_TOLD_MS = 60_000
-
 /** What is told to a reader whom D1 keeps waiting, in seconds. */
 const RETRY_READING = 5
 
@@ -46,6 +51,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   readonly #alarm = new Alarm(this.ctx.storage)
   #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()
+  #attempts = new Attempts()
   #erasing: Promise<boolean> | undefined
   /** settles when the last search for a successor has ended; never rejects */
   #succession: Promise<unknown> = Promise.resolve()
@@ -53,6 +59,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
   ask(request: AskRequest): Promise<Outcome<Asked>> {
     return attempt(async () => {
       const { asker = ADMIN, continues } = request
+      const made = this.#attempts.find(request)
+      if (made) return { events: made.addCaller().stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation(request)
@@ -106,17 +114,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(() => {
       const { log } = this.#readable(asker)
       const { current } = this.#queue
+      if (!current) return replayInterrupted(log, Date.now())
       const reader = new Reader()
-      if (current) {
-        current.addReader(reader)
-        return reader.stream
-      }
-      // Whoever comes back for an answer that broke off is told so, and not that there is none.
-      const interrupted = log.interruptedSince(Date.now() - INTERRUPTION_TOLD_MS)
-      const lines = interrupted === undefined ? undefined : log.lines(interrupted)
-      if (!lines) return null
-      reader.write(encoder.encode(`${lines.join('\n')}\n`))
-      reader.end()
+      current.addReader(reader)
       return reader.stream
     })
   }
@@ -163,6 +163,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     memory.erase()
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
+    this.#attempts = new Attempts()
     return this.#erase(memory)
   }
 
@@ -205,6 +206,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
     const turn = new QueuedTurn(request, names)
+    this.#attempts.add(turn)
     const reader = turn.addCaller()
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
