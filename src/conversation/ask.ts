@@ -15,7 +15,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
-import { conversationObject } from './conversation-object'
+import { conversationObject, type Position } from './conversation-object'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
@@ -28,6 +28,8 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
+  /** The events after one of them, for a reader whose stream broke off. @throws ApiError */
+  resume(after: Position): Promise<ReadableStream<Uint8Array> | null>
   /** What the delivery of a whole answer needs, by the answer's turn. */
   delivery(turn: number): Delivery
 }
@@ -61,6 +63,9 @@ export async function ask(env: Cloudflare.Env, question: Question): Promise<Answ
       return {
         conversationId,
         events: asked.events,
+        // With a handle of its own: the stub of a stream that broke off is broken too.
+        resume: async (after) =>
+          unwrap(await conversationObject(env, request.conversationId).events(question.asker, after)),
         delivery: (turn) => ({ lost: () => object.lost(turn), waitUntil }),
       }
     conversationId = asked.elsewhere

@@ -51,8 +51,8 @@ export class QueuedTurn {
 
   /** Lets a reader have the events after `seq`, those to come included. */
   addReader(reader: Reader, seq = -1): void {
-    if (this.#stream) return this.#stream.join(reader, seq)
-    this.#waiting.push(reader)
+    if (this.#stream) this.#stream.join(reader, seq)
+    else this.#waiting.push(reader)
     if (this.#refusal) this.refuse(this.#refusal)
   }
 

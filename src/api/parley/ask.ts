@@ -38,6 +38,6 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
     ...(await admitTurn({ env, request, accesses: [access], body: text, userId: user }, model)),
   })
   const names = { 'x-parley-conversation-id': answering.conversationId }
-  const read = eventReader(answering.events)
+  const read = eventReader(answering.events, answering.resume)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }
