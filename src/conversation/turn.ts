@@ -6,7 +6,7 @@
  */
 import { ApiError, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
-import { ProviderError } from '../models/provider-error'
+import { passes, ProviderError } from '../models/provider-error'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes, fitDocuments } from './budget'
@@ -64,7 +64,7 @@ const stopOf = (signal: AbortSignal): Promise<never> =>
 function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
-    const retryable = error.status >= 500 || error.status === 408 || error.status === 429
+    const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
     const upstream = error instanceof ProviderError && error.fault !== 'refused'
     return {
       type: 'error',
