@@ -72,8 +72,8 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
 }
 
 /**
- * The events for a protocol that shows no results. A turn none of whose searches succeeded ends well in Typesense's
- * eyes, which has results to show; a chat has nothing, so that there it ends in an error.
+ * The events for a protocol that shows no results. Of a turn none of whose searches succeeded it is given the error
+ * alone: with what was found its answer would begin, and the error had no status of its own.
  */
 export function chatReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
   const read = eventReader(events, resume)
@@ -84,6 +84,25 @@ export function chatReader(events: ReadableStream<Uint8Array>, resume?: Resume):
     return [...batch.slice(0, failed), searchError(batch[failed]!)!]
   }
   return Object.assign(readChat, { stop: read.stop })
+}
+
+/**
+ * The events for Typesense's searches, which has results to show where none succeeded, each with its error: the turn
+ * ends well in its eyes (contract typesense 1.7).
+ */
+export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
+  const read = eventReader(events, resume)
+  let failed = false
+  const readResults = async (): Promise<TurnEvent[] | undefined> => {
+    const batch = await read()
+    return batch?.map((event) => {
+      failed ||= searchError(event) !== undefined
+      if (!failed || event.type !== 'error') return event
+      const { conversation_id, turn, seq } = event
+      return { type: 'done', finish_reason: 'no_results', answer: '', conversation_id, turn, seq }
+    })
+  }
+  return Object.assign(readResults, { stop: read.stop })
 }
 
 /** The error of the first search, where an event says that none succeeded. */

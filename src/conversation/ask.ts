@@ -12,10 +12,11 @@
  * repeated requests pay a second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { unwrap } from '../errors'
+import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Position } from './conversation-object'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from './question-length'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
@@ -49,9 +50,10 @@ const MOST_HOPS = 5
  * Asks, or joins the turn that the same request began before: one with its idempotency key, running or
  * finished; without a key one with its fingerprint that is running, or that ended within the last minute after
  * its caller had gone.
- * @throws ApiError 429 with `retryAfter`, 422; 400 for another asker's conversation, as for an unknown one
+ * @throws ApiError 429 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's conversation, as for an unknown one
  */
 export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
+  if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
   const continues = question.conversationId !== undefined
   let conversationId = question.conversationId ?? (await newConversationId(env, question))
   const attempt = crypto.randomUUID()

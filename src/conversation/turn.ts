@@ -6,7 +6,7 @@
  */
 import { ApiError, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
-import { passes, ProviderError } from '../models/provider-error'
+import { ProviderError, passes } from '../models/provider-error'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes, fitDocuments } from './budget'
@@ -110,11 +110,11 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     ...(question !== request.question && { standalone: question }),
   })
   const replies = asAsked(retrieved, request.question, request.shape)
-  if (allFailed(retrieved)) {
+  const failure = allFailed(retrieved)
+  if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
     ports.emit({ type: 'retrieval', replies, sources: [] })
-    ports.emit({ type: 'done', finish_reason: 'no_results', answer: '' })
-    return
+    throw failure
   }
   const family = familyOf(request.model.model_name)
   const attached = attachmentsOf(request)

@@ -2,12 +2,12 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { app } from '../../src/app'
 import { putAssistant } from '../../src/conversation/assistants'
 import { INTERRUPTED } from '../../src/conversation/events'
 import { createModel } from '../../src/conversation/models'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { setStage, speaking } from '../conversation/stage'
+import { asked, send } from './stage'
 
 const QUESTION = 'Who directed Alien?'
 
@@ -50,43 +50,12 @@ function startsToAnswer() {
   return () => asked
 }
 
-const send = (path: string, body?: unknown, headers: Record<string, string> = {}) =>
-  app.fetch(
-    new Request(`http://parley${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { 'x-typesense-api-key': 'xyz', ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    }),
-    env,
-    { waitUntil: () => {}, passThroughOnException: () => {}, props: {} } as unknown as ExecutionContext,
-  ) as Promise<Response>
-
-const message = { role: 'user', content: QUESTION }
-const typesense = new URLSearchParams({
-  q: QUESTION,
-  query_by: 'title',
-  conversation: 'true',
-  conversation_stream: 'true',
-  conversation_model_id: 'remote',
-})
-
-it.each([
-  [
-    '/conversations',
-    { question: QUESTION, model: 'remote', collections: ['films'] },
-    { accept: 'text/event-stream' },
-  ],
-  ['/v1/chat/completions', { model: 'guide', messages: [message], stream: true }],
-  ['/v1/responses', { model: 'guide', input: QUESTION, stream: true }],
-  ['/a/guide/chat/stream', { messages: [message] }, { 'content-type': 'application/json' }],
-  ['/ui/guide', { id: 'a-chat-of-mine', messages: [message] }],
-  [`/collections/films/documents/search?${typesense}`, undefined],
-] as [string, unknown, Record<string, string>?][])(
+it.each(Object.entries(asked(QUESTION, 'remote', true)))(
   '%s ends in an error that says so',
-  async (path, body, headers) => {
+  async (_, sent) => {
     startsToAnswer()
     const unwritten = vi.spyOn(TurnLog.prototype, 'append').mockReturnValue()
-    const response = await send(path, body, headers)
+    const response = await send(sent)
     expect(response.status).toBe(200)
     const reader = response.body!.getReader()
     let text = ''
@@ -103,21 +72,24 @@ it.each([
 
 it('a chat that is resumed after that is told so as well, and not that there is nothing', async () => {
   startsToAnswer()
-  const response = await send('/ui/guide', { id: 'another-chat', messages: [message] })
+  const response = await send({
+    path: '/ui/guide',
+    body: { id: 'another-chat', messages: [{ role: 'user', content: QUESTION }] },
+  })
   const reader = response.body!.getReader()
   let text = ''
   while (!text.includes('half of it')) text += new TextDecoder().decode((await reader.read()).value)
   await abortAllDurableObjects()
-  const resumed = await send('/ui/guide/another-chat/stream')
+  const resumed = await send({ path: '/ui/guide/another-chat/stream' })
   expect(resumed.status).toBe(200)
   expect(await resumed.text()).toContain(INTERRUPTED)
   await reader.cancel().catch(() => {})
 })
 
 it('an answer in one piece is a 503 that says so', async () => {
-  const asked = startsToAnswer()
-  const answer = send('/conversations', { question: QUESTION, model: 'remote', collections: ['films'] })
-  await expect.poll(asked).toBe(1)
+  const calls = startsToAnswer()
+  const answer = send(asked(QUESTION, 'remote', false).parley!)
+  await expect.poll(calls).toBe(1)
   await abortAllDurableObjects()
   const response = await answer
   expect([response.status, await response.json()]).toEqual([503, { message: INTERRUPTED }])

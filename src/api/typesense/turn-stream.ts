@@ -4,7 +4,7 @@ import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { allFailed, foldTurn } from '../folded-turn'
 import { streamFrom, wholeTurn } from '../streamed-turn'
-import { eventReader, type Resume } from '../turn-events'
+import { type Resume, resultsReader } from '../turn-events'
 import { type Opening, readHead } from '../turn-head'
 import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
 
@@ -25,7 +25,7 @@ export async function answerWhole(
   delivery: Answering['delivery'],
   resume?: Resume,
 ): Promise<Response> {
-  const turn = await wholeTurn(eventReader(events, resume))
+  const turn = await wholeTurn(resultsReader(events, resume))
   return deliver(responseBody(turn, shape), {}, delivery(turn.turn))
 }
 
@@ -42,7 +42,7 @@ export async function answerStreaming(
   shape: AnswerShape,
   resume?: Resume,
 ): Promise<Response> {
-  const read = eventReader(events, resume)
+  const read = resultsReader(events, resume)
   const head = await readHead(read, OPENING)
   if (head.events.at(-1)?.type === 'done') {
     const turn = foldTurn(head.events)
