@@ -19,7 +19,15 @@ import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
 import { familyOf, guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
+import {
+  allFailed,
+  asAsked,
+  fatalError,
+  type Retrieved,
+  referencesOf,
+  retrieve,
+  sourcesOf,
+} from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type Spending, spendingOf, type TracedPorts, Tracer } from './trace'
 
@@ -91,14 +99,23 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
+  // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
+  // to another object leaves only when the writes before it are stored.
+  const raw = retrieve(request.searches, request.question, ports)
+  // Looked at when the history is there, if it comes to that.
+  raw.catch(() => {})
+
   const history = await lookBack(request, ports, started)
 
   const judging = judge(request, ports, signal)
   const aside = suggestsAside(request, ports)
   // Looked at when the documents are there, if it comes to that.
   aside.catch(() => {})
-  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
-    timings.rewritten = elapsed()
+  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
+    raw,
+    onRewritten: () => {
+      timings.rewritten = elapsed()
+    },
   })
   timings.retrieved = elapsed()
   const fatal = fatalError(retrieved, request.shape)
@@ -172,17 +189,19 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
 const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
   attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
 
-/** Searches the question, made to stand alone first where it follows up on something. */
+/**
+ * What the question finds, made to stand alone first where it follows up on something.
+ * @param raw what it finds in its own wording
+ */
 async function find(
   request: AskRequest,
   history: HistoryMessage[],
   ports: TracedPorts,
   signal: AbortSignal,
-  onRewritten: () => void,
+  { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: () => void },
 ): Promise<Rewritten> {
-  if (history.length > 0) return rewriteAndRetrieve(request, history, ports, signal, onRewritten)
-  const retrieved = await retrieve(request.searches, request.question, ports)
-  return { question: request.question, retrieved }
+  if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
+  return { question: request.question, retrieved: await raw }
 }
 
 /** Has the question judged, beside the searches, where the model has a guardrail. @throws ApiError 400 */

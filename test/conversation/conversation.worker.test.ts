@@ -215,7 +215,7 @@ describe('the log', () => {
     await evictDurableObject(stub(id))
     expect(await eventsOf(id)).toMatchObject([
       { type: 'question' },
-      { type: 'error', status: 503, retryable: true, turn: 1, seq: 1, conversation_id: id },
+      { type: 'error', status: 503, retryable: true, turn: 1, seq: INTERRUPTION_SEQ, conversation_id: id },
     ])
   })
 

@@ -199,7 +199,7 @@ describe('a follow-up', () => {
     expect(await take(world, asking({ ...followUp, shape }))).toEqual([
       { type: 'error', status: 400, message: text, retryable: false },
     ])
-    expect(world.searched).toEqual([])
+    expect(world.asked).toEqual([])
   })
 
   it('does not know what has expired, by the ttl of the model that said it', async () => {
