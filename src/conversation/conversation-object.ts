@@ -36,7 +36,7 @@ export interface ConversationRpc {
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when
-   * none is running. Fails with 404 as `events` does.
+   * none is running, and when its answer is stored already: that turn ends well. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
   /**

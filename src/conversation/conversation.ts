@@ -125,8 +125,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(() => {
       this.#readable(asker)
       const { current } = this.#queue
-      current?.abort.abort()
-      return current !== undefined
+      if (!current || current.committed) return false
+      current.abort.abort()
+      return true
     })
   }
 

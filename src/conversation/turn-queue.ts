@@ -30,6 +30,8 @@ export class QueuedTurn {
   /** whether somebody who asked may have seen some of the answer, and has left */
   #seen = false
   #onAbandoned = (): void => {}
+  /** whether its answer is complete and becomes history: from then on it is not stopped */
+  committed = false
   /** what the turn ended in, where it never began */
   #refusal: TurnError | undefined
 

@@ -211,6 +211,7 @@ export class TurnRun {
     if (memory.closed) throw new ApiError(400, STOPPED)
     const { historyId, model } = this.#queued.request
     const { turn } = stream
+    this.#queued.committed = true
     stream.flush()
     memory.outbox.put(
       turn,

@@ -299,6 +299,28 @@ describe('a long conversation', () => {
   })
 })
 
+it('a turn that is stored is not said to be stopped', async () => {
+  const { deliver } = Outbox.prototype
+  let goOn = (): void => {}
+  const stored = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  vi.spyOn(Outbox.prototype, 'deliver').mockImplementation(async function (this: Outbox) {
+    await stored
+    return deliver.call(this)
+  })
+  const request = await asking(QUESTION)
+  const { conversationId: id } = request
+  const events = read(await begin(request))
+  await expect
+    .poll(() => inObject(id, ({ storage }) => storage.sql.exec('SELECT 1 FROM outbox').toArray()))
+    .toHaveLength(1)
+  expect(unwrap(await conversation(id).stop(ADMIN))).toBe(false)
+  await inObject(id, () => goOn())
+  expect((await events).at(-1)).toMatchObject({ type: 'done' })
+  expect(await messagesOf(id)).toHaveLength(2)
+})
+
 it('an alarm that rings while a turn runs sets the next, and forgets nothing of it', async () => {
   const request = await asking(QUESTION, { model: { ...openai, ttl: 0 } })
   const provider = makeProvider(request.conversationId)
