@@ -39,6 +39,10 @@ export interface Answering {
 export interface Delivery {
   /** To be called when its caller had gone before it was delivered: a retry is then told this answer again. */
   lost(): Promise<void>
+  /** when it was asked for, in milliseconds since 1970 */
+  asked: number
+  /** aborts when the caller leaves, where the runtime notices */
+  signal?: AbortSignal
   /** Keeps the request alive until a promise has settled: workerd ends those whose callers have gone. */
   waitUntil(settled: Promise<unknown>): void
 }
@@ -50,9 +54,11 @@ const MOST_HOPS = 5
  * Asks, or joins the turn that the same request began before: one with its idempotency key, running or
  * finished; without a key one with its fingerprint that is running, or that ended within the last minute after
  * its caller had gone.
+ * @param signal of the request that asks
  * @throws ApiError 429 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's conversation, as for an unknown one
  */
-export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
+export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
+  const began = Date.now()
   if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
   const continues = question.conversationId !== undefined
   let conversationId = question.conversationId ?? (await newConversationId(env, question))
@@ -68,7 +74,12 @@ export async function ask(env: Cloudflare.Env, question: Question): Promise<Answ
         // With a handle of its own: the stub of a stream that broke off is broken too.
         resume: async (after) =>
           unwrap(await conversationObject(env, request.conversationId).events(question.asker, after)),
-        delivery: (turn) => ({ lost: () => object.lost(turn), waitUntil }),
+        delivery: (turn) => ({
+          lost: () => object.lost(turn),
+          asked: began,
+          ...(signal && { signal }),
+          waitUntil,
+        }),
       }
     conversationId = asked.elsewhere
   }

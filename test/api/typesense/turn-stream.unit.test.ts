@@ -68,7 +68,7 @@ const next = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
 }
 
 const lost = vi.fn(async (_turn: number) => {})
-const delivery = (turn: number) => ({ lost: () => lost(turn), waitUntil: () => {} })
+const delivery = (turn: number) => ({ lost: () => lost(turn), asked: 0, waitUntil: () => {} })
 
 beforeEach(() => {
   lost.mockClear()
