@@ -2,7 +2,9 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
-import { messagesOf, setStage } from './stage'
+import { ApiError } from '../../src/errors'
+import * as catalog from '../../src/search/catalog'
+import { asking, collectionNamed, messagesOf, setStage, take } from './stage'
 
 beforeAll(() => setStage())
 afterEach(() => vi.restoreAllMocks())
@@ -125,4 +127,42 @@ it('a document is not written twice, nor is its writing passed over in silence',
   )
   expect({ status, calls }).toEqual({ status: 503, calls: ['write'] })
   expect(body.message).toMatch(/may have been done/)
+})
+
+describe('a collection that is overloaded', () => {
+  const { collectionObject } = catalog
+
+  /** Refuses the searches of a collection, as its handle does for an overloaded object. */
+  const overload = (objectId: string): void => {
+    vi.spyOn(catalog, 'collectionObject').mockImplementation((env, id) => {
+      const object = collectionObject(env, id)
+      if (id !== objectId) return object
+      return new Proxy(object, {
+        get: (target, name: keyof typeof object) =>
+          name === 'search' ? () => Promise.reject(new ApiError(503, 'Too many requests.', 5)) : target[name],
+      })
+    })
+  }
+
+  it('leaves an answer to the others', async () => {
+    const { objectId } = await collectionNamed('films')
+    const { objectId: other } = await collectionNamed('talk')
+    overload(other)
+    const searches = [other, objectId].map((objectId) => ({
+      collection: 'c',
+      objectId,
+      params: { query_by: 'title,text' },
+    }))
+    const events = await take(await asking('Who directed Alien?', { searches, shape: 'multi' }))
+    expect(events.find(({ type }) => type === 'retrieval')).toMatchObject({
+      replies: [{ error: 'Too many requests.', code: 503 }, { result: { found: 1 } }],
+    })
+    expect(events.at(-1)).toMatchObject({ type: 'done' })
+  })
+
+  it('is an error that passes where there is no other', async () => {
+    overload((await collectionNamed('films')).objectId)
+    const events = await take(await asking('Who directed Alien?'))
+    expect(events.at(-1)).toMatchObject({ type: 'error', status: 503, retryable: true })
+  })
 })
