@@ -55,7 +55,8 @@ const MOST_HOPS = 5
  * finished; without a key one with its fingerprint that is running, or that ended within the last minute after
  * its caller had gone.
  * @param signal of the request that asks
- * @throws ApiError 429 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's conversation, as for an unknown one
+ * @throws ApiError 429 and 503 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's
+ *   conversation, as for an unknown one
  */
 export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
   const began = Date.now()
