@@ -78,11 +78,8 @@ export const textMatchesIn = ({ match, rank }: TextMatch, filter: SqlFragment, r
     filter,
   )
 
-export const textMatches = (
-  sql: SqlStorage,
-  match: TextMatch,
-  filter: RangedFilter,
-): Candidates['parts'] => inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
+export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
+  inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
 
 /** How many there are, as far as the search gets. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {

@@ -275,7 +275,8 @@ function compare(a: Scalar, b: Scalar): number {
 }
 
 /** UTF-16 has its pairs of surrogates before the last of the single units; code points have them after. */
-const rankOf = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
+const rankOf = (unit: number): number =>
+  unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit
 
 const withoutCase = (value: Scalar): Scalar =>
   typeof value === 'string' ? value.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : value

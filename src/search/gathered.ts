@@ -4,11 +4,11 @@
  */
 import { ApiError } from '../errors'
 import type { Candidates, Part } from './candidates'
-import { fragment } from './fragment'
 import type { SqlFragment } from './fragment'
+import { fragment } from './fragment'
 import { MAX_RANKED } from './limits'
-import { bucketColumn } from './sort'
 import type { Pace } from './pace'
+import { bucketColumn } from './sort'
 import type { Neighbour } from './vector-index'
 
 /** Matches that make one part: as JSON they stay below what one bound value may hold. */
@@ -54,7 +54,13 @@ export class Gathered {
       low = Math.min(low, seq)
       high = Math.max(high, seq)
       // JSON writes NaN as null.
-      rows.push([seq, this.scores[at]!, this.distances[at]!, this.fused[at]!, ...buckets.map(([, of]) => of[at]!)])
+      rows.push([
+        seq,
+        this.scores[at]!,
+        this.distances[at]!,
+        this.fused[at]!,
+        ...buckets.map(([, of]) => of[at]!),
+      ])
     }
     const columns = ['seq', 'score', 'distance', 'fused', ...buckets.map(([count]) => bucketColumn(count))]
     const select = columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')
@@ -78,14 +84,16 @@ export class Gathered {
   /** Puts the matches into equal parts, the best into the first, as SQL's ntile() does. */
   fill(count: number, isFused: boolean): void {
     const goodness = isFused ? this.fused : this.scores.map((score) => -score)
-    const order = Uint32Array.from(this.seqs, (_, at) => at).sort(
-      (a, b) => orWorst(goodness[b]!) - orWorst(goodness[a]!) || a - b,
-    )
+    // Places by native sorting: a comparison in JavaScript for each pair would keep others waiting.
+    const sorted = Float64Array.from(goodness, orWorst).sort().reverse()
+    const taken = new Uint32Array(this.size)
     const larger = this.size % count
     const size = Math.floor(this.size / count)
     const buckets = new Array<number>(this.size)
-    for (const [place, at] of order.entries()) {
-      const inLarger = larger * (size + 1)
+    const inLarger = larger * (size + 1)
+    for (let at = 0; at < this.size; at++) {
+      const first = firstPlace(sorted, orWorst(goodness[at]!))
+      const place = first + taken[first]!++
       buckets[at] =
         place < inLarger
           ? Math.floor(place / (size + 1)) + 1
@@ -95,8 +103,18 @@ export class Gathered {
   }
 }
 
-// Not infinite: the difference of two of them has to be a number.
-const orWorst = (value: number): number => (Number.isNaN(value) ? -Number.MAX_VALUE : value)
+const orWorst = (value: number): number => (Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value)
+
+/** Where a value stands first among those that fall. */
+function firstPlace(falling: Float64Array, value: number): number {
+  let [low, high] = [0, falling.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (falling[middle]! > value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
 
 /**
  * Brings candidates into memory.

@@ -51,7 +51,8 @@ export async function groupHits(
   let best: GroupRow[] = []
   for await (const part of parts(pace, FIRST_WIDTH_GROUPED)) {
     const heads = bestOfGroups(grouping, keyed(grouping, part), 1)
-    if (!order.byGroupSize) for (const { group_key, group_found } of heads) count(grouping, group_key, group_found)
+    if (!order.byGroupSize)
+      for (const { group_key, group_found } of heads) count(grouping, group_key, group_found)
     best = [...best, ...heads.slice(0, wanted)]
     if (best.length > 2 * wanted + CUT_FROM) best = cut(grouping, best, 1, wanted)
   }
@@ -87,12 +88,19 @@ function count(grouping: Grouping, key: GroupRow['group_key'], hits: number): vo
   }
   grouping.sizes.set(key, (grouping.sizes.get(key) ?? 0) + hits)
   if (grouping.sizes.size > MAX_DISTINCT) {
-    throw new ApiError(422, `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`)
+    throw new ApiError(
+      422,
+      `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`,
+    )
   }
 }
 
-const wrapped = (before: string, relation: SqlFragment, after: string, ...bindings: SqlStorageValue[]): SqlFragment =>
-  join([fragment(before), relation, fragment(after, ...bindings)], '')
+const wrapped = (
+  before: string,
+  relation: SqlFragment,
+  after: string,
+  ...bindings: SqlStorageValue[]
+): SqlFragment => join([fragment(before), relation, fragment(after, ...bindings)], '')
 
 function countGroups(grouping: Grouping, { relation }: Part): void {
   const query = wrapped(
@@ -163,7 +171,15 @@ async function members(
   const keys = JSON.stringify(heads.map(({ group_key }) => group_key))
   const found = new Map(heads.map((row) => [row.seq, row]))
   for await (const part of parts(pace, FIRST_WIDTH_GROUPED)) {
-    const chosen = { ...part, relation: wrapped('SELECT d.* FROM (', part.relation, `) d WHERE ${key} IN (SELECT value FROM json_each(?))`, keys) }
+    const chosen = {
+      ...part,
+      relation: wrapped(
+        'SELECT d.* FROM (',
+        part.relation,
+        `) d WHERE ${key} IN (SELECT value FROM json_each(?))`,
+        keys,
+      ),
+    }
     for (const row of bestOfGroups(grouping, keyed(grouping, chosen), limit)) found.set(row.seq, row)
     if (found.size <= 2 * limit * heads.length + CUT_FROM) continue
     const best = cut(grouping, [...found.values()], limit, heads.length)

@@ -28,6 +28,8 @@ export const MAX_DISTINCT = 500_000
 export const MAX_RANKED = 500_000
 /** Hits before the end of a page: they are in memory at once, as numbers. */
 export const MAX_DEPTH = 50_000
+/** `group_limit` when nothing is said. */
+export const DEFAULT_GROUP_LIMIT = 3
 /** `per_page` times `group_limit`: hits of a page of groups. */
 export const MAX_GROUPED_HITS = 2_500
 

@@ -163,7 +163,13 @@ const listed = (candidates: Candidates, filter: RangedFilter): Parts =>
   async function* () {
     const among = oneOf([...candidates])
     const relation = join(
-      [fragment('SELECT d.seq FROM documents d WHERE '), among, fragment(' AND ('), filter(EVERYWHERE), fragment(')')],
+      [
+        fragment('SELECT d.seq FROM documents d WHERE '),
+        among,
+        fragment(' AND ('),
+        filter(EVERYWHERE),
+        fragment(')'),
+      ],
       '',
     )
     yield { relation, range: EVERYWHERE }

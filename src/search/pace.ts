@@ -9,13 +9,23 @@
 import { ApiError } from '../errors'
 import type { SqlFragment } from './fragment'
 
-/** How long a slice is to take, in milliseconds. */
-const SLICE_MS = 12
-/**
- * Rows that SQLite reads in a slice. They are counted besides the time because the clock of a deployed Worker stands
- * still while it computes.
- */
-const SLICE_ROWS = 40_000
+/** What a slice may take. */
+export interface Slice {
+  /** milliseconds that it is to take */
+  ms: number
+  /**
+   * Rows that SQLite reads in it. They are counted besides the time because the clock of a deployed Worker stands
+   * still while it computes.
+   */
+  rows: number
+  /** documents' numbers that it spans at most: what lies ahead may cost more than what was seen */
+  width: number
+}
+
+const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
+
+/** Characters of conditions that hardly matter. Twice as many make a document twice as dear, about. */
+const CONDITIONS_A_SLICE = 250
 
 /** Searches of one object that may be longer than a slice at the same time. */
 const AT_ONCE = 8
@@ -41,6 +51,8 @@ export class LongSearches {
   #turns: (() => void)[] = []
   #ticking = false
   #tickets = new Map<string, Pace>()
+
+  constructor(readonly slice: Slice = SLICE) {}
 
   /**
    * Gives a search a name to be abandoned by.
@@ -71,7 +83,11 @@ export class LongSearches {
       return true
     }
     if (this.#begin.length >= MOST_WAITING) {
-      throw new ApiError(503, 'Too many long searches of this collection wait already. Ask again.', RETRY_SECONDS)
+      throw new ApiError(
+        503,
+        'Too many long searches of this collection wait already. Ask again.',
+        RETRY_SECONDS,
+      )
     }
     return new Promise((resolve) => {
       const begin = () => {
@@ -126,14 +142,18 @@ export class Pace {
   #rows = 0
   #isLong = false
   #gone = false
+  /** how much dearer a document is than in a search without conditions */
+  readonly weight: number
 
   /**
    * @param others the long searches of the same object
    * @param limit milliseconds after which the search is cut off
+   * @param conditions characters of what is asked of each document
    * @param check called when others have been let in: throws when the search cannot go on
    */
-  constructor(others: LongSearches, limit: number = CUTOFF_MS, check: () => void = () => {}) {
+  constructor(others: LongSearches, limit: number = CUTOFF_MS, conditions = 0, check: () => void = () => {}) {
     this.#others = others
+    this.weight = Math.max(1, conditions / CONDITIONS_A_SLICE)
     this.#limit = limit
     this.#check = check
   }
@@ -146,9 +166,14 @@ export class Pace {
     return rows
   }
 
+  get slice(): Slice {
+    return this.#others.slice
+  }
+
   /** How much of the present slice is used up: 1 is all of it. */
   get used(): number {
-    return Math.max((performance.now() - this.#since) / SLICE_MS, this.#rows / SLICE_ROWS)
+    const { ms, rows } = this.slice
+    return Math.max((performance.now() - this.#since) / ms, this.#rows / rows)
   }
 
   /** Nobody waits for the result any more. */

@@ -10,6 +10,7 @@ import { splitOutside } from './fragment'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from './layout'
 import {
   checkLimits,
+  DEFAULT_GROUP_LIMIT,
   MAX_DEPTH,
   MAX_FACET_VALUES,
   MAX_FACETS,
@@ -209,7 +210,7 @@ function parseNumbers(params: SearchParameters) {
     page: number('page', 1),
     perPage: number(params.per_page === undefined && params.limit !== undefined ? 'limit' : 'per_page', 10),
     limitHits: number('limit_hits', Number.MAX_SAFE_INTEGER),
-    groupLimit: number('group_limit', 3),
+    groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
     maxFacetValues: number('max_facet_values', 10),
     dropTokensThreshold: number('drop_tokens_threshold', 1),
     typoTokensThreshold: number('typo_tokens_threshold', 1),

@@ -9,10 +9,10 @@ import { type TextMatch, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
 import { oneOf } from './filter/compile'
 import { type Gathered, gather } from './gathered'
+import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { EVERYWHERE } from './scan'
-import type { VectorSearch } from './nearest'
-import type { Neighbour } from './vector-index'
+import { byDistance, type Neighbour } from './vector-index'
 
 /** Text matches whose distances are measured: each takes 6 microseconds. */
 const MAX_MEASURED = 10_000
@@ -25,7 +25,12 @@ const MAX_MEASURED = 10_000
  */
 export async function completeSides(
   context: SearchContext,
-  { vector, nearest, text, anyWord }: { vector: VectorSearch; nearest: Neighbour[]; text: Gathered; anyWord: TextMatch },
+  {
+    vector,
+    nearest,
+    text,
+    anyWord,
+  }: { vector: VectorSearch; nearest: Neighbour[]; text: Gathered; anyWord: TextMatch },
   pace: Pace,
 ): Promise<Neighbour[]> {
   const byText = new Set(text.seqs)
@@ -42,5 +47,24 @@ export async function completeSides(
     yield { relation, range: EVERYWHERE }
   }
   await gather(context.sql, added, pace, text)
-  return context.vectors(vector.field).nearest(vector.vector, measured.size, measured)
+  return measure(context, vector, [...measured], pace)
+}
+
+/** Distances of documents that are measured without a rest. */
+const MEASURED_AT_ONCE = 1_000
+
+/** Distances of these documents, as far as they have a vector, nearest first. */
+async function measure(
+  context: SearchContext,
+  { field, vector }: VectorSearch,
+  seqs: number[],
+  pace: Pace,
+): Promise<Neighbour[]> {
+  const measured: Neighbour[] = []
+  for (let from = 0; from < seqs.length; from += MEASURED_AT_ONCE) {
+    const some = new Set(seqs.slice(from, from + MEASURED_AT_ONCE))
+    for (const neighbour of context.vectors(field).nearest(vector, some.size, some)) measured.push(neighbour)
+    await pace.rest()
+  }
+  return measured.sort(byDistance)
 }

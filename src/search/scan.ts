@@ -17,10 +17,8 @@ export const FIRST_WIDTH = 16_384
 /** where a row costs more: groups and facets */
 export const FIRST_WIDTH_GROUPED = 4_096
 
-const LEAST_WIDTH = 8
+const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
-// What lies ahead may cost more than what was seen.
-const MOST_WIDTH = 65_536
 /** A slice that takes less than this part of its time is followed by one that is wider. */
 const QUICK = 0.5
 const VERY_QUICK = 0.15
@@ -36,7 +34,7 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
   })
   const lowest = ends?.low ?? 1
   // What follows a cut looks no further than at the newest documents.
-  let width = pace.cutoff ? LAST_WIDTH : first
+  let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / pace.weight)
   for (let high = ends?.high ?? 0; high >= lowest; ) {
     const low = Math.max(lowest, high - width + 1)
     const before = pace.used
@@ -44,7 +42,7 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
     const cost = pace.used - before
     high = low - 1
     if (high >= lowest && !(await pace.rest())) return
-    width = Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, Math.floor(width * widening(cost))))
+    width = Math.min(pace.slice.width, Math.max(LEAST_WIDTH, Math.floor(width * widening(cost))))
   }
 }
 

@@ -62,7 +62,9 @@ export async function executeSearch(
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params)
     const { schema } = context
-    const pace = new Pace(others, prepared.request.cutoffMs - (performance.now() - started), () => {
+    const left = prepared.request.cutoffMs - (performance.now() - started)
+    const conditions = (params.filter_by ?? '').length + (params.sort_by ?? '').length
+    const pace = new Pace(others, left, conditions, () => {
       context.requireOpen()
       if (context.schema !== schema) throw new Outdated()
     })
@@ -72,7 +74,11 @@ export async function executeSearch(
     } catch (error) {
       if (!(error instanceof Outdated)) throw error
       if (beginning === MOST_BEGINNINGS) {
-        throw new ApiError(503, 'The schema of the collection keeps changing. Ask again in a moment.', RETRY_SECONDS)
+        throw new ApiError(
+          503,
+          'The schema of the collection keeps changing. Ask again in a moment.',
+          RETRY_SECONDS,
+        )
       }
     } finally {
       pace.end()

@@ -40,7 +40,10 @@ it('fuses thousands of matches with as many neighbours, each pair by its ranks',
   expect(fused.size).toBe(4_500)
   for (const [at, seq] of fused.seqs.entries()) {
     const { fused: share, ...sides } = expected.get(seq)!
-    expect({ score: fused.scores[at]! + 0, distance: fused.distances[at] }).toEqual({ ...sides, score: sides.score + 0 })
+    expect({ score: fused.scores[at]! + 0, distance: fused.distances[at] }).toEqual({
+      ...sides,
+      score: sides.score + 0,
+    })
     expect(fused.fused[at]).toBeCloseTo(share, 12)
   }
 })
