@@ -16,7 +16,9 @@ import { unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
 import { conversationObject } from './conversation-object'
+import { unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
+import { mayHaveHistory, sealedId } from './sealed-id'
 
 /** A request whose conversation may be new. */
 export interface Question extends Omit<AskRequest, 'conversationId' | 'continues'> {
@@ -51,7 +53,12 @@ const MOST_HOPS = 5
  */
 export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
   const continues = question.conversationId !== undefined
-  let conversationId = question.conversationId ?? (await newConversationId(env, question))
+  let conversationId =
+    question.conversationId ?? (await sealedId(env, await newConversationId(env, question)))
+  const mayBeUnknown = continues && !question.named && !question.replaces
+  if (mayBeUnknown && !(await mayHaveHistory(env, conversationId, question.historyId))) {
+    throw unknownConversation(question)
+  }
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const request: AskRequest = { ...question, conversationId, continues }
     const object = conversationObject(env, conversationId)
@@ -77,6 +84,7 @@ export async function mayContinue(
   conversationId: string,
   historyId: string,
 ): Promise<boolean> {
+  if (!(await mayHaveHistory(env, conversationId, historyId))) return false
   const [open, { messages }] = await Promise.all([
     conversationObject(env, conversationId).isOpenTo(asker),
     collectionObject(env, historyId).recentMessages(conversationId, 0),

@@ -17,7 +17,13 @@ export async function checkRegistration(
   const age = Date.now() - (readMeta<number>(sql, 'created_at') ?? 0) * 1000
   if (age < REGISTRATION_MS) return REGISTRATION_MS - age
   try {
-    if ((await findCollectionByObject(database(env), objectId)) === undefined) return 'orphan'
+    if ((await findCollectionByObject(database(env), objectId)) === undefined) {
+      // Nothing is written to what no name leads to. What holds documents has lost its row: D1 is not what it was.
+      if (sql.exec('SELECT 1 FROM documents LIMIT 1').toArray().length > 0) {
+        throw new Error('D1 does not know of this collection, which holds documents: it is left as it is')
+      }
+      return 'orphan'
+    }
     writeMeta(sql, 'registered', true)
     return 'registered'
   } catch (error) {

@@ -122,7 +122,7 @@ describe('a search in slices', () => {
   })
 
   it('puts matches into buckets by all of them', async () => {
-    const params = { ...TEXT, q: 'wolf', sort_by: '_text_match(buckets:3):desc,points:desc', per_page: '100' }
+    const params = { ...TEXT, q: 'wolf', sort_by: '_text_match(buckets:3):desc,points:desc', per_page: '250' }
     const ids = ({ hits }: SearchResult) => hits!.map(({ document }) => document.id)
     const whole = await search(params)
     const scores = whole.hits!.map(({ text_match: score }) => score!)

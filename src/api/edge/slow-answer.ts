@@ -5,6 +5,7 @@
  * tells of it. So an answer that takes longer than a moment begins without waiting for its content: with blanks,
  * which JSON allows, now and then.
  */
+import { waitUntil } from 'cloudflare:workers'
 import { json } from './response'
 
 /** An answer that takes no longer has its own status. */
@@ -30,6 +31,8 @@ export async function slowAnswer(
   request.signal.addEventListener('abort', leave)
   const content = work(gone.signal)
   if (await settles(content, MOMENT_MS)) return json(await content)
+  // Without it workerd ends the request when a write fails, and nobody stops what it has begun.
+  waitUntil(content.catch(() => {}))
   const stream = blanksThen(content, leave)
   return new Response(stream, { headers: { 'content-type': 'application/json; charset=utf-8' } })
 }
