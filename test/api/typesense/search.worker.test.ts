@@ -1,4 +1,5 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { Collection } from '../../../src/search/collection'
 import { call, FORBIDDEN, queryString, send } from './api'
 
 const docs = (count: number, tenant: number, from = 0) =>
@@ -393,5 +394,79 @@ describe('scoped keys', () => {
     expect((await search(APPLES, wide))[0]).toBe(200)
     expect(await search(APPLES, await scoped({}, wide))).toEqual([401, FORBIDDEN])
     expect(await search(APPLES, await scoped({}, 'xyz'))).toEqual([401, FORBIDDEN])
+  })
+})
+
+describe('a union of grouped searches', () => {
+  it('counts documents, as its list holds them', async () => {
+    const fields = [{ name: 'kind', type: 'string', facet: true }]
+    await call('POST', '/collections', { body: { name: 'grouped', fields } })
+    const lines = ['x', 'x', 'x', 'y'].map((kind, n) => JSON.stringify({ id: `${n}`, kind }))
+    await (await send('POST', '/collections/grouped/documents/import', { body: lines.join('\n') })).text()
+    const grouped = { collection: 'grouped', q: '*', group_by: 'kind' }
+    const [, result] = await multi({}, { union: true, searches: [grouped, grouped] })
+    expect([result.found, ids(result).sort()]).toEqual([4, ['0', '1', '2', '3']])
+    const [, all] = await multi({}, { union: true, remove_duplicates: false, searches: [grouped, grouped] })
+    expect([all.found, all.hits.length]).toEqual([8, 8])
+    // As many hits a group as there may be: more than one page of groups may hold.
+    const large = { ...grouped, group_limit: 99 }
+    expect((await multi({}, { union: true, searches: [large] }))[1].found).toBe(4)
+  })
+})
+
+describe('a key for pages', () => {
+  const cutoffs = async (key: string | undefined, parameters: Record<string, unknown>) => {
+    const asked: (string | undefined)[] = []
+    const { search: original } = Collection.prototype
+    const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(function (
+      this: Collection,
+      given,
+      ticket,
+    ) {
+      asked.push(given.search_cutoff_ms)
+      return original.call(this, given, ticket)
+    })
+    await search({ ...APPLES, ...parameters }, key)
+    spied.mockRestore()
+    return asked
+  }
+
+  it('has its searches cut off sooner', async () => {
+    const made = (actions: string[]) =>
+      call('POST', '/keys', { body: { description: '', actions, collections: ['*'] } })
+    const [, { value: page }] = await made(['documents:search'])
+    const [, { value: server }] = await made(['documents:*'])
+    expect(await cutoffs(page, {})).toEqual(['5000'])
+    expect(await cutoffs(page, { search_cutoff_ms: 30_000 })).toEqual(['5000'])
+    expect(await cutoffs(page, { search_cutoff_ms: 100 })).toEqual(['100'])
+    expect(await cutoffs(server, {})).toEqual([undefined])
+    expect(await cutoffs(undefined, { search_cutoff_ms: 20_000 })).toEqual(['20000'])
+    expect((await search({ ...APPLES, search_cutoff_ms: 'soon' }, page))[0]).toBe(400)
+  })
+})
+
+describe('the searches of a request', () => {
+  it('run a few at a time', async () => {
+    let running = 0
+    let most = 0
+    const { search: original } = Collection.prototype
+    const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(async function (
+      this: Collection,
+      given,
+      ticket,
+    ) {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      const outcome = await original.call(this, given, ticket)
+      running--
+      return outcome
+    })
+    const searches = Array.from({ length: 20 }, () => ({ collection: 'a', ...APPLES }))
+    const [, { results }] = await multi({}, { searches })
+    expect(results).toHaveLength(20)
+    expect(most).toBe(4)
+    await multi({}, { union: true, searches })
+    expect(most).toBe(4)
+    spied.mockRestore()
   })
 })
