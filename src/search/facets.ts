@@ -115,10 +115,13 @@ class Values implements Counting {
   readonly #order: FacetRequest['order']
   readonly #rank: string
   readonly #entries = new Map<Scalar, Entry>()
+  /** its values are whole numbers of 64 bits, which come as text: numbers of JavaScript would round them */
+  readonly #isInt64: boolean
 
   constructor(schema: StoredSchema, { field, order }: FacetRequest) {
     this.#field = field
     this.#order = order
+    this.#isInt64 = field.type.startsWith('int64')
     // A value stands where its best document would.
     this.#rank =
       order === undefined || order.by === 'value'
@@ -130,7 +133,7 @@ class Values implements Counting {
     return join(
       [
         fragment(
-          `SELECT d.value AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank FROM (`,
+          `SELECT ${this.#isInt64 ? 'CAST(d.value AS TEXT)' : 'd.value'} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank FROM (`,
         ),
         values,
         fragment(') d GROUP BY d.value'),
@@ -176,10 +179,14 @@ class Values implements Counting {
     const sign = order?.direction === 'DESC' ? -1 : 1
     let by: number
     if (order === undefined) by = b.count - a.count
-    else if (order.by === 'value') by = sign * compare(withoutCase(a.value), withoutCase(b.value))
+    else if (order.by === 'value') by = sign * this.#compareValues(withoutCase(a.value), withoutCase(b.value))
     else if (a.rank === null || b.rank === null) by = Number(a.rank === null) - Number(b.rank === null)
     else by = sign * compare(a.rank, b.rank)
-    return by || compare(a.value, b.value)
+    return by || this.#compareValues(a.value, b.value)
+  }
+
+  #compareValues(a: Scalar, b: Scalar): number {
+    return this.#isInt64 ? Number(BigInt(a) - BigInt(b)) : compare(a, b)
   }
 
   #stats(): FacetCounts['stats'] {
@@ -187,9 +194,10 @@ class Values implements Counting {
     if (total === 0 || !isNumber(this.#field)) return { total_values: total }
     const sums = { min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY, sum: 0, times: 0 }
     for (const { value, times } of this.#entries.values()) {
-      sums.min = Math.min(sums.min, value as number)
-      sums.max = Math.max(sums.max, value as number)
-      sums.sum += (value as number) * times
+      const number = Number(value)
+      sums.min = Math.min(sums.min, number)
+      sums.max = Math.max(sums.max, number)
+      sums.sum += number * times
       sums.times += times
     }
     const { min, max, sum, times } = sums

@@ -19,6 +19,7 @@ const FIELDS = [
   { name: 'tags', type: 'string[]', facet: true },
   { name: 'points', type: 'int32', facet: true },
   { name: 'size', type: 'float', facet: true, optional: true },
+  { name: 'big', type: 'int64', facet: true },
   { name: 'place', type: 'geopoint' },
   { name: 'v', type: 'float[]', num_dim: 2 },
 ]
@@ -33,6 +34,7 @@ const documents = Array.from({ length: 160 }, (_, n) => ({
   tags: [`t${n % 3}`, `t${n % 11}`],
   points: (n * 37) % 50,
   ...(n % 4 === 0 ? {} : { size: ((n * 13) % 40) / 8 }),
+  big: ((n * 7) % 12) - 4,
   place: [n % 90, n % 60],
   v: [Math.cos(n), Math.sin(n)],
 }))
@@ -84,6 +86,7 @@ const SEARCHES: SearchParameters[] = [
     per_page: '30',
   },
   { q: '*', sort_by: 'place(45, 30):asc,points:desc' },
+  { q: '*', facet_by: 'big(sort_by: _alpha:asc)', max_facet_values: '5', sort_by: 'big:asc' },
   { q: '*', sort_by: '_eval([(kind:`Kind Aa`):3,(tags:[t1,t2,t4]):2]):desc,points:desc', page: '2' },
   { q: '*', pinned_hits: 'd3:1,d150:4', hidden_hits: 'd159,d0' },
   { ...TEXT, q: 'wolf' },
