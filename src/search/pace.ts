@@ -49,6 +49,7 @@ export class LongSearches {
   #active = 0
   #begin: (() => void)[] = []
   #turns: (() => void)[] = []
+  #firstTurns: (() => void)[] = []
   #ticking = false
   #tickets = new Map<string, Pace>()
 
@@ -114,18 +115,31 @@ export class LongSearches {
    * its sockets, and promises that are settled already would run one after the other without it.
    */
   turn(): Promise<void> {
+    return this.#wait(this.#turns)
+  }
+
+  /**
+   * Settles when a search may begin: at once where no long one is under way, else before the next turn of those. It
+   * may be a long one itself, and several that come together must not have their first slices in a row.
+   */
+  async firstTurn(): Promise<void> {
+    if (this.#active > 0) await this.#wait(this.#firstTurns)
+  }
+
+  #wait(queue: (() => void)[]): Promise<void> {
     return new Promise((resolve) => {
-      this.#turns.push(resolve)
+      queue.push(resolve)
       this.#tick()
     })
   }
 
   #tick(): void {
-    if (this.#ticking || this.#turns.length === 0) return
+    if (this.#ticking || this.#turns.length + this.#firstTurns.length === 0) return
     this.#ticking = true
     setTimeout(() => {
       this.#ticking = false
-      this.#turns.shift()?.()
+      const next = this.#firstTurns.shift() ?? this.#turns.shift()
+      next?.()
       this.#tick()
     }, 1)
   }

@@ -15,7 +15,7 @@ export const NOWHERE: Range = { low: 1, high: 0 }
 /** Numbers that the first slice spans. A collection of no more is searched by one statement. */
 export const FIRST_WIDTH = 16_384
 /** where a row costs more: groups and facets */
-export const FIRST_WIDTH_GROUPED = 4_096
+export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024

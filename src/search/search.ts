@@ -59,6 +59,8 @@ export async function executeSearch(
   { others, ticket }: Sharing = { others: new LongSearches() },
 ): Promise<SearchResult> {
   const started = performance.now()
+  await others.firstTurn()
+  context.requireOpen()
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params)
     const { schema } = context

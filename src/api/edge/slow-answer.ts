@@ -43,7 +43,7 @@ function blanksThen(content: Promise<unknown>, leave: () => void): ReadableStrea
   let stalled: ReturnType<typeof setTimeout> | null = null
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      clearTimeout(stalled)
+      if (stalled) clearTimeout(stalled)
       if (bytes === undefined && (await settles(content, BLANK_MS))) {
         bytes = new TextEncoder().encode(JSON.stringify(await content))
       }
@@ -58,7 +58,7 @@ function blanksThen(content: Promise<unknown>, leave: () => void): ReadableStrea
       }
     },
     cancel() {
-      clearTimeout(stalled)
+      if (stalled) clearTimeout(stalled)
       leave()
     },
   })
