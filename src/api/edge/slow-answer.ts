@@ -18,6 +18,12 @@ const STALLED_MS = 3_000
 const BLANK = new Uint8Array([0x20])
 const PIECE_BYTES = 64 * 1024
 
+const HEADERS = {
+  'content-type': 'application/json; charset=utf-8',
+  // What compresses the answer on its way would keep blanks to itself until the end.
+  'content-encoding': 'identity',
+}
+
 /**
  * @param work makes the content; its signal says when nobody waits for it any more
  * @throws what `work` throws within a moment; what it throws later breaks the answer off
@@ -31,37 +37,38 @@ export async function slowAnswer(
   request.signal.addEventListener('abort', leave)
   const content = work(gone.signal)
   if (await settles(content, MOMENT_MS)) return json(await content)
+  // A stream whose source is asked for more keeps what it has until then: only writes go out at once, and fail.
+  const { readable, writable } = new IdentityTransformStream()
   // Without it workerd ends the request when a write fails, and nobody stops what it has begun.
-  waitUntil(content.catch(() => {}))
-  const stream = blanksThen(content, leave)
-  return new Response(stream, { headers: { 'content-type': 'application/json; charset=utf-8' } })
+  waitUntil(
+    writeSlowly(writable.getWriter(), content)
+      .catch(leave)
+      // Until what was begun has been told, and has ended.
+      .then(() => content)
+      .catch(() => {}),
+  )
+  return new Response(readable, { headers: HEADERS })
 }
 
-function blanksThen(content: Promise<unknown>, leave: () => void): ReadableStream<Uint8Array> {
-  let bytes: Uint8Array | undefined
-  let at = 0
-  let stalled: ReturnType<typeof setTimeout> | null = null
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      if (stalled) clearTimeout(stalled)
-      if (bytes === undefined && (await settles(content, BLANK_MS))) {
-        bytes = new TextEncoder().encode(JSON.stringify(await content))
-      }
-      if (bytes === undefined) {
-        stalled = setTimeout(leave, STALLED_MS)
-        controller.enqueue(BLANK)
-      } else if (at < bytes.length) {
-        controller.enqueue(bytes.subarray(at, at + PIECE_BYTES))
-        at += PIECE_BYTES
-      } else {
-        controller.close()
-      }
-    },
-    cancel() {
-      if (stalled) clearTimeout(stalled)
-      leave()
-    },
-  })
+/** Writes blanks until there is the content, and then that. @throws when nobody takes them, or what `content` throws */
+async function writeSlowly(
+  writer: WritableStreamDefaultWriter<Uint8Array>,
+  content: Promise<unknown>,
+): Promise<void> {
+  try {
+    while (!(await settles(content, BLANK_MS))) {
+      const written = writer.write(BLANK)
+      if (!(await settles(written, STALLED_MS))) throw new Error('nobody takes the answer')
+      await written
+    }
+    const bytes = new TextEncoder().encode(JSON.stringify(await content))
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+      await writer.write(bytes.subarray(at, at + PIECE_BYTES))
+    await writer.close()
+  } catch (error) {
+    await writer.abort(error).catch(() => {})
+    throw error
+  }
 }
 
 /** Whether work is settled within so many milliseconds. */
