@@ -1,6 +1,7 @@
 /** Objects that no name leads to: made by a Worker that did not live to register them, or that lost a race. */
 import { database } from '../db/client'
 import { findCollectionByObject } from '../db/collections'
+import { requireOwnDatabase } from '../db/owner'
 import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 
@@ -18,6 +19,8 @@ export async function checkRegistration(
   if (age < REGISTRATION_MS) return REGISTRATION_MS - age
   try {
     if ((await findCollectionByObject(database(env), objectId)) === undefined) {
+      // Another Worker's database knows nothing of this Worker's objects.
+      await requireOwnDatabase(env)
       // Nothing is written to what no name leads to. What holds documents has lost its row: D1 is not what it was.
       if (sql.exec('SELECT 1 FROM documents LIMIT 1').toArray().length > 0) {
         throw new Error('D1 does not know of this collection, which holds documents: it is left as it is')
