@@ -16,8 +16,10 @@ import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Position } from './conversation-object'
+import { unknownConversation } from './ownership'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from './question-length'
 import type { Asker, AskRequest } from './request'
+import { mayHaveHistory, sealedId } from './sealed-id'
 
 /** A request whose conversation may be new. */
 export interface Question extends Omit<AskRequest, 'conversationId' | 'continues'> {
@@ -62,7 +64,12 @@ export async function ask(env: Cloudflare.Env, question: Question, signal?: Abor
   const began = Date.now()
   if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
   const continues = question.conversationId !== undefined
-  let conversationId = question.conversationId ?? (await newConversationId(env, question))
+  let conversationId =
+    question.conversationId ?? (await sealedId(env, await newConversationId(env, question)))
+  const mayBeUnknown = continues && !question.named && !question.replaces
+  if (mayBeUnknown && !(await mayHaveHistory(env, conversationId, question.historyId))) {
+    throw unknownConversation(question)
+  }
   const attempt = crypto.randomUUID()
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const request: AskRequest = { ...question, conversationId, continues, attempt }
@@ -97,6 +104,7 @@ export async function mayContinue(
   conversationId: string,
   historyId: string,
 ): Promise<boolean> {
+  if (!(await mayHaveHistory(env, conversationId, historyId))) return false
   const [open, { messages }] = await Promise.all([
     conversationObject(env, conversationId).isOpenTo(asker),
     collectionObject(env, historyId).recentMessages(conversationId, 0),

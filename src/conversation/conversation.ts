@@ -25,6 +25,7 @@ import {
 import { Memory } from './memory'
 import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
+import { sealedId } from './sealed-id'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
@@ -64,7 +65,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation(request)
-        return { elsewhere: crypto.randomUUID() }
+        return { elsewhere: await sealedId(this.env) }
       }
       const names = namesOf(request)
       const joined = (await this.#joinFinished(names)) ?? joinQueued(this.#queue, names)
@@ -246,7 +247,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const latest = this.#memory?.successor
       if (latest !== undefined && (await conversationObject(this.env, latest).welcomes(identity)))
         return latest
-      const id = crypto.randomUUID()
+      const id = await sealedId(this.env)
       if (this.#memory && !this.#memory.closed) this.#memory.successor = id
       return id
     }

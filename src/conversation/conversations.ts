@@ -18,6 +18,7 @@ import { conversationObject } from './conversation-object'
 import type { Citation, Timings, Usage } from './events'
 import { ADMIN, conversationNotFound, mayOpen } from './ownership'
 import type { Asker } from './request'
+import { requireConversationId } from './sealed-id'
 import type { TurnTrace } from './trace'
 
 /** A conversation as it is listed. Times in milliseconds since 1970. */
@@ -147,6 +148,7 @@ export async function traceConversation(
  * @throws ApiError 404
  */
 export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
+  await requireConversationId(env, id)
   const object = conversationObject(env, id)
   if (unwrap(await object.remove(asker))) return
   const { historyId } = await found(env, asker, id)
@@ -204,6 +206,7 @@ function scopeOf(asker: Asker, userId: string | undefined): { owner?: string; us
  * @throws ApiError 404
  */
 async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
+  await requireConversationId(env, id)
   unwrap(await conversationObject(env, id).recorded(asker))
   return found(env, asker, id)
 }

@@ -27,6 +27,10 @@ export function parseDocument(json: string): Draft {
     refuse(`Bad JSON: ${error instanceof Error ? error.message : 'not a properly formed document.'}`)
   }
   if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
+  // Typesense takes it for something to do to the stored document, and never stores it.
+  if (Object.hasOwn(parsed, '$operations')) {
+    refuse('`$operations` is not supported in a document. Send the new values of the fields instead.')
+  }
   return parsed
 }
 

@@ -8,6 +8,7 @@ import { mayContinue } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
 import { namedConversationId } from '../../conversation/conversation-id'
 import type { Asker } from '../../conversation/request'
+import { mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import { findHistory, findOpenModel } from '../edge/open-model'
 
@@ -54,14 +55,15 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
 
 /** The ids of conversations that a name may stand for, the likeliest first. For what changes nothing. */
 export async function chatIds(
-  { access, assistant, user }: ChatParties,
+  { env, access, assistant, user }: ChatParties,
   name: string,
 ): Promise<{ asker: Asker; ids: string[] }> {
   const asker = identify([access], user)
   const fixed = access.embedded.conversation_id
   if (fixed !== undefined) return { asker, ids: [fixed] }
   const named = await namedConversationId(asker, assistant.name, name)
-  return { asker, ids: ID.test(name) ? [named, name] : [named] }
+  const isId = ID.test(name) && (await mayBeConversation(env, name))
+  return { asker, ids: isId ? [named, name] : [named] }
 }
 
 async function isKnown({ env, access, assistant }: ChatParties, asker: Asker, id: string): Promise<boolean> {

@@ -9,6 +9,7 @@ import {
   listConversations,
   traceConversation,
 } from '../../conversation/conversations'
+import { requireConversationId } from '../../conversation/sealed-id'
 import { ApiError, unwrap } from '../../errors'
 import { forbidden, json } from '../edge/response'
 import { eventReader } from '../turn-events'
@@ -74,12 +75,14 @@ export async function follow({
   const [turn, seq] = position?.split('.').map(Number) ?? []
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }
   const asker = identify([access], user)
+  await requireConversationId(env, path.id)
   const events = unwrap(await conversationObject(env, path.id).events(asker, after))
   return events ? streamLog(eventReader(events)) : new Response(null, { status: 204 })
 }
 
 export async function stop({ env, access, path, user }: Serving<'stopConversation'>): Promise<Response> {
   const asker = identify([access], user)
+  await requireConversationId(env, path.id)
   return json({ stopped: unwrap(await conversationObject(env, path.id).stop(asker)) })
 }
 
