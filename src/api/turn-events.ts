@@ -1,5 +1,6 @@
 /** The events of a turn as they come from its Conversation object: lines of JSON in a stream of bytes. */
 import type { TurnEvent } from '../conversation/events'
+import { parseExact } from '../exact-json'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -20,7 +21,7 @@ export function eventReader(events: ReadableStream<Uint8Array>): EventReader {
       if (end < 0) continue
       const lines = rest.slice(0, end).split('\n')
       rest = rest.slice(end + 1)
-      return lines.map((line) => JSON.parse(line) as TurnEvent)
+      return lines.map((line) => parseExact(line) as TurnEvent)
     }
   }
   return Object.assign(read, { stop: () => reader.cancel().catch(() => {}) })

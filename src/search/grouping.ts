@@ -1,4 +1,5 @@
 /** group_by: the best hits of every group, groups in the order of their best hits. */
+import { parseExact } from '../exact-json'
 import { fragment, join, type SqlFragment } from './fragment'
 import { columnsTable, isArray, isBool, type StoredSchema, scalarColumn, valuesTable } from './layout'
 import { findField } from './path'
@@ -87,7 +88,7 @@ function groupValue(schema: StoredSchema, name: string): string {
 
 /** A group's values for the reply, of the fields that it has values of. */
 export function groupValues(schema: StoredSchema, { groupBy }: SearchRequest, key: string): unknown[] {
-  const values: unknown = JSON.parse(key)
+  const values: unknown = parseExact(key)
   // A group of one document without a value has the document's number for a key.
   if (!Array.isArray(values)) return []
   return groupBy.flatMap((name, index) => {

@@ -5,6 +5,7 @@ import { authenticate } from '../../auth/authenticate'
 import { requireRate } from '../../auth/rate-limit'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import type { SearchParameters } from '../../search/types'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { readText } from '../edge/body'
@@ -194,7 +195,7 @@ function readSearch(search: unknown, inConversation: boolean): SearchParameters 
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     return undefined
   }
