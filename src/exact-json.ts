@@ -31,10 +31,10 @@ const MOST_DIGITS = 308
 // Safe integers have up to 16 digits. The first test costs next to nothing on text without such a run. The second
 // passes over the fractions of floats; it costs a fifth of parsing them.
 const LONG_RUN = /[1-9]\d{15}/
-const LONG_NUMBER = /[[:,\s-]\d{16}|^\d{16}/
+const LONG_NUMBER = /[[:,\s-]\d{16}/
 
-/** Whole numbers of 16 digits and more, in text that is outside of strings. */
-const LONG_INTEGERS = /(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g
+/** Whole numbers of 16 digits and more with what stands before them, in text that is outside of strings. */
+const LONG_INTEGERS = /([[:,\s])(-?\d{16,})(?![\d.eE])/g
 
 /** Begins a string that stands for a number. Nobody outside can know it, so no document can hold such a string. */
 let mark: string | undefined
@@ -46,7 +46,9 @@ let mark: string | undefined
 // biome-ignore lint/suspicious/noExplicitAny: as JSON.parse
 export function parseExact(text: string): any {
   const parsed: unknown = JSON.parse(text)
-  if (!LONG_RUN.test(text) || !LONG_NUMBER.test(text)) return parsed
+  if (!LONG_RUN.test(text)) return parsed
+  if (typeof parsed === 'number') return exactNumber(text.trim())
+  if (!LONG_NUMBER.test(text)) return parsed
   mark ??= crypto.randomUUID()
   return restore(JSON.parse(marked(text, mark)), mark)
 }
@@ -61,7 +63,7 @@ function marked(text: string, prefix: string): string {
     if (end - at >= MIN_LENGTH) {
       const outside = text.slice(at, end)
       if (LONG_RUN.test(outside)) {
-        pieces.push(text.slice(done, at), outside.replace(LONG_INTEGERS, `"${prefix}$&"`))
+        pieces.push(text.slice(done, at), outside.replace(LONG_INTEGERS, `$1"${prefix}$2"`))
         done = end
       }
     }

@@ -118,6 +118,8 @@ describe('exact JSON', () => {
       9007199254740992n,
       -9007199254740991,
     ])
+    expect(parseExact(' -1712345678901234567\n')).toBe(-1712345678901234567n)
+    expect(parseExact('1712345678901234567.5')).toBe(Number('1712345678901234567.5'))
     expect(exactNumber('-42')).toBe(-42)
     expect(exactNumber('9223372036854775807')).toBe(9223372036854775807n)
     expect(exactNumber('9.22337203685478e+18')).toBe(9.22337203685478e18)
