@@ -107,6 +107,16 @@ export const maySign = (
 ): boolean =>
   limits.assistant === undefined || Object.keys(parameters).every((name) => NARROWING.includes(name))
 
+/** What a key may do that is not made for pages, besides searching. */
+const BEYOND_PAGES = ['documents:create', 'documents:export', 'documents:get']
+
+/**
+ * Whether a key may well lie open in a web page: one that is scoped or bound to an assistant, and one that may do
+ * nothing with documents but search them.
+ */
+export const liesInPages = ({ scoped, limits, allows }: Access): boolean =>
+  scoped === true || limits.assistant !== undefined || !BEYOND_PAGES.some((action) => allows(action))
+
 /** Whether a key can be the parent of scoped keys. */
 export const canSignScopedKeys = (key: Pick<ApiKeyRecord, 'actions'>): boolean =>
   key.actions.length === 1 && key.actions[0] === SEARCH_ACTION

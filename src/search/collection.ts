@@ -14,6 +14,7 @@ import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
+import { LongSearches } from './pace'
 import { project } from './projection'
 import { checkRegistration, REGISTRATION_MS } from './registration'
 import type {
@@ -58,6 +59,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   #altering = false
   /** when the last search came in, in milliseconds */
   #searchedAt = 0
+  #longSearches = new LongSearches()
 
   /** The collection, read from storage when the object has just woken. */
   #load(): Open | undefined {
@@ -292,14 +294,18 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => exportPage(this.#existing().store, options, after))
   }
 
-  search(params: SearchParameters): Promise<Outcome<SearchResult>> {
+  search(params: SearchParameters, ticket?: string): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
     return attempt(async () => {
       const { context, store } = this.#existing()
-      const result = await executeSearch(context, params)
+      const result = await executeSearch(context, params, { others: this.#longSearches, ticket })
       result.request_params.collection_name = store.schema.name
       return result
     })
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#longSearches.abandon(ticket)
   }
 
   async keepHistory(): Promise<void> {

@@ -119,7 +119,10 @@ export interface CollectionRpc {
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
-  search(params: SearchParameters): Promise<Outcome<SearchResult>>
+  /** @param ticket names the search for `abandon`: unique, and the caller's secret */
+  search(params: SearchParameters, ticket?: string): Promise<Outcome<SearchResult>>
+  /** Nobody waits for the search of this ticket any more: it ends at its next rest. */
+  abandon(ticket: string): Promise<void>
 
   /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
   keepHistory(): Promise<void>

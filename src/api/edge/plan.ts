@@ -1,6 +1,8 @@
 /** From a request's parameters to a search that can be run. */
+import { type Access, liesInPages } from '../../auth/access'
 import type { SearchReply } from '../../conversation/events'
 import type { PlannedSearch } from '../../conversation/request'
+import { mapFew } from '../../few'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { SearchParameters } from '../../search/types'
 
@@ -19,22 +21,62 @@ const REQUEST_ONLY = [
   'use_cache',
 ]
 
+/** A search that a key in a page asks for is cut off after this, in milliseconds: `search_cutoff_ms` at most. */
+const PAGE_CUTOFF_MS = 5_000
+
+/** Searches of one request that run at the same time: more would keep others from theirs. */
+const AT_ONCE = 4
+
 /** A search of a collection. @throws ApiError 404 when the collection is unknown */
 export async function planSearch(
   env: Cloudflare.Env,
   collection: string,
   parameters: SearchParameters,
+  access: Access,
 ): Promise<PlannedSearch> {
   const params = { ...parameters }
   for (const name of REQUEST_ONLY) delete params[name]
+  // What is no number is left to the search, which refuses it.
+  const asked = params.search_cutoff_ms
+  if (liesInPages(access) && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
+    params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
+  }
   const { objectId } = await findCollection(env, collection)
   return { collection, objectId, params }
 }
 
-/** Runs a search. What its caller did wrong becomes its reply. */
-export async function runSearch(env: Cloudflare.Env, search: PlannedSearch): Promise<SearchReply> {
+/**
+ * Runs a search. What its caller did wrong becomes its reply.
+ * @param gone when nobody waits for it any more
+ */
+export async function runSearch(
+  env: Cloudflare.Env,
+  search: PlannedSearch,
+  gone?: AbortSignal,
+): Promise<SearchReply> {
   if (search.error) return { error: search.error.message, code: search.error.status }
   if (!search.objectId) return { error: 'Collection not found', code: 404 }
-  const outcome = await collectionObject(env, search.objectId).search(search.params)
-  return outcome.ok ? { result: outcome.value } : { error: outcome.error.message, code: outcome.error.status }
+  if (gone?.aborted) return GONE
+  const collection = collectionObject(env, search.objectId)
+  const ticket = gone && crypto.randomUUID()
+  const abandon = () => void collection.abandon(ticket!).catch(() => {})
+  gone?.addEventListener('abort', abandon)
+  try {
+    const outcome = await collection.search(search.params, ticket)
+    return outcome.ok
+      ? { result: outcome.value }
+      : { error: outcome.error.message, code: outcome.error.status }
+  } finally {
+    gone?.removeEventListener('abort', abandon)
+  }
 }
+
+/** What is told to nobody. */
+const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }
+
+/** Runs searches of one request, a few at a time. @returns their replies, in order */
+export const runSearches = (
+  env: Cloudflare.Env,
+  searches: readonly PlannedSearch[],
+  gone?: AbortSignal,
+): Promise<SearchReply[]> => mapFew(searches, AT_ONCE, (search) => runSearch(env, search, gone))

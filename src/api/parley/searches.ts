@@ -49,7 +49,7 @@ export async function planSearches(
     wanted.map(async ({ collection, ...own }) => {
       const name = embedded.collection ?? collection
       const given = override(fill(asParameters(own), asParameters(common)), embedded)
-      return planSearch(env, name, given.query_by ? given : await withDefaults(env, name, given))
+      return planSearch(env, name, given.query_by ? given : await withDefaults(env, name, given), access)
     }),
   )
 }
