@@ -107,7 +107,7 @@ export class Store {
   /** Reads what memory holds anew: a transaction was rolled back. */
   reset(): void {
     const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema'`).toArray()
-    if (row !== undefined) this.#adopt(JSON.parse(row.value))
+    if (row !== undefined) this.#adopt(parseExact(row.value))
     this.#counters = this.#readCounters()
     this.#countersChanged = false
     this.vectorFields.reset()

@@ -361,6 +361,21 @@ describe('over HTTP', () => {
     }
   })
 
+  it('a collection keeps it in its metadata', async () => {
+    const metadata = `"metadata":{"owner":${ID}}`
+    expect(
+      await text(
+        'POST',
+        '/collections',
+        `{"name":"described","fields":[{"name":"n","type":"int64"}],${metadata}}`,
+      ),
+    ).toContain(metadata)
+    expect(await text('GET', '/collections/described')).toContain(metadata)
+    const changed = metadata.replace(ID, NEXT)
+    expect(await text('PATCH', '/collections/described', `{${changed}}`)).toContain(changed)
+    expect(await text('GET', '/collections/described')).toContain(changed)
+  })
+
   it('a field that is added later holds it, and so does a copy', async () => {
     const documents = await collection('altered')
     await text('POST', documents, `{"id":"c","title":"dog","n":1,"late":${ID},"lates":{"x":[${NEXT}]}}`)
