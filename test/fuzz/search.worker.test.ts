@@ -15,9 +15,9 @@ beforeAll(async () => {
     { name: 'person.name', type: 'string', optional: true },
     { name: 'big', type: 'int64', facet: true },
     { name: 'bigs', type: 'int64[]', facet: true },
-    { name: 'person', type: 'object', optional: true },
+    { name: 'person', type: 'object', facet: true, optional: true },
     { name: 'person.ids', type: 'int64[]', facet: true, optional: true },
-    { name: 'parts', type: 'object[]', optional: true },
+    { name: 'parts', type: 'object[]', facet: true, optional: true },
     { name: 'vec', type: 'float[]', num_dim: 3 },
   ]
   const body = { name: 'things', fields, enable_nested_fields: true }
@@ -96,6 +96,7 @@ const grammars: Record<string, fc.Arbitrary<string>> = {
       'desc',
       'ASC',
       '_text_match',
+      '_group_found',
       '_eval',
       '(',
       ')',
