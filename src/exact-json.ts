@@ -6,8 +6,9 @@
  * values ever meet a BigInt. With this module loaded `JSON.stringify` writes a BigInt as its digits.
  *
  * `JSON.parse` could do it with a reviver and the source text of each value. A reviver is called for every value
- * though: a list of 1,536 floats takes ten times as long, and 4 MB of small numbers most of a second. So the long
- * numbers become marked strings in the text, the platform parses that, and the marked strings become numbers again.
+ * though: a list of 1,536 floats takes ten times as long, and 4 MB of small numbers more than a second. Libraries
+ * parse in JavaScript, or use that reviver. So the long numbers become marked strings in the text, the platform parses
+ * that, and the marked strings become numbers again.
  */
 
 declare global {
