@@ -2,6 +2,7 @@
 import type { Position } from '../conversation/conversation-object'
 import { INTERRUPTED, isTerminal, type TurnEvent } from '../conversation/events'
 import { ApiError } from '../errors'
+import { parseExact } from '../exact-json'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -57,7 +58,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
       if (end < 0) continue
       const lines = rest.slice(0, end).split('\n')
       rest = rest.slice(end + 1)
-      const batch = lines.map((line) => JSON.parse(line) as TurnEvent)
+      const batch = lines.map((line) => parseExact(line) as TurnEvent)
       const terminal = resume ? batch.findIndex(isTerminal) : -1
       if (terminal >= 0) batch.length = terminal + 1
       last = batch.at(-1)

@@ -165,4 +165,6 @@ function strip(value: unknown, paths: string[][]): unknown {
 }
 
 const isNumbers = (value: unknown): boolean =>
-  Array.isArray(value) && value.length >= LONGEST_NUMBERS && value.every((item) => typeof item === 'number')
+  Array.isArray(value) && value.length >= LONGEST_NUMBERS && value.every(isNumeric)
+
+const isNumeric = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint'

@@ -1,5 +1,6 @@
 /** Fields that a schema does not name but allows: by a pattern, by `.*`, or as a child of an object. */
 import { ApiError } from '../errors'
+import { isInt64 } from '../exact-json'
 import type { Draft } from './document'
 import { isFallback, isObject } from './field'
 import { leaves } from './nested'
@@ -105,7 +106,7 @@ function concrete(definition: Field, name: string, type: FieldType): Field {
 function scalarType(value: unknown): 'string' | 'int64' | 'float' | 'bool' | 'object' | undefined {
   if (typeof value === 'string') return 'string'
   if (typeof value === 'boolean') return 'bool'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float'
+  if (typeof value === 'number' || typeof value === 'bigint') return isInt64(value) ? 'int64' : 'float'
   return isObject(value) ? 'object' : undefined
 }
 

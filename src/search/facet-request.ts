@@ -1,5 +1,6 @@
 /** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
 import { ApiError } from '../errors'
+import { exactNumber } from '../exact-json'
 import { isDynamic } from './field'
 import { splitOutside } from './fragment'
 import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from './layout'
@@ -14,9 +15,9 @@ const isFacet = (field: Field): boolean =>
 export interface FacetRange {
   label: string
   /** undefined: without end on this side */
-  from: number | undefined
+  from: number | bigint | undefined
   /** exclusive */
-  to: number | undefined
+  to: number | bigint | undefined
 }
 
 export interface FacetRequest {
@@ -89,15 +90,15 @@ function parseRange(field: Field, option: string): FacetRange {
   const match = /^(.+?)\s*:\s*\[([^,]*),([^,]*)\]$/s.exec(option)
   const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''
   const [from, to] = [bound(match?.[2]), bound(match?.[3])]
-  if (label === '' || Number.isNaN(from) || Number.isNaN(to)) {
+  if (label === '' || [from, to].some((end) => Number.isNaN(end))) {
     throw new ApiError(400, 'Facet range value is not valid.')
   }
   return { label, from, to }
 }
 
-const bound = (text: string | undefined): number | undefined => {
+const bound = (text: string | undefined): number | bigint | undefined => {
   if (text === undefined) return Number.NaN
-  return text.trim() === '' ? undefined : Number(text)
+  return text.trim() === '' ? undefined : exactNumber(text.trim())
 }
 
 /** @throws ApiError 400 for a query without a colon or about a field that is not among the facets */

@@ -3,6 +3,7 @@
  * SQLite, and the counts are added up here.
  */
 import { ApiError } from '../errors'
+import { integer } from '../exact-json'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { FacetQuery, FacetRange, FacetRequest } from './facet-request'
@@ -12,6 +13,7 @@ import {
   columnsTable,
   isArray,
   isBool,
+  isInt64,
   isNumber,
   isString,
   normColumn,
@@ -98,7 +100,20 @@ interface Counting {
   counted(schema: StoredSchema, request: SearchRequest, query: FacetQuery | undefined): Counted
 }
 
-type Scalar = string | number
+/** A BigInt is a whole number that a double cannot hold. */
+type Scalar = string | number | bigint
+
+/**
+ * A field's values as a statement gives them, for `readValue`. SqlStorage would round whole numbers beyond 2^53, so they
+ * come as text.
+ */
+const exactly = (field: Field, value: string): string =>
+  isInt64(field) ? `iif(${value} BETWEEN -${SAFE} AND ${SAFE}, ${value}, CAST(${value} AS TEXT))` : value
+
+const SAFE = Number.MAX_SAFE_INTEGER
+
+const readValue = <Value extends Scalar | null>(field: Field, value: Value): Value | bigint | number =>
+  typeof value === 'string' && isInt64(field) ? integer(value) : value
 
 /** A value as it was found so far. */
 interface Entry {
@@ -114,26 +129,28 @@ class Values implements Counting {
   readonly #field: Field
   readonly #order: FacetRequest['order']
   readonly #rank: string
+  readonly #rankField: Field | undefined
   readonly #entries = new Map<Scalar, Entry>()
-  /** its values are whole numbers of 64 bits, which come as text: numbers of JavaScript would round them */
-  readonly #isInt64: boolean
 
   constructor(schema: StoredSchema, { field, order }: FacetRequest) {
     this.#field = field
     this.#order = order
-    this.#isInt64 = field.type.startsWith('int64')
     // A value stands where its best document would.
+    this.#rankField = order === undefined || order.by === 'value' ? undefined : order.by
     this.#rank =
-      order === undefined || order.by === 'value'
+      this.#rankField === undefined
         ? 'NULL'
-        : `${order.direction === 'ASC' ? 'min' : 'max'}(${fieldValue(schema, order.by)})`
+        : exactly(
+            this.#rankField,
+            `${order?.direction === 'ASC' ? 'min' : 'max'}(${fieldValue(schema, this.#rankField)})`,
+          )
   }
 
   query(values: SqlFragment): SqlFragment {
     return join(
       [
         fragment(
-          `SELECT ${this.#isInt64 ? 'CAST(d.value AS TEXT)' : 'd.value'} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank FROM (`,
+          `SELECT ${exactly(this.#field, 'd.value')} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank FROM (`,
         ),
         values,
         fragment(') d GROUP BY d.value'),
@@ -145,6 +162,8 @@ class Values implements Counting {
   add(rows: CountedRow[]): void {
     const isAscending = this.#order?.direction === 'ASC'
     for (const row of rows as unknown as Entry[]) {
+      row.value = readValue(this.#field, row.value)
+      if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
       const known = this.#entries.get(row.value)
       if (known === undefined) {
         this.#entries.set(row.value, row)
@@ -179,42 +198,84 @@ class Values implements Counting {
     const sign = order?.direction === 'DESC' ? -1 : 1
     let by: number
     if (order === undefined) by = b.count - a.count
-    else if (order.by === 'value') by = sign * this.#compareValues(withoutCase(a.value), withoutCase(b.value))
+    else if (order.by === 'value') by = sign * compare(withoutCase(a.value), withoutCase(b.value))
     else if (a.rank === null || b.rank === null) by = Number(a.rank === null) - Number(b.rank === null)
     else by = sign * compare(a.rank, b.rank)
-    return by || this.#compareValues(a.value, b.value)
-  }
-
-  #compareValues(a: Scalar, b: Scalar): number {
-    return this.#isInt64 ? Number(BigInt(a) - BigInt(b)) : compare(a, b)
+    return by || compare(a.value, b.value)
   }
 
   #stats(): FacetCounts['stats'] {
     const total = this.#entries.size
     if (total === 0 || !isNumber(this.#field)) return { total_values: total }
-    const sums = { min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY, sum: 0, times: 0 }
-    for (const { value, times } of this.#entries.values()) {
-      const number = Number(value)
-      sums.min = Math.min(sums.min, number)
-      sums.max = Math.max(sums.max, number)
-      sums.sum += number * times
-      sums.times += times
-    }
-    const { min, max, sum, times } = sums
-    return { avg: sum / times, max, min, sum, total_values: total }
+    const totals = new Totals(this.#field)
+    for (const { value, times } of this.#entries.values()) totals.add(value as Numeric, times)
+    return { ...totals.stats, total_values: total }
   }
 }
 
-/** Ranges that hold nothing are left out, as values without documents are. */
-class Ranges implements Counting {
-  readonly #ranges: FacetRange[]
-  readonly #counts: number[]
-  #min = Number.POSITIVE_INFINITY
-  #max = Number.NEGATIVE_INFINITY
+type Numeric = number | bigint
+
+/** What a field's numbers come to. Those of an int64 field are added up exactly. */
+class Totals {
+  readonly #isExact: boolean
+  #min: Numeric = Number.POSITIVE_INFINITY
+  #max: Numeric = Number.NEGATIVE_INFINITY
   #sum = 0
+  /** what does not go into `#sum` without being rounded */
+  #large = 0n
   #times = 0
 
-  constructor({ ranges }: FacetRequest) {
+  constructor(field: Field) {
+    this.#isExact = isInt64(field)
+  }
+
+  /** Adds a value that stands in the documents so often. */
+  add(value: Numeric, times: number): void {
+    this.bounds(value, value)
+    this.times(times)
+    this.sum(value, times)
+  }
+
+  bounds(min: Numeric, max: Numeric): void {
+    if (min < this.#min) this.#min = min
+    if (max > this.#max) this.#max = max
+  }
+
+  times(times: number): void {
+    this.#times += times
+  }
+
+  sum(value: Numeric, factor = 1): void {
+    const product = Number(value) * factor
+    if (!this.#isExact || (typeof value === 'number' && Math.abs(product) <= HALF_OF_SAFE)) {
+      this.#sum += product
+      if (!this.#isExact || Math.abs(this.#sum) <= HALF_OF_SAFE) return
+      this.#large += BigInt(this.#sum)
+      this.#sum = 0
+    } else {
+      this.#large += BigInt(value) * BigInt(factor)
+    }
+  }
+
+  get stats(): { avg: number; max: Numeric; min: Numeric; sum: Numeric } {
+    const sum = this.#isExact ? integer(String(this.#large + BigInt(this.#sum))) : this.#sum
+    return { avg: Number(sum) / this.#times, max: this.#max, min: this.#min, sum }
+  }
+}
+
+/** Two numbers up to this one add up to a safe integer. */
+const HALF_OF_SAFE = 2 ** 52 - 1
+
+/** Ranges that hold nothing are left out, as values without documents are. */
+class Ranges implements Counting {
+  readonly #field: Field
+  readonly #ranges: FacetRange[]
+  readonly #counts: number[]
+  readonly #totals: Totals
+
+  constructor({ field, ranges }: FacetRequest) {
+    this.#field = field
+    this.#totals = new Totals(field)
     this.#ranges = ranges
     this.#counts = ranges.map(() => 0)
   }
@@ -226,7 +287,8 @@ class Ranges implements Counting {
         fragment('WITH v AS MATERIALIZED ('),
         values,
         fragment(
-          `), t AS (SELECT min(value) AS min, max(value) AS max, total(value) AS sum, count(*) AS times FROM v)
+          `), t AS (SELECT ${exactly(this.#field, 'min(value)')} AS min, ${exactly(this.#field, 'max(value)')} AS max,
+                           ${this.#sums()}, count(*) AS times FROM v)
            SELECT r.key AS range, count(DISTINCT v.seq) AS count, t.* FROM t JOIN json_each(?) r LEFT JOIN v
                ON (r.value ->> 0 IS NULL OR v.value >= r.value ->> 0)
               AND (r.value ->> 1 IS NULL OR v.value < r.value ->> 1)
@@ -240,12 +302,19 @@ class Ranges implements Counting {
 
   add(rows: CountedRow[]): void {
     for (const { range, count } of rows) this.#counts[range as number]! += count
-    const [first] = rows as unknown as { min: number; max: number; sum: number; times: number }[]
+    const [first] = rows as unknown as Record<'min' | 'max' | 'sum' | 'high' | 'times', number>[]
     if (first === undefined) return
-    this.#min = Math.min(this.#min, first.min)
-    this.#max = Math.max(this.#max, first.max)
-    this.#sum += first.sum
-    this.#times += first.times
+    this.#totals.bounds(readValue(this.#field, first.min), readValue(this.#field, first.max))
+    this.#totals.times(first.times)
+    this.#totals.sum(readValue(this.#field, first.sum))
+    this.#totals.sum(readValue(this.#field, first.high), 2 ** 32)
+  }
+
+  /** Values of 64 bits are added up in two halves, `high` * 2^32 + `sum`: whole, a few of them pass 64 bits. */
+  #sums(): string {
+    if (!isInt64(this.#field)) return 'total(value) AS sum, 0 AS high'
+    const low = exactly(this.#field, 'sum(value & 4294967295)')
+    return `${low} AS sum, ${exactly(this.#field, 'sum(value >> 32)')} AS high`
   }
 
   counted(): Counted {
@@ -255,8 +324,7 @@ class Ranges implements Counting {
       .sort((a, b) => b.count - a.count)
     // As for values, there is nothing to say of a field without any.
     if (counts.length === 0) return { counts, stats: { total_values: 0 } }
-    const stats = { avg: this.#sum / this.#times, max: this.#max, min: this.#min, sum: this.#sum }
-    return { counts, stats: { ...stats, total_values: counts.length } }
+    return { counts, stats: { ...this.#totals.stats, total_values: counts.length } }
   }
 }
 
@@ -273,7 +341,7 @@ function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b:
 /** As SQLite compares: numbers by value, texts by code points. */
 function compare(a: Scalar, b: Scalar): number {
   if (a === b) return 0
-  if (typeof a === 'number' && typeof b === 'number') return a - b
+  if (typeof a !== 'string' && typeof b !== 'string') return a < b ? -1 : a > b ? 1 : 0
   const [left, right] = [String(a), String(b)]
   for (let at = 0; at < left.length && at < right.length; at++) {
     if (left.charCodeAt(at) === right.charCodeAt(at)) continue

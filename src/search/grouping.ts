@@ -1,5 +1,6 @@
 /** group_by: the best hits of every group, groups in the order of their best hits. */
 import { ApiError } from '../errors'
+import { parseExact } from '../exact-json'
 import { type Candidates, type OrderedMatch, ordered, type Part, rowsAsRelation } from './candidates'
 import type { SearchContext } from './context'
 import { fragment, join, type SqlFragment } from './fragment'
@@ -216,7 +217,7 @@ export function groupValues(
   key: GroupRow['group_key'],
 ): unknown[] {
   // A group of one document without a value has the document's number for a key.
-  const values: unknown = typeof key === 'number' ? undefined : JSON.parse(key)
+  const values: unknown = typeof key === 'number' ? undefined : parseExact(key)
   if (!Array.isArray(values)) return []
   return groupBy.flatMap((name, index) => {
     const value: unknown = values[index]

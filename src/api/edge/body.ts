@@ -1,5 +1,6 @@
 /** Request bodies: whatever their content-type says, possibly gzipped, and never larger than expected. */
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { Pauses, pause } from '../../pause'
 
@@ -95,11 +96,15 @@ export async function readText(request: Request, limit = BODY_LIMIT): Promise<st
 export const readJson = async (request: Request, limit = BODY_LIMIT): Promise<unknown> =>
   parseJson(await readText(request, limit))
 
+/** The body as JSON, with whole numbers that a double cannot hold as BigInt. @throws ApiError as `readJson` does */
+export const readExactJson = async (request: Request): Promise<unknown> =>
+  parseJson(await readText(request), parseExact)
+
 /** A body that was read as JSON. @throws ApiError 400 `Bad JSON.` */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   requireShallow(text)
   try {
-    return JSON.parse(text)
+    return parse(text)
   } catch {
     throw new ApiError(400, 'Bad JSON.')
   }

@@ -5,6 +5,7 @@ import { authenticate } from '../../auth/authenticate'
 import { countSearches, mostSearches } from '../../auth/searches'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import type { SearchParameters } from '../../search/types'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { readText } from '../edge/body'
@@ -192,7 +193,7 @@ function readSearch(search: unknown, inConversation: boolean): SearchParameters 
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     return undefined
   }

@@ -110,9 +110,14 @@ function sortValue(hit: Hit, field: string): unknown {
     )
 }
 
+/** A whole number that a double cannot hold comes as a BigInt; the two compare exactly. */
+const isNumeric = (value: unknown): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint'
+
 /** Numbers, booleans and strings among their own kind. What cannot be compared is a tie. */
 function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
-  if (typeof a === typeof b && (typeof a === 'number' || typeof a === 'boolean')) return Number(a) - Number(b)
+  if (isNumeric(a) && isNumeric(b)) return a < b ? -1 : a > b ? 1 : 0
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
   return 0
 }

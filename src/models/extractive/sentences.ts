@@ -98,7 +98,8 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
 /** Strings of a document with their paths; lists of scalars are read out as one. */
 function* leaves(value: unknown, path = ''): Generator<[string, string]> {
   if (typeof value === 'string') yield [path, value]
-  else if (typeof value === 'number' || typeof value === 'boolean') yield [path, String(value)]
+  else if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean')
+    yield [path, String(value)]
   else if (Array.isArray(value)) {
     if (value.every((item) => typeof item !== 'object')) {
       if (value.some((item) => typeof item === 'string' && isProse(item))) {
