@@ -18,6 +18,7 @@ const BOUND_ACTIONS: readonly string[] = [
   'conversations:get',
   'conversations:list',
   'conversations:stop',
+  'conversations:delete',
 ]
 
 export interface Access {
@@ -40,9 +41,25 @@ export interface Access {
    * @param collection its name as the request gave it; absent where the route has none
    */
   allows(action: string, collection?: string): boolean
+  /**
+   * How far the key reaches among conversations: those that its holder is shown to have begun, all that were begun with
+   * the key, or those of every key.
+   * @param action one that it has to be given by name; what a search key may do besides does not count
+   */
+  reach(action: string): Reach
 }
 
-export const ADMIN: Access = { owner: 'admin', digest: 'admin', limits: {}, embedded: {}, allows: () => true }
+/** Whose conversations a key opens. `own`: only its holder's. */
+export type Reach = 'own' | 'key' | 'all'
+
+export const ADMIN: Access = {
+  owner: 'admin',
+  digest: 'admin',
+  limits: {},
+  embedded: {},
+  allows: () => true,
+  reach: () => 'all',
+}
 
 /** The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403. */
 export const forbidden = (): ApiError =>
@@ -59,6 +76,7 @@ export function accessOf(
   const may = (action: string) => key.actions.some((granted) => matchesAction(granted, action))
   const bound = key.limits.assistant !== undefined
   const asks = ASK_ACTIONS.some(may)
+  const reach = key.collections.includes('*') ? 'all' : 'key'
   return {
     keyId: key.id,
     owner: String(key.id),
@@ -69,6 +87,8 @@ export function accessOf(
       bound
         ? asks && collection === undefined && BOUND_ACTIONS.includes(action)
         : may(action) && (!collection || patterns.some((matches) => matches(collection))),
+    // A bound key lies in a page: its actions give it no more than the assistant does.
+    reach: (action) => (!bound && may(action) ? reach : 'own'),
   }
 }
 
