@@ -19,8 +19,7 @@ import { conversationObject, type Elsewhere } from './conversation-object'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
-export interface Question
-  extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
+export interface Question extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
   /** absent: a new conversation */
   conversationId?: string
 }

@@ -1,8 +1,7 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
 import type { RequestIdentity } from './joins'
-import type { Asker } from './request'
-import type { AskRequest } from './request'
+import type { Asker, AskRequest } from './request'
 import type { TranscriptMessage } from './transcript'
 
 /** Another conversation, which a question is to begin. */

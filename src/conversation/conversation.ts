@@ -12,8 +12,8 @@ import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { settlesWithin } from '../settles'
-import type { Asked, ConversationRpc, Position } from './conversation-object'
 import { transcriptTo } from './branch'
+import type { Asked, ConversationRpc, Position } from './conversation-object'
 import { joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
 import { Memory } from './memory'
 import { conversationNotFound, requireAsker, unknownConversation } from './ownership'
@@ -73,7 +73,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       if (!continues && this.#taken) return this.#succession.place(request)
       if (after !== undefined) {
         if (memory) await this.#forgetDeleted(memory, after)
-        const transcript = await transcriptTo(this.env, memory, request)
+        const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
         if (transcript) return { ...(await this.#succession.place(request)), transcript }
       }
       return this.#enqueued(request, names)
@@ -249,10 +249,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   /** @throws ApiError 422; 409 for an idempotency key of long ago */
-  async #joinFinished(
-    names: RequestNames,
-    copies = false,
-  ): Promise<ReadableStream<Uint8Array> | undefined> {
+  async #joinFinished(names: RequestNames, copies = false): Promise<ReadableStream<Uint8Array> | undefined> {
     const memory = this.#memory
     const finished = memory?.log[copies ? 'copyable' : 'joinable'](names, Date.now())
     if (!memory || !finished || this.#queue.find(names)) return undefined

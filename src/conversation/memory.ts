@@ -88,10 +88,7 @@ export class Memory {
    * Notes what there is to know of a conversation when a turn of it begins.
    * @returns whether it is the first one
    */
-  introduce(
-    { asker, protocol, question, historyId, foundUntil }: AskRequest,
-    now: number,
-  ): boolean {
+  introduce({ asker, protocol, question, historyId, foundUntil }: AskRequest, now: number): boolean {
     const self = this.#self
     const first = self.owner === undefined
     if (!first && self.histories.includes(historyId)) return false

@@ -149,16 +149,18 @@ export class TurnLog {
     )
   }
 
-  /** Whether a turn was answered, and whether others were after it. */
-  standing(turn: number): 'unknown' | 'last' | 'earlier' {
-    const said = this.#sql
-      .exec<{ turn: number }>(
-        `SELECT turn FROM turns WHERE turn >= ? AND (said_at IS NOT NULL OR status = 'running') ORDER BY turn`,
+  /** Whether a turn was answered or is running, and whether others were after it. */
+  standing(turn: number): 'unknown' | 'running' | 'last' | 'earlier' {
+    const [first, ...later] = this.#sql
+      .exec<{ turn: number; status: TurnStatus }>(
+        `SELECT turn, status FROM turns WHERE turn >= ? AND (said_at IS NOT NULL OR status = 'running')
+          ORDER BY turn LIMIT 2`,
         turn,
       )
       .toArray()
-    if (said[0]?.turn !== turn) return 'unknown'
-    return said.length === 1 ? 'last' : 'earlier'
+    if (first?.turn !== turn) return 'unknown'
+    if (first.status === 'running') return 'running'
+    return later.length === 0 ? 'last' : 'earlier'
   }
 
   /** The lines of a turn; undefined when there is no log of it. */
@@ -182,8 +184,7 @@ export class TurnLog {
   linesAfter(from: number, seq: number, running: number | undefined): string {
     const ended = this.ended(from)
     const latest = Math.max(this.latest() ?? 0, running ?? 0)
-    if (from <= latest && from !== running && ended[0]?.turn !== from)
-      throw new ApiError(404, TURN_NOT_FOUND)
+    if (from <= latest && from !== running && ended[0]?.turn !== from) throw new ApiError(404, TURN_NOT_FOUND)
     let text = ''
     for (const { turn } of ended) {
       const lines = this.lines(turn)

@@ -137,6 +137,11 @@ export class TurnQueue {
     return this.#end
   }
 
+  /** Whether a turn other than this one is running or waiting. */
+  hasOther(number: number): boolean {
+    return this.#turns.some(({ stream }) => stream?.turn !== number)
+  }
+
   /** Settles when a turn comes. */
   arrival(): Promise<void> {
     return new Promise((resolve) => this.#awaiting.push(resolve))

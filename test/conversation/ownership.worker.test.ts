@@ -44,14 +44,9 @@ async function adas(): Promise<string> {
 beforeAll(() => setStage())
 
 it('a conversation is open to the key and the user that began it, and to the admin key', () => {
-  expect([ada, bob, other, ADMIN, adminForAda, adminForBob].map((asker) => mayOpen(asker, ownerOf(ada)))).toEqual([
-    true,
-    false,
-    false,
-    true,
-    true,
-    false,
-  ])
+  expect(
+    [ada, bob, other, ADMIN, adminForAda, adminForBob].map((asker) => mayOpen(asker, ownerOf(ada))),
+  ).toEqual([true, false, false, true, true, false])
   expect(mayOpen(adminForBob, ADMIN)).toBe(true)
   expect(mayOpen({ owner: '1', userId: '' }, ownerOf(ada))).toBe(false)
 })

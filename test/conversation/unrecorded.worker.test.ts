@@ -9,8 +9,7 @@ import {
   listConversations,
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
-import type { AskRequest } from '../../src/conversation/request'
-import type { Asker } from '../../src/conversation/request'
+import type { Asker, AskRequest } from '../../src/conversation/request'
 import * as turns from '../../src/db/turns'
 import { expectNothingLeft, NOT_FOUND } from './remains'
 import {

@@ -52,10 +52,7 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
 }
 
 /** The ids of conversations that a name may stand for, the likeliest first. For what changes nothing. */
-export async function chatIds(
-  parties: ChatParties,
-  name: string,
-): Promise<{ asker: Asker; ids: string[] }> {
+export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
   const { access, assistant } = parties
   const asker = await askerFor(parties)
   const fixed = access.embedded.conversation_id

@@ -57,9 +57,11 @@ export async function admitTurn(
   const keys = accesses.map(({ digest }) => digest)
   // Two visitors of a page who are not told apart may both count their requests from 1. What anybody could come upon
   // names no turn to join: it tells requests apart, and that is all.
-  const idempotencyKey = given !== undefined && (isToldApart(asker) || isUnguessable(given)) ? given : undefined
+  const idempotencyKey =
+    given !== undefined && (isToldApart(asker) || isUnguessable(given)) ? given : undefined
   // A caller who names the turn may come back from another network, or with another client.
-  const traits = idempotencyKey === undefined ? [...TRAITS.map((name) => request.headers.get(name)), given] : []
+  const traits =
+    idempotencyKey === undefined ? [...TRAITS.map((name) => request.headers.get(name)), given] : []
   const identity = [asker.owner, asker.userId, ...(asker.proofs ?? []), ...traits]
   const { pathname, search } = new URL(request.url)
   const fingerprint = await sha256(

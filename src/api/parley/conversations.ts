@@ -21,7 +21,12 @@ type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[
 
 /** Who asks, for what is done to conversations by a name of its own. */
 const askerFor = (
-  { request, access, user, parameters }: Pick<Serving<'stopConversation'>, 'request' | 'access' | 'user' | 'parameters'>,
+  {
+    request,
+    access,
+    user,
+    parameters,
+  }: Pick<Serving<'stopConversation'>, 'request' | 'access' | 'user' | 'parameters'>,
   action: string,
 ): Promise<Asker> => askerOf({ request, accesses: [access], userId: user, query: parameters }, action)
 
