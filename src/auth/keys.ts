@@ -10,6 +10,7 @@ import {
 import { database } from '../db/client'
 import { seal } from '../db/sealing'
 import { ApiError } from '../errors'
+import { MOST_ORIGINS, ORIGIN_PATTERN } from '../origins'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
 import { checkBudget } from './budgets'
@@ -125,7 +126,14 @@ function checkKey(body: unknown): WantedKey {
   }
 }
 
-const LIMITS = ['conversation_model_id', 'assistant', 'user_id', 'tokens_per_day', 'turns_per_day']
+const LIMITS = [
+  'conversation_model_id',
+  'assistant',
+  'user_id',
+  'allowed_origins',
+  'tokens_per_day',
+  'turns_per_day',
+]
 
 /** An unknown limit is refused: a key that was meant to be narrower must not come out wide. */
 function checkLimits(limits: unknown): KeyLimits {
@@ -137,6 +145,10 @@ function checkLimits(limits: unknown): KeyLimits {
     if (!LIMITS.includes(name)) {
       throw new ApiError(400, `Unknown limit \`${name}\`. The known ones are: ${LIMITS.join(', ')}.`)
     }
+    if (name === 'allowed_origins') {
+      if (!isListOfOrigins(value)) throw wrongFormat(`limits.${name}`, ORIGINS)
+      continue
+    }
     if (!name.endsWith('_per_day') && (typeof value !== 'string' || value === '' || value.length > 256)) {
       throw wrongFormat(`limits.${name}`, 'a string of 1 to 256 characters')
     }
@@ -147,6 +159,11 @@ function checkLimits(limits: unknown): KeyLimits {
 
 const isListOfStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+
+const ORIGINS = `an array of 1 to ${MOST_ORIGINS} origins such as \`https://shop.example\` or \`https://*.shop.example\``
+
+const isListOfOrigins = (value: unknown): boolean =>
+  isListOfStrings(value) && value.length <= MOST_ORIGINS && value.every((entry) => ORIGIN_PATTERN.test(entry))
 
 const wrongFormat = (name: string, kind: string): ApiError =>
   new ApiError(400, `Wrong format for \`${name}\`. It should be ${kind}.`)

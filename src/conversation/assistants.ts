@@ -33,6 +33,8 @@ export interface AssistantConfig {
   questions: string[]
   /** what a request may change */
   overrides: Override[]
+  /** pages that may ask it, whatever their key; those of every origin without */
+  allowed_origins?: string[]
   /** the field with the name by which answers cite a document; its id and `.txt` without one */
   citation_field?: string
   title_field?: string

@@ -2,6 +2,7 @@
 import { ApiError } from '../errors'
 import type { ChatMessage, GenerationRequest } from '../models/language-model'
 import type { Hit, SearchParameters } from '../search/types'
+import type { CutDocument } from './events'
 import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
 import type { TurnPorts } from './ports'
 
@@ -15,6 +16,8 @@ export interface TurnTrace {
   followups?: string[]
   /** the conversation whose answer to the same request this turn has: nothing was searched or called for it */
   copy_of?: string
+  /** what did not fit into the prompt whole */
+  cut?: CutDocument[]
   /** true where the whole was too long to be kept: texts in it end early */
   shortened?: true
 }

@@ -63,7 +63,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
   const { env, request, record, path } = call
   const access = await admitAsker(env, request, record)
   requireVersion(call)
-  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT)
+  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)
   const { json, files, text } = await readChatBody(request)
   signals.body = asRecord(json)
   const dialect = dialectOf(signals)

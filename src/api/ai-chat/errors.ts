@@ -31,6 +31,7 @@ export interface ChatFault {
 const CODES: Record<number, string> = {
   400: 'bad_request',
   401: 'unauthorized',
+  403: 'forbidden',
   404: 'not_found',
   405: 'method_not_allowed',
   413: 'too_large',
@@ -89,6 +90,7 @@ const UNAUTHORISED =
 const REASONS: Record<number, string> = {
   400: 'Bad Request',
   401: 'Unauthorized',
+  403: 'Forbidden',
   404: 'Not Found',
   500: 'Internal Server Error',
 }

@@ -7,6 +7,7 @@ import { InvalidParameter } from './question'
 const KINDS: Record<number, [type: string, code: string | null]> = {
   400: ['invalid_request_error', null],
   401: ['invalid_request_error', 'invalid_api_key'],
+  403: ['permission_error', 'origin_not_allowed'],
   404: ['invalid_request_error', 'not_found'],
   408: ['timeout_error', 'timeout'],
   409: ['invalid_request_error', 'conflict'],

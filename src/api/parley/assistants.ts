@@ -19,7 +19,7 @@ export const get = async ({ env, path }: Serving<'getAssistant'>): Promise<Respo
 export const remove = async ({ env, path }: Serving<'deleteAssistant'>): Promise<Response> =>
   json(await deleteAssistant(env, path.name))
 
-export async function front({ env, access, path }: Serving<'frontOfAssistant'>): Promise<Response> {
-  const { name, questions, followups } = await openAssistant(env, access, path.assistant)
+export async function front({ env, access, path, record }: Serving<'frontOfAssistant'>): Promise<Response> {
+  const { name, questions, followups } = await openAssistant(env, access, path.assistant, record)
   return json({ name, questions, followups })
 }
