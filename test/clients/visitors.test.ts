@@ -352,7 +352,7 @@ describe('the key of a page', () => {
     for (const way of ways(foreign)) expect((await manage(key, way, other)).status).toBeLessThan(300)
   })
 
-  test('refuses a secret that is too short to be one, and lets pages of other origins send one', async () => {
+  test('refuses a secret that is too short to be one, and lets pages of another origin send one', async () => {
     const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
     for (const value of ['1234567', 'x'.repeat(31), `${'x'.repeat(40)}!`]) {
       const { status, text } = await ask(key, visitor(value))
@@ -363,7 +363,7 @@ describe('the key of a page', () => {
     const preflight = await fetch(`${url}/a/${assistant}/chat`, {
       method: 'OPTIONS',
       headers: {
-        origin: 'https://shop.example',
+        origin: 'http://localhost:3000',
         'access-control-request-method': 'POST',
         'access-control-request-headers': 'x-parley-visitor',
       },
