@@ -12,10 +12,11 @@
  * most with a copy of the answer in it (joins.ts). Only repeated requests pay a second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { unwrap } from '../errors'
+import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
-import { conversationObject, type Elsewhere } from './conversation-object'
+import { conversationObject, type Elsewhere, type Position } from './conversation-object'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from './question-length'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
@@ -28,6 +29,8 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
+  /** The events after one of them, for a reader whose stream broke off. @throws ApiError */
+  resume(after: Position): Promise<ReadableStream<Uint8Array> | null>
   /** What the delivery of a whole answer needs, by the answer's turn. */
   delivery(turn: number): Delivery
 }
@@ -36,6 +39,10 @@ export interface Answering {
 export interface Delivery {
   /** To be called when its caller had gone before it was delivered: a retry is then told this answer again. */
   lost(): Promise<void>
+  /** when it was asked for, in milliseconds since 1970 */
+  asked: number
+  /** aborts when the caller leaves, where the runtime notices */
+  signal?: AbortSignal
   /** Keeps the request alive until a promise has settled: workerd ends those whose callers have gone. */
   waitUntil(settled: Promise<unknown>): void
 }
@@ -46,14 +53,19 @@ const MOST_HOPS = 5
 /**
  * Asks, joins the turn of the same idempotency key, running or finished, or has the answer copied that the same request
  * was given a moment ago.
- * @throws ApiError 429 with `retryAfter`, 422; 400 for another asker's conversation, as for an unknown one
+ * @param signal of the request that asks
+ * @throws ApiError 429 and 503 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's
+ *   conversation, as for an unknown one
  */
-export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
+export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
+  const began = Date.now()
+  if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
   const { conversationId: given } = question
+  const attempt = crypto.randomUUID()
   let request: AskRequest =
     given === undefined
-      ? { ...question, ...(await newConversationId(env, question)), continues: false }
-      : { ...question, conversationId: given, continues: true }
+      ? { ...question, ...(await newConversationId(env, question)), continues: false, attempt }
+      : { ...question, conversationId: given, continues: true, attempt }
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)
@@ -62,9 +74,17 @@ export async function ask(env: Cloudflare.Env, question: Question): Promise<Answ
       return {
         conversationId,
         events: asked.events,
-        delivery: (turn) => ({ lost: () => object.lost(turn), waitUntil }),
+        // With a handle of its own: the stub of a stream that broke off is broken too.
+        resume: async (after) =>
+          unwrap(await conversationObject(env, conversationId).events(question.asker, after)),
+        delivery: (turn) => ({
+          lost: () => object.lost(turn),
+          asked: began,
+          ...(signal && { signal }),
+          waitUntil,
+        }),
       }
-    request = { ...question, ...beginningOf(asked), continues: false }
+    request = { ...question, ...beginningOf(asked), continues: false, attempt }
   }
   throw new Error('No conversation took the question.')
 }

@@ -14,13 +14,13 @@ import { collectionObject } from '../search/catalog'
 import { settlesWithin } from '../settles'
 import { transcriptTo } from './branch'
 import type { Asked, ConversationRpc, Position } from './conversation-object'
-import { joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
+import { joinQueued, namesOf, type RequestIdentity, replay, replayInterrupted, requireSame } from './joins'
 import { Memory } from './memory'
 import { conversationNotFound, requireAsker, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
 import { Succession, UNDERWAY_MS } from './succession'
 import type { RequestNames } from './turn-log'
-import { QueuedTurn, TurnQueue } from './turn-queue'
+import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
 import { Reader } from './turn-stream'
 import { UsedMark } from './used-mark'
@@ -47,6 +47,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
   #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()
+  #attempts = new Attempts()
   #erasing: Promise<boolean> | undefined
   readonly #succession = new Succession(this.env, {
     id: this.#id,
@@ -58,6 +59,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(async () => {
       const { asker, continues, after } = request
       requireAsker(asker)
+      const made = this.#attempts.find(request)
+      if (made) return { events: made.addCaller().stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation(request)
@@ -120,9 +123,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(() => {
-      this.#readable(asker)
+      const { log } = this.#readable(asker)
       const { current } = this.#queue
-      if (!current) return null
+      if (!current) return replayInterrupted(log, Date.now())
       const reader = new Reader()
       current.addReader(reader)
       return reader.stream
@@ -133,8 +136,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(() => {
       this.#readable(asker)
       const { current } = this.#queue
-      current?.abort.abort()
-      return current !== undefined
+      if (!current || current.committed) return false
+      current.abort.abort()
+      return true
     })
   }
 
@@ -171,6 +175,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     memory.erase()
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
+    this.#attempts = new Attempts()
     return this.#erase(memory)
   }
 
@@ -229,6 +234,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
     const turn = new QueuedTurn(request, names)
+    this.#attempts.add(turn)
     const reader = turn.addCaller()
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,

@@ -4,6 +4,7 @@
  */
 import { unwrap } from '../errors'
 import type { Citation, HistoryMessage, Timings, TurnEvent, TurnEventBody, Usage } from './events'
+import { INTERRUPTED } from './events'
 import { historyOf } from './history'
 import type { FinishedTurn, TurnPorts } from './ports'
 import type { AskRequest } from './request'
@@ -30,12 +31,12 @@ export async function copyTurn(
   try {
     for await (const line of events) {
       const event: TurnEvent = JSON.parse(line)
-      if (event.type === 'error' && (event.message === STOPPED || event.status === 503)) break
+      if (event.type === 'error' && (event.message === STOPPED || event.message === INTERRUPTED)) break
       if (await copy.take(event)) return 'ended'
     }
   } catch (error) {
     if (signal.aborted || copy.storing) {
-      ports.emit(errorEvent(error, signal))
+      ports.emit(errorEvent(error, signal, request))
       return 'ended'
     }
   }
@@ -43,8 +44,6 @@ export async function copyTurn(
   ports.emit({ type: 'error', status: 503, message: INTERRUPTED, retryable: true })
   return 'ended'
 }
-
-const INTERRUPTED = 'The turn was interrupted. Ask again.'
 
 class Copy {
   readonly #request: AskRequest

@@ -20,7 +20,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     const isMissing = error instanceof ApiError && error.status === 404 && error.message === TURN_NOT_FOUND
     throw isMissing && after !== undefined ? previousNotFound(after) : error
   })
-  const { asked, assistant, conversationId, events, delivery } = answering
+  const { asked, assistant, conversationId, events, resume, delivery } = answering
   const shape = {
     model: asked.model,
     created: Math.floor(call.record.started / 1000),
@@ -28,7 +28,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     previous: asked.previous ?? null,
   }
   const headers = { 'x-parley-conversation-id': conversationId }
-  const read = chatReader(events)
+  const read = chatReader(events, resume)
   if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)
   return deliver(responseOf(turn, shape), headers, delivery(turn.turn))
