@@ -1,10 +1,12 @@
 /**
- * How a request that comes again meets the turn that it began: a client that was cut off repeats its question, and is
- * to read the answer that is being written, or was, and not to pay for another one.
+ * What becomes of a request that comes again: a client that was cut off repeats its question, and is to read the answer
+ * that is being written, or was, and not to pay for another one.
+ *
+ * Whoever names the turn joins it: by an idempotency key, or by the id of the conversation that it is in. A request that
+ * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
  */
 import { ApiError } from '../errors'
 import type { Memory } from './memory'
-import { ADMIN } from './ownership'
 import type { AskRequest } from './request'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
@@ -16,14 +18,16 @@ const encoder = new TextEncoder()
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
 
 export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): RequestIdentity => ({
-  ...(asker && { asker }),
+  asker,
   ...(idempotencyKey !== undefined && { idempotencyKey }),
   ...(fingerprint !== undefined && { fingerprint }),
 })
 
 /** What a request is known by: its own names, with who asks. */
-export function namesOf({ asker = ADMIN, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
-  const name = (given: string) => JSON.stringify([asker.owner, asker.userId, given])
+export function namesOf({ asker, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
+  const { owner, userId, proofs: [proof] = [] } = asker
+  const name = (given: string) =>
+    JSON.stringify([owner, userId, given, ...(proof === undefined ? [] : [proof])])
   return {
     ...(idempotencyKey !== undefined && { idempotencyKey: name(idempotencyKey) }),
     ...(fingerprint !== undefined && { fingerprint: name(fingerprint) }),

@@ -14,6 +14,8 @@ export interface TurnTrace {
   calls: CallTrace[]
   /** what could be asked next, where anything was suggested */
   followups?: string[]
+  /** the conversation whose answer to the same request this turn has: nothing was searched or called for it */
+  copy_of?: string
   /** what did not fit into the prompt whole */
   cut?: CutDocument[]
   /** true where the whole was too long to be kept: texts in it end early */

@@ -96,6 +96,8 @@ export class QueuedTurn {
 
 export class TurnQueue {
   readonly #turns: QueuedTurn[] = []
+  /** told of the next turn that comes */
+  #awaiting: (() => void)[] = []
   /** settles when the last turn in the queue has ended; never rejects */
   #end: Promise<void> = Promise.resolve()
 
@@ -136,10 +138,21 @@ export class TurnQueue {
       )
     }
     this.#turns.push(turn)
+    for (const tell of this.#awaiting.splice(0)) tell()
     this.#end = this.#end.then(run).finally(() => {
       this.#turns.shift()
     })
     return this.#end
+  }
+
+  /** Whether a turn other than this one is running or waiting. */
+  hasOther(number: number): boolean {
+    return this.#turns.some(({ stream }) => stream?.turn !== number)
+  }
+
+  /** Settles when a turn comes. */
+  arrival(): Promise<void> {
+    return new Promise((resolve) => this.#awaiting.push(resolve))
   }
 
   /** Ends the turn that is running, and all that are waiting. */

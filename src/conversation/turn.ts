@@ -65,14 +65,14 @@ export async function runTurn(
 }
 
 /** Rejects when the turn is stopped. */
-const stopOf = (signal: AbortSignal): Promise<never> =>
+export const stopOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = () => reject(signal.reason)
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
+export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
     const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)

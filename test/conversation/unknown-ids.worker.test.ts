@@ -34,7 +34,7 @@ it('make no object, whatever they are asked for', async () => {
   for (const id of unknown) {
     const missing = { status: 404, message: 'Conversation not found' }
     await expect(getConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
-    await expect(traceConversation(env, id)).rejects.toMatchObject(missing)
+    await expect(traceConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     await expect(deleteConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     expect(await mayContinue(env, ADMIN, id, objectId)).toBe(false)
     await expect(ask(env, { ...question, conversationId: id })).rejects.toMatchObject({ status: 400 })

@@ -39,6 +39,8 @@ export interface AssistantQuestion {
   conversationId?: string | undefined
   /** whether the id stands for the client's own name (chat.ts): without history it begins */
   named?: boolean
+  /** the turn that the question goes on from; absent: the last one */
+  after?: number | undefined
   /** earlier turns that give way to the answer */
   replaces?: Replacement | undefined
   /** what was said before, oldest first; counts for a new conversation alone */
@@ -87,6 +89,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     {
       ...(conversationId !== undefined && { conversationId }),
       ...(named && { named }),
+      ...(asked.after !== undefined && { after: asked.after }),
       ...(asked.replaces && { replaces: asked.replaces }),
       question,
       model,
