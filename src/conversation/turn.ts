@@ -5,8 +5,10 @@
  * on its ports alone, so that every path can be run in a test.
  */
 import { ApiError, reasonOf, unwrap } from '../errors'
+import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
+import { overallLimit } from '../models/silence'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes, fitDocuments } from './budget'
@@ -28,7 +30,7 @@ const WIND_UP_MS = 1_000
 
 /**
  * Runs a turn to its end. Never throws: the last event says how it went. A stop ends it at once, whatever it is
- * waiting for, unless its answer is complete and on its way into history.
+ * waiting for, unless its answer is complete and on its way into history. So does the limit on its time.
  * @returns what it spent on language models, whatever its end, by model
  */
 export async function runTurn(
@@ -37,14 +39,23 @@ export async function runTurn(
   signal: AbortSignal,
 ): Promise<Spending[]> {
   const tracer = new Tracer(ports, request.question)
-  const work = converse(request, tracer, signal)
+  const seconds = overallLimit(silenceOf(request.model))
+  const late = new AbortController()
+  const timer = setTimeout(
+    () => late.abort(new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`)),
+    seconds * 1000,
+  )
+  const ending = AbortSignal.any([signal, late.signal])
+  const work = converse(request, tracer, ending)
   try {
     await Promise.race([
       work,
-      stopOf(signal).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
+      stopOf(ending).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
     ])
   } catch (error) {
     ports.emit(errorEvent(error, signal))
+  } finally {
+    clearTimeout(timer)
   }
   await settlesWithin(
     WIND_UP_MS,
@@ -53,7 +64,7 @@ export async function runTurn(
   return spendingOf(tracer.trace, request.model.id)
 }
 
-/** Rejects when the turn is stopped. */
+/** Rejects when the turn is stopped, or is over its time. */
 const stopOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = () => reject(signal.reason)

@@ -2,6 +2,9 @@
 import type { ProviderCall } from './call'
 import type { Delta, FinishReason } from './language-model'
 
+const VISIBLE = /\S/
+const LONGEST_REFUSAL = 4_000
+
 /** What was seen of a reply, streamed or whole. */
 export class Reply {
   /** whether anything came at all */
@@ -22,10 +25,20 @@ export class Reply {
   /** What a piece says: text of the answer, reasoning, or both. Whatever is no text says nothing. */
   *said(text: unknown, reasoning?: unknown): Generator<Delta> {
     if (typeof text === 'string' && text !== '') {
+      if (VISIBLE.test(text)) this.#call.alive()
       this.#answered = true
       yield { type: 'text', text }
     }
-    if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
+    if (typeof reasoning === 'string' && reasoning !== '') {
+      if (VISIBLE.test(reasoning)) this.#call.alive()
+      yield { type: 'reasoning', text: reasoning }
+    }
+  }
+
+  /** The model says no, in a piece of its own words. */
+  refuses(piece: string): void {
+    if (VISIBLE.test(piece)) this.#call.alive()
+    if (this.refusal.length < LONGEST_REFUSAL) this.refusal += piece
   }
 
   /**
