@@ -7,8 +7,8 @@ import { type FilterContext, filterError } from './compile'
 import type { FilterClause } from './parse'
 
 const INTEGER = /^[+-]?\d+$/
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
-const RANGE = /^(.+?)\s*\.\.\s*(.+)$/
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
+const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
 
 /** What the values of a clause on numbers ask for; a document passes that meets any of it. */
