@@ -39,6 +39,8 @@ export interface CallOptions {
   secrets?: string[]
   /** the model's own headers, sent with every request; the provider's go before them */
   headers?: Record<string, string> | undefined
+  /** whether its replies may begin within the model's thoughts (thoughts.ts) */
+  startsThinking?: boolean
   /** says which hosts may be called, and whether through a gateway */
   env: Egress & Gateway
 }
@@ -53,8 +55,15 @@ export const callOptions = (
   silence: silenceOf(config),
   secrets: [...secretsOf(config), ...(env.AI_GATEWAY_TOKEN ? [env.AI_GATEWAY_TOKEN] : [])],
   headers: config.headers as Record<string, string> | undefined,
+  startsThinking: startsThinking(config),
   env,
 })
+
+/** Models whose chat templates open the thoughts, so that their replies have the closing tag alone. */
+const THINKING = /deepseek-r1|qwq|-thinking\b/i
+
+const startsThinking = ({ starts_thinking: said, model_name: name }: Record<string, unknown>): boolean =>
+  typeof said === 'boolean' ? said : typeof name === 'string' && THINKING.test(name)
 
 export const DEFAULT_SILENCE = 60
 export const LONGEST_SILENCE = 3_600
@@ -126,6 +135,10 @@ export class ProviderCall {
     this.#options = options
     this.#watch = new SilenceWatch(options.silence)
     this.#signal = signal
+  }
+
+  get startsThinking(): boolean {
+    return this.#options.startsThinking === true
   }
 
   /** Aborts when the caller stops the call or when the provider has been silent for too long. */

@@ -74,7 +74,7 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   if (completion?.error !== undefined && completion.error !== null) throw call.reported(body)
   const choice = completion?.choices?.[0]
   if (!choice?.message && completion?.response === undefined) throw call.malformed()
-  const reply = new Reply(call)
+  const reply = new Reply(call, { whole: true })
   const text = contentText(choice?.message?.content) || contentText(completion?.response)
   yield* reply.said(text, reasoningIn(choice?.message))
   reply.finish = finishReason(choice?.finish_reason)
