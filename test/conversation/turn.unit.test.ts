@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta } from '../../src/models/language-model'
 import { config } from '../models/ask'
@@ -366,32 +366,4 @@ it('leaves no timer behind, whatever its end', async () => {
   } finally {
     vi.useRealTimers()
   }
-})
-
-describe('a turn whose model never ends', () => {
-  afterEach(() => void vi.useRealTimers())
-
-  it('ends by itself, and is no history', async () => {
-    vi.useFakeTimers()
-    const world = makeWorld({
-      async *speak(_, signal) {
-        while (!signal.aborted) {
-          yield { type: 'text', text: 'and ' }
-          await new Promise((resolve) => setTimeout(resolve, 10_000))
-        }
-        throw signal.reason
-      },
-    })
-    const taking = take(world, asking())
-    await vi.advanceTimersByTimeAsync(1_850_000)
-    expect(world.asked).toHaveLength(1)
-    await vi.advanceTimersByTimeAsync(21_000)
-    expect((await taking).at(-1)).toEqual({
-      type: 'error',
-      status: 400,
-      message: 'The turn took longer than the maximum of 1860 seconds.',
-      retryable: false,
-    })
-    expect(world.stored).toEqual([])
-  })
 })
