@@ -83,6 +83,18 @@ export class TurnLog {
     this.#sql.exec('UPDATE turns SET said_at = NULL WHERE turn = ?', turn)
   }
 
+  /** Notes what a turn has cost so far. @param cost JSON; null when a record tells of it, or when it is owed nowhere */
+  spend(turn: number, cost: string | null): void {
+    this.#sql.exec('UPDATE turns SET spent = ? WHERE turn = ?', cost, turn)
+  }
+
+  /** The turns whose cost no record tells of, because this object did not live to see their end. */
+  unpaid(): { turn: number; spent: string }[] {
+    return this.#sql
+      .exec<{ turn: number; spent: string }>('SELECT turn, spent FROM turns WHERE spent IS NOT NULL')
+      .toArray()
+  }
+
   /** @param abandoned whether its caller had gone */
   finish(turn: number, status: TurnStatus, now: number, expiresAt: number, abandoned: boolean): void {
     this.#sql.exec(

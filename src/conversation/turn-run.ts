@@ -5,6 +5,7 @@ import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, type Outcome, reasonOf } from '../errors'
+import { withSettings } from '../models/sampling'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
 import type { HistoryMessage, TurnEventBody } from './events'
@@ -33,6 +34,12 @@ const statusOf = (end: TurnEventBody): TurnStatus => {
   return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
 }
 
+/** How often what a turn has spent is noted at least, in milliseconds. */
+const NOTE_MS = 2_000
+
+const isNothing = (spent: Spending[]): boolean =>
+  spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
+
 /** Far enough for any ttl, and a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
 
@@ -45,6 +52,10 @@ export class TurnRun {
   #counted = false
   /** earlier turns that give way to this one */
   #replaced: number[] = []
+  /** what the turn has spent so far, and what of that is noted in its log */
+  #spent: () => Spending[] = () => []
+  #noted = ''
+  #over = false
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -102,14 +113,32 @@ export class TurnRun {
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
-    const spent = await work
+    const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
+    const spent = await work.finally(() => clearInterval(noting))
+    this.#over = true
     if ((status as TurnStatus) === 'done' || this.#counted) return
-    if (spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)) return
-    const cost = this.#cost(Date.now(), spent)
+    const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
     // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
-    if (memory.closed) return await this.#owe(cost)
+    if (memory.closed) {
+      memory.forgetSpent(stream.turn)
+      if (cost) await this.#owe(cost)
+      return
+    }
+    memory.log.spend(stream.turn, null)
+    if (!cost) return
     memory.records.putCost(stream.turn, cost)
     await memory.records.settle()
+  }
+
+  /** Notes what the turn has spent so far: should this object not live to see its end, that is charged. */
+  #note(memory: Memory, turn: number): void {
+    if (this.#over || memory.closed) return
+    const spent = this.#spent()
+    if (isNothing(spent)) return
+    const cost = JSON.stringify(this.#cost(Date.now(), spent))
+    if (cost === this.#noted) return
+    this.#noted = cost
+    memory.log.spend(turn, cost)
   }
 
   /** Counts a cost that is kept nowhere here. */
@@ -128,7 +157,9 @@ export class TurnRun {
     const turn = memory.log.begin(now, this.#expiry(now), names)
     this.#around.schedule(memory)
     const stream = new TurnStream(this.#id, turn, (lines) => {
-      if (!memory.closed) memory.log.append(turn, lines)
+      if (memory.closed) return
+      memory.log.append(turn, lines)
+      this.#note(memory, turn)
     })
     this.#queued.begin(stream, () => {
       if (!memory.closed) memory.log.abandon(turn, true)
@@ -183,6 +214,12 @@ export class TurnRun {
       get model() {
         return languageModelOf(request.model, env)
       },
+      get answerer() {
+        return request.settings && languageModelOf(withSettings(request.model, request.settings), env)
+      },
+      spends: (spent) => {
+        this.#spent = spent
+      },
       rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params) => collectionObject(env, objectId).search(params),
       schema: (objectId) => collectionObject(env, objectId).schema(),
@@ -225,6 +262,9 @@ export class TurnRun {
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
+    // From here on the record tells of it.
+    this.#over = true
+    memory.log.spend(turn, null)
     memory.log.markSaid(turn, said.at(-1)!.timestamp, finished.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.

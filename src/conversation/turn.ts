@@ -23,7 +23,7 @@ import { familyOf, guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
-import { type Spending, spendingOf, type TracedPorts, Tracer } from './trace'
+import { type Spending, type TracedPorts, Tracer } from './trace'
 
 /** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
 const WIND_UP_MS = 1_000
@@ -39,6 +39,8 @@ export async function runTurn(
   signal: AbortSignal,
 ): Promise<Spending[]> {
   const tracer = new Tracer(ports, request.question)
+  const spent = () => tracer.spending(request.model.id)
+  ports.spends?.(spent)
   const seconds = overallLimit(silenceOf(request.model))
   const late = new AbortController()
   const timer = setTimeout(
@@ -61,7 +63,7 @@ export async function runTurn(
     WIND_UP_MS,
     work.catch(() => {}),
   )
-  return spendingOf(tracer.trace, request.model.id)
+  return spent()
 }
 
 /** Rejects when the turn is stopped, or is over its time. */
@@ -76,7 +78,7 @@ function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
     const retryable = error.status >= 500 || error.status === 408 || error.status === 429
-    const upstream = error instanceof ProviderError && error.fault !== 'refused'
+    const upstream = error instanceof ProviderError && !['refused', 'empty'].includes(error.fault)
     return {
       type: 'error',
       status: error.status,

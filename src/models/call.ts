@@ -6,7 +6,14 @@ import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
-import { faultOfCode, faultOfStatus, ProviderError, retryAfterOf, type Upstream } from './provider-error'
+import {
+  type Fault,
+  faultOfCode,
+  faultOfStatus,
+  ProviderError,
+  retryAfterOf,
+  type Upstream,
+} from './provider-error'
 import { secretsOf } from './secrets'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
@@ -266,8 +273,8 @@ export class ProviderCall {
   }
 
   /** The error for a reply that came in order and is no answer. @param why for the caller to read */
-  failed(why: string): ProviderError {
-    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200 })
+  failed(why: string, fault: Fault = 'refused'): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200, fault })
   }
 
   /** The error for a stream that broke off. */
@@ -276,8 +283,8 @@ export class ProviderCall {
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
-  malformed(): ProviderError {
-    return new ProviderError(400, this.#options.wording.malformed, { upstream: 200 })
+  malformed(fault: Fault = 'refused'): ProviderError {
+    return new ProviderError(400, this.#options.wording.malformed, { upstream: 200, fault })
   }
 
   /**

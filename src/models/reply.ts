@@ -59,11 +59,12 @@ export class Reply {
   *end(): Generator<Delta> {
     yield* this.#sorted(this.#thoughts.end())
     const { any, finish, usage, refusal } = this
-    if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
-    if (!finish) throw any ? this.#call.cut() : this.#call.malformed()
-    if (!this.#answered) throw withoutText(this.#call, finish)
+    if (!refusal && !finish) throw any ? this.#call.cut() : this.#call.malformed()
+    // What was written in vain is paid for as well.
     if (usage) yield usage
-    yield { type: 'finish', reason: finish }
+    if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
+    if (!this.#answered) throw withoutText(this.#call, finish!)
+    yield { type: 'finish', reason: finish! }
   }
 }
 
@@ -73,9 +74,12 @@ function withoutText(call: ProviderCall, finish: FinishReason): Error {
     case 'content_filter':
       return call.failed('a content filter or the model itself withheld the answer')
     case 'length':
-      return call.failed('the model reached its limit of tokens before its answer began: raise `max_tokens`')
+      return call.failed(
+        'the model reached its limit of tokens before its answer began: raise `max_tokens`',
+        'empty',
+      )
     default:
-      return call.malformed()
+      return call.malformed('empty')
   }
 }
 

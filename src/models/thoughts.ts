@@ -135,9 +135,10 @@ export class ThoughtFilter {
   #add(text: string): void {
     if (text === '') return
     if (this.#mode !== 'thoughts') this.#code.read(text)
-    if (this.#mode !== 'held') return this.#put(text)
-    this.#held += text
-    if (this.#held.length > MOST_HELD) this.#release('answer')
+    if (this.#mode === 'held') {
+      this.#held += text
+      if (this.#held.length > MOST_HELD) this.#release('answer')
+    } else this.#put(text)
   }
 
   #put(text: string): void {
