@@ -10,16 +10,20 @@ export interface EventReader {
 export function eventReader(events: ReadableStream<Uint8Array>): EventReader {
   const reader = events.getReader()
   const decoder = new TextDecoder()
-  let rest = ''
+  /** the beginning of a line, joined when the line is complete: one may come in hundreds of pieces */
+  let begun: string[] = []
   const read = async (): Promise<TurnEvent[] | undefined> => {
     for (;;) {
       const chunk = await reader.read()
       if (chunk.done) return undefined
-      rest += decoder.decode(chunk.value, { stream: true })
-      const end = rest.lastIndexOf('\n')
-      if (end < 0) continue
-      const lines = rest.slice(0, end).split('\n')
-      rest = rest.slice(end + 1)
+      const piece = decoder.decode(chunk.value, { stream: true })
+      const end = piece.lastIndexOf('\n')
+      if (end < 0) {
+        begun.push(piece)
+        continue
+      }
+      const lines = (begun.join('') + piece.slice(0, end)).split('\n')
+      begun = [piece.slice(end + 1)]
       return lines.map((line) => JSON.parse(line) as TurnEvent)
     }
   }

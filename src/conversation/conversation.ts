@@ -16,11 +16,11 @@ import { type Asked, type ConversationRpc, conversationObject, type Position } f
 import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
 import { Memory } from './memory'
 import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
+import { Reader, type Source } from './reader'
 import type { Asker, AskRequest } from './request'
 import type { RequestNames } from './turn-log'
 import { QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
-import { Reader } from './turn-stream'
 
 /**
  * While a turn runs an alarm is set this far ahead, in milliseconds: should the object not live to see its end, it
@@ -35,8 +35,6 @@ const LINGER_MS = 600_000
 
 /** What is told to a reader whom D1 keeps waiting, in seconds. */
 const RETRY_READING = 5
-
-const encoder = new TextEncoder()
 
 export class Conversation extends DurableObject implements ConversationRpc {
   readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
@@ -90,9 +88,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const { current } = this.#queue
       const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (memory.log.latest() ?? 0))
       const missed = this.#loggedAfter(memory, from, after?.seq ?? -1, current?.stream?.turn)
-      if (missed === '' && !current) return null
+      if (missed.length === 0 && !current) return null
       const reader = new Reader()
-      if (missed !== '') reader.write(encoder.encode(missed))
+      for (const source of missed) reader.follow(source)
       if (current) current.addReader(reader, current.stream?.turn === after?.turn ? after?.seq : -1)
       else reader.end()
       return reader.stream
@@ -243,21 +241,20 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   /**
-   * The lines of the turns that have ended, after a position.
+   * The lines of the turns that have ended, after a position: a source for each that has any.
    * @throws ApiError 404 when some of them are not kept
    */
-  #loggedAfter(memory: Memory, from: number, seq: number, running: number | undefined): string {
+  #loggedAfter(memory: Memory, from: number, seq: number, running: number | undefined): Source[] {
     const ended = memory.log.ended(from)
     const latest = Math.max(memory.log.latest() ?? 0, running ?? 0)
     if (from <= latest && from !== running && ended[0]?.turn !== from)
       throw new ApiError(404, 'Turn not found')
-    let text = ''
-    for (const { turn } of ended) {
-      const lines = memory.log.lines(turn)
-      if (!lines) throw new ApiError(404, 'Turn not found')
-      for (const line of turn === from ? lines.slice(seq + 1) : lines) text += `${line}\n`
-    }
-    return text
+    return ended.flatMap(({ turn }) => {
+      const after = turn === from ? seq : -1
+      const source = memory.log.reading(turn, after)
+      if (!source) throw new ApiError(404, 'Turn not found')
+      return after < 0 || memory.log.goesOnAfter(turn, after) ? [source] : []
+    })
   }
 
   /**

@@ -1,6 +1,7 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
 import { splitText } from '../split-text'
 import type { TurnEvent, TurnEventBody } from './events'
+import type { Source } from './reader'
 import type { Replacement } from './request'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -11,6 +12,8 @@ export const ABANDONED_MS = 60_000
 
 // A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
 const SEGMENT_CHARACTERS = 500_000
+
+const encoder = new TextEncoder()
 
 export type TurnStatus = 'running' | 'done' | 'failed' | 'interrupted'
 
@@ -146,6 +149,46 @@ export class TurnLog {
       .join('')
       .split('\n')
       .slice(0, -1)
+  }
+
+  /**
+   * The lines of a turn's events after the one of a number, read piece by piece; undefined when there is no log of it.
+   * @returns a source that throws where the log is deleted before its end
+   */
+  reading(turn: number, seq = -1): Source | undefined {
+    const { segments } = this.#sql
+      .exec<{ segments: number }>('SELECT count(*) AS segments FROM log WHERE turn = ?', turn)
+      .one()
+    if (segments === 0) return undefined
+    let segment = 0
+    /** a line that may have been seen already, as far as it was read */
+    let seen: string | undefined = seq < 0 ? undefined : ''
+    return () => {
+      while (segment < segments) {
+        const [row] = this.#sql
+          .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = ?', turn, segment)
+          .toArray()
+        if (!row) throw new Error('The turn was deleted while it was read.')
+        segment += 1
+        if (seen === undefined) return encoder.encode(row.lines)
+        let rest: string = seen + row.lines
+        for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+          if ((JSON.parse(rest.slice(0, end)) as TurnEvent).seq > seq) {
+            seen = undefined
+            return encoder.encode(rest)
+          }
+          rest = rest.slice(end + 1)
+        }
+        seen = rest
+      }
+      return null
+    }
+  }
+
+  /** Whether a turn has an event after the one of a number. */
+  goesOnAfter(turn: number, seq: number): boolean {
+    const last = this.lines(turn)?.at(-1)
+    return last !== undefined && (JSON.parse(last) as TurnEvent).seq > seq
   }
 
   latest(): number | undefined {

@@ -4,9 +4,10 @@
  */
 import { ApiError } from '../errors'
 import type { TurnEvent, TurnEventBody } from './events'
+import { Reader } from './reader'
 import type { AskRequest } from './request'
 import type { RequestNames } from './turn-log'
-import { Reader, type TurnStream } from './turn-stream'
+import type { TurnStream } from './turn-stream'
 
 /** turns that may wait behind the running one */
 export const QUEUE_LIMIT = 32
