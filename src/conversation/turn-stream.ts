@@ -54,6 +54,12 @@ export class TurnStream {
     return this.#speaking
   }
 
+  /** How many read along. */
+  get readers(): number {
+    for (const reader of this.#readers) if (!reader.open) this.#readers.delete(reader)
+    return this.#readers.size
+  }
+
   emit(event: TurnEventBody): void {
     if (this.#ended) return
     if (event.type === 'delta') {
