@@ -1,6 +1,7 @@
 /** What the events of a turn add up to, for every protocol that answers with one object: pure. */
 import type {
   Citation,
+  CutDocument,
   HistoryMessage,
   SearchReply,
   SourceReference,
@@ -19,6 +20,8 @@ export interface FoldedTurn {
   replies: SearchReply[]
   /** what went into the prompt, best first */
   sources: SourceReference[]
+  /** what did not fit into the prompt whole; absent: nothing */
+  cut?: CutDocument[]
   citations: Citation[]
   /** absent until some were suggested */
   followups?: string[]
@@ -51,6 +54,7 @@ export function fold(folded: FoldedTurn, event: TurnEvent): void {
     case 'retrieval':
       folded.replies = event.replies
       folded.sources = event.sources
+      if (event.cut) folded.cut = event.cut
       break
     case 'citation': {
       const { document_id, collection, start, end, quote } = event

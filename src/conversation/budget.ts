@@ -14,6 +14,20 @@ const MINIMUM = {
 } satisfies Record<PromptFamily, unknown>
 
 /**
+ * Bytes that the serialised array of documents may take beside the question.
+ * @throws ApiError 400 when the question alone is too long
+ */
+export function documentBudget(question: string, maxBytes: number, family: PromptFamily): number {
+  const minimum = MINIMUM[family].answer
+  const budget = maxBytes - minimum - byteLength(question)
+  if (budget >= 0) return budget
+  throw new ApiError(
+    400,
+    `\`max_bytes\` of the conversation model is less than the minimum required bytes(${minimum}).`,
+  )
+}
+
+/**
  * Drops documents until the serialised array of them fits.
  * @param lists the documents of each search, best first. One list loses its last; of several the longest
  *   loses its last, the later one when two are as long
@@ -25,14 +39,7 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   maxBytes: number,
   family: PromptFamily,
 ): T[] {
-  const minimum = MINIMUM[family].answer
-  const budget = maxBytes - minimum - byteLength(question)
-  if (budget < 0) {
-    throw new ApiError(
-      400,
-      `\`max_bytes\` of the conversation model is less than the minimum required bytes(${minimum}).`,
-    )
-  }
+  const budget = documentBudget(question, maxBytes, family)
   const kept = lists.map((list) =>
     list.map((item) => ({ item, bytes: byteLength(serialise(promptDocument(item))) })),
   )

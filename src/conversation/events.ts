@@ -17,6 +17,14 @@ export interface SourceReference {
   document_id: string
 }
 
+/** A document that was found and did not fit into the prompt whole. */
+export interface CutDocument extends SourceReference {
+  /** its passages that went into the prompt; 0: it was left out */
+  passages: number
+  /** the passages that it has */
+  of: number
+}
+
 /** A source used, with its place in the answer: UTF-16 offsets, `end` exclusive. */
 export interface Citation extends SourceReference {
   start: number
@@ -57,6 +65,8 @@ export type TurnEventBody =
       replies: SearchReply[]
       /** what went into the prompt, best first */
       sources: SourceReference[]
+      /** what did not fit into the prompt whole (`max_bytes`); absent: nothing */
+      cut?: CutDocument[]
     }
   | { type: 'delta'; text: string }
   | ({ type: 'citation' } & Citation)

@@ -3,6 +3,7 @@ import { ApiError } from '../errors'
 import type { ChatMessage, FailedAttempt, GenerationRequest, LanguageModel } from '../models/language-model'
 import { isPaid, ProviderError } from '../models/provider-error'
 import type { Hit, SearchParameters } from '../search/types'
+import type { CutDocument } from './events'
 import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
 import type { TurnPorts } from './ports'
 import { byteLength } from './serialise'
@@ -15,6 +16,8 @@ export interface TurnTrace {
   calls: CallTrace[]
   /** what could be asked next, where anything was suggested */
   followups?: string[]
+  /** what did not fit into the prompt whole */
+  cut?: CutDocument[]
   /** true where the whole was too long to be kept: texts in it end early */
   shortened?: true
 }

@@ -11,9 +11,10 @@ import { ProviderError } from '../models/provider-error'
 import { overallLimit } from '../models/silence'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
-import { attachedBytes, fitDocuments } from './budget'
+import { attachedBytes } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import { fitSources } from './fit'
 import { type Suggestions, suggest, suggestsAside } from './followups'
 import { addUsage, type Generated } from './generate'
 import { type History, historyOf, readHistory } from './history'
@@ -131,14 +132,15 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   const family = familyOf(request.model.model_name)
   const attached = attachmentsOf(request)
-  const found = fitDocuments(
+  const { sources: found, cut } = fitSources(
     sourcesOf(retrieved, request.labels),
     question,
     request.model.max_bytes - attachedBytes(attached),
     family,
   )
   const sources = [...attached, ...found]
-  ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources) })
+  if (cut.length > 0) tracer.trace.cut = cut
+  ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
   const { answer, followups } = await answerQuestion(

@@ -7,7 +7,7 @@ export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results
 
 /** @param folded one that is done */
 export function answerOf(folded: FoldedTurn): AnswerBody {
-  const { standalone, followups, usage, timings, ...turn } = folded
+  const { standalone, followups, usage, timings, cut, ...turn } = folded
   return {
     conversation_id: turn.conversationId,
     turn: turn.turn,
@@ -16,6 +16,7 @@ export function answerOf(folded: FoldedTurn): AnswerBody {
     answer: turn.answer,
     finish_reason: turn.finishReason ?? '',
     citations: turn.citations,
+    ...(cut && { cut }),
     ...(followups && { followups }),
     ...(usage && { usage }),
     ...(timings && { timings }),

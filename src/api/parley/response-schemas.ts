@@ -20,6 +20,18 @@ export const Citation = v.pipe(
   }),
 )
 
+export const Cut = v.pipe(
+  v.array(
+    v.object({
+      collection: v.string(),
+      document_id: v.string(),
+      passages: v.pipe(Count, v.description('Its passages in the prompt; 0: it was left out')),
+      of: v.pipe(Count, v.description('The passages that it has')),
+    }),
+  ),
+  v.description('Documents that did not fit into the prompt whole'),
+)
+
 export const Usage = v.object({
   model: v.pipe(v.string(), v.description('Full name of the model that answered')),
   input_tokens: v.optional(Count),
@@ -54,6 +66,7 @@ export const Answer = v.object({
   answer: v.string(),
   finish_reason: v.string(),
   citations: v.array(Citation),
+  cut: v.optional(Cut),
   followups: v.optional(v.array(v.string())),
   usage: v.optional(Usage),
   timings: v.optional(Timings),
@@ -155,6 +168,7 @@ export const TurnTrace = v.object({
   question: v.string(),
   standalone: v.optional(v.string()),
   searches: v.array(SearchTrace),
+  cut: v.optional(Cut),
   calls: v.pipe(v.array(CallTrace), v.description('Calls to language models')),
   followups: v.optional(v.array(v.string())),
   shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
@@ -188,6 +202,7 @@ export const eventData = {
       v.array(v.object({ collection: v.string(), document_id: v.string() })),
       v.description('What went into the prompt, best first'),
     ),
+    cut: v.optional(Cut),
   }),
   delta: v.object({ text: v.string() }),
   citation: Citation,

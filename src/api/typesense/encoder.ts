@@ -55,6 +55,7 @@ function conversationObject(turn: FoldedTurn, shape: AnswerShape): Record<string
     query: (shape.shape === 'single' && turn.standalone) || shape.question,
     // Not Typesense's: the sources of the answer and what it cost. Its client hands unknown keys on.
     citations: turn.citations,
+    ...(turn.cut && { cut: turn.cut }),
     ...(turn.followups && turn.followups.length > 0 ? { followups: turn.followups } : {}),
     ...(turn.finishReason === undefined ? {} : { finish_reason: turn.finishReason }),
     ...(turn.usage === undefined ? {} : { usage: turn.usage }),

@@ -1,0 +1,237 @@
+#!/usr/bin/env node
+/** `parley`: documents in, questions asked, answers looked into, against a local or a deployed server. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { ask, search, sourceLines } from './commands/ask.mjs'
+import { examine } from './commands/doctor.mjs'
+import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './commands/eval.mjs'
+import { importInto } from './commands/import.mjs'
+import { DEFAULT_NAME, init } from './commands/init.mjs'
+import { traceLines, traceOf } from './commands/trace.mjs'
+import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
+import { EXIT, Failure } from './failure.mjs'
+import { Server } from './server.mjs'
+
+const EMBEDDING = 'ts/all-MiniLM-L12-v2'
+const MODEL = 'local/extractive'
+
+/** @param {unknown} value */
+const print = (value) => console.log(typeof value === 'string' ? value : JSON.stringify(value, null, 2))
+/** What is said beside the result goes to stderr, so that --json can be piped. @param {string} line */
+const say = (line) => console.error(line)
+
+/** @param {string} text */
+const positive = (text) => {
+  const number = Number(text)
+  if (Number.isFinite(number) && number > 0) return number
+  throw new InvalidArgumentError('It takes a number above 0.')
+}
+/** @param {string} text @param {string[]} [before] */
+const several = (text, before = []) => [...before, text]
+
+const program = new Command('parley')
+  .description('Documents in, questions asked, answers looked into.')
+  .option('--url <address>', 'the server (PARLEY_URL; http://localhost:8108)')
+  .option('--key <key>', 'an API key (PARLEY_API_KEY; xyz)')
+  .option('--json', 'one JSON object on stdout', false)
+  .configureHelp({ showGlobalOptions: true })
+  .showHelpAfterError('(--help shows what there is)')
+  .exitOverride()
+
+/** @typedef {{ server: Server, json: boolean, options: any }} Run */
+
+/**
+ * A command's action, with what all of them take.
+ * @param {(run: Run, ...names: any[]) => Promise<void>} run
+ * @returns {(...given: any[]) => Promise<void>}
+ */
+const action =
+  (run) =>
+  async (...given) => {
+    const command = /** @type {Command} */ (given.at(-1))
+    const options = command.optsWithGlobals()
+    await run({ server: new Server(options), json: options.json, options }, ...given.slice(0, -2))
+  }
+
+program
+  .command('init')
+  .description('make a collection, its history, a model, an assistant and a key for pages')
+  .option('--name <name>', 'what all of them are called', DEFAULT_NAME)
+  .option('--model <model>', 'the language model that answers', MODEL)
+  .option('--model-key <key>', "the model provider's API key (PARLEY_MODEL_KEY)")
+  .option('--embedding <model>', 'the model that makes vectors', EMBEDDING)
+  .option('--origin <origin>', 'an origin whose pages may use the key, as https://example.com', several)
+  .action(
+    action(async ({ server, json, options }) => {
+      const apiKey = options.modelKey ?? process.env.PARLEY_MODEL_KEY
+      const made = await init(server, { ...options, ...(apiKey !== undefined && { apiKey }) }, say)
+      if (json) return print(made)
+      if (made.snippet !== undefined) print(`\nOn a page:\n\n${made.snippet}\n`)
+      print(`Next: parley import <folder | file... | website> --into ${made.name}`)
+    }),
+  )
+
+program
+  .command('import')
+  .description('import a folder, files or a website; what is unchanged is not sent again')
+  .argument(
+    '<from...>',
+    'a folder, files (Markdown, HTML, text, CSV, JSON, PDF, DOCX), or the address of a website',
+  )
+  .option('--into <collection>', 'the collection; it is made where there is none', DEFAULT_NAME)
+  .option('--source <name>', "what this import goes by (default: the folder's, file's or host's name)")
+  .option('--base-url <address>', 'where the files of a folder are read on the web')
+  .option('--embedding <model>', 'the model that makes vectors, for a new collection', EMBEDDING)
+  .option('--no-assistant', 'make no assistant for the collection')
+  .option('--model <model>', 'the language model that answers, for a new assistant', MODEL)
+  .option('--field <name:type>', 'the type of a column, in the place of the guessed one', several)
+  .option('--schema <file>', 'JSON with `fields`, in the place of guessed ones')
+  .option('--id-field <column>', 'the column with the id of a row (default: id, else its line)')
+  .option('--prune', 'remove what is gone since the last import', false)
+  .option('--dry-run', 'show what would be done', false)
+  .option('--no-wait', 'do not wait for vectors: words are found at once')
+  .option('--errors <file>', 'where to write what could not be imported')
+  .addOption(new Option('--max-pages <n>', 'pages of a website at most').argParser(positive).default(1_000))
+  .option('--rate <n>', 'pages of a website a second (default 5; no limit on this machine)', positive)
+  .action(
+    action(async ({ server, json, options }, from) => {
+      const summary = await importInto(server, from, options, say)
+      if (json) print(summary)
+      else if (!summary.dry_run) {
+        print(
+          `Done in ${summary.seconds} s: ${Number(summary.added) + Number(summary.changed) - Number(summary.failed)} sent, ` +
+            `${summary.unchanged} unchanged, ${summary.removed} removed, ${Number(summary.failed) + Number(summary.unread)} failed.`,
+        )
+        if (options.assistant) say(`Ask: parley ask --assistant ${options.into} ...`)
+      }
+      if (Number(summary.failed) + Number(summary.unread) > 0) process.exitCode = EXIT.partial
+    }),
+  )
+
+program
+  .command('ask')
+  .description('ask a question')
+  .argument('<question...>')
+  .option('--assistant <name>', `who answers (default: ${DEFAULT_NAME}, else the one named default)`)
+  .option('--collection <name>', 'what is searched, in the place of what the assistant has')
+  .option('--model <id>', 'the conversation model')
+  .option('--conversation <id>', 'the conversation to go on with')
+  .action(
+    action(async ({ server, json, options }, question) => {
+      const turn = await ask(
+        server,
+        question.join(' '),
+        options,
+        (text) => json || process.stdout.write(text),
+      )
+      if (json) return print(turn)
+      print('')
+      for (const line of sourceLines(turn)) print(line)
+      say(`\nGo on: parley ask --conversation ${turn.conversation_id} ...`)
+    }),
+  )
+
+program
+  .command('search')
+  .description('search a collection')
+  .argument('<words...>')
+  .option('--collection <name>', 'the collection', DEFAULT_NAME)
+  .option('--filter <filter>', "Typesense's filter_by")
+  .addOption(new Option('--limit <n>', 'hits').argParser(positive).default(10))
+  .action(
+    action(async ({ server, json, options }, words) => {
+      const reply = await search(server, words.join(' '), options)
+      if (json) return print(reply)
+      print(`${reply.found} found in ${reply.search_time_ms} ms`)
+      for (const { document, highlights = [] } of reply.hits) {
+        const { title, heading, url } = document
+        print(`\n${[title, heading].filter(Boolean).join(' > ') || document.id}${url ? `  ${url}` : ''}`)
+        const snippet = highlights[0]?.snippet ?? highlights[0]?.snippets?.[0]
+        if (snippet) print(`  ${snippet.replace(/<\/?mark>/g, '').replace(/\s+/g, ' ')}`)
+      }
+    }),
+  )
+
+program
+  .command('trace')
+  .description('show how the answers of a conversation came about')
+  .argument('<conversation>')
+  .option('--turn <n>', 'this turn alone', positive)
+  .option('--prompt', 'show prompts whole', false)
+  .action(
+    action(async ({ server, json, options }, id) => {
+      const trace = await traceOf(server, id, options)
+      if (json) print(trace)
+      else for (const line of traceLines(trace, options)) print(line)
+    }),
+  )
+
+program
+  .command('usage')
+  .description('show turns, tokens and money by day and model')
+  .option('--from <day>', 'the first day, as 2026-01-31')
+  .option('--to <day>', 'the last day')
+  .option('--price <model=in,out>', 'dollars a million tokens of a model', several, [])
+  .action(
+    action(async ({ server, json, options }) => {
+      const found = await usage(server, { ...options, price: pricesFrom(options.price) })
+      if (json) print(found)
+      else for (const line of usageLines(found)) print(line)
+    }),
+  )
+
+program
+  .command('eval')
+  .description('ask a set of questions and measure the answers')
+  .argument('<questions.jsonl>', 'lines with `question`, and `relevant` ids, an `answer`, or `unanswerable`')
+  .option('--assistant <name>', `who answers (default: ${DEFAULT_NAME}, else the one named default)`)
+  .option('--collection <name>', 'what is searched')
+  .option('--model <id>', 'the conversation model')
+  .option('--save <file>', 'write the outcomes down, to compare with later')
+  .option('--compare <file>', 'outcomes that were saved: show both, and what changed question by question')
+  .action(
+    action(async ({ server, json, options }, file) => {
+      const before = options.compare === undefined ? undefined : await saved(options.compare)
+      const outcomes = await evaluate(server, await readQuestions(file), options)
+      if (options.save !== undefined) await writeFile(options.save, `${JSON.stringify(outcomes, null, 1)}\n`)
+      if (json) return print({ summary: summaryOf(outcomes), outcomes })
+      for (const line of before ? comparison(before, outcomes) : summaryLines(outcomes)) print(line)
+    }),
+  )
+
+program
+  .command('doctor')
+  .description('find what is missing, misconfigured or unreachable')
+  .option('--ask', 'also put a question to each assistant, which may cost', false)
+  .action(
+    action(async ({ server, json, options }) => {
+      const checks = await examine(server, options)
+      if (json) print(checks)
+      else
+        for (const { what, ok, advice } of checks)
+          print(`${ok ? 'ok  ' : 'FAIL'}  ${what}${ok || !advice ? '' : `\n      ${advice}`}`)
+      if (checks.some(({ ok }) => !ok)) process.exitCode = EXIT.partial
+    }),
+  )
+
+/** @param {string} file */
+async function saved(file) {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'))
+  } catch {
+    throw new Failure(EXIT.usage, `${file} holds no outcomes: --save writes them.`)
+  }
+}
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT.usage
+  else if (error instanceof Failure) {
+    say(error.message)
+    process.exitCode = error.code
+  } else {
+    console.error(error)
+    process.exitCode = EXIT.fault
+  }
+}

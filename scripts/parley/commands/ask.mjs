@@ -1,0 +1,134 @@
+/** `parley ask` and `parley search`. */
+import { createParser } from 'eventsource-parser'
+import { EXIT, Failure } from '../failure.mjs'
+import { refusal } from '../server.mjs'
+import { DEFAULT_NAME } from './init.mjs'
+
+/**
+ * @typedef {object} AskOptions
+ * @property {string} [assistant]
+ * @property {string} [collection]
+ * @property {string} [model]
+ * @property {string} [conversation]
+ * @property {boolean} json
+ */
+
+/**
+ * Asks a question and writes the answer as it comes.
+ * @param {import('../server.mjs').Server} server
+ * @param {string} question
+ * @param {AskOptions} options
+ * @param {(text: string) => void} write
+ * @returns {Promise<Record<string, any>>} the turn
+ * @throws Failure
+ */
+export async function ask(server, question, options, write = () => {}) {
+  const { collections, model } = await targets(server, options)
+  const response = await server.send('POST', '/conversations', {
+    headers: { accept: 'text/event-stream' },
+    body: {
+      question,
+      collections,
+      model,
+      exclude_fields: 'embedding',
+      ...(options.conversation !== undefined && { conversation_id: options.conversation }),
+    },
+  })
+  if (!response.ok) throw await refusal(response, 'POST /conversations')
+  /** @type {Record<string, any>} */
+  const turn = { question, citations: [] }
+  /** @type {Failure | undefined} */
+  let failure
+  const parser = createParser({
+    onEvent({ event, data }) {
+      const body = JSON.parse(data)
+      if (body.conversation_id !== undefined) turn.conversation_id = body.conversation_id
+      if (event === 'question' && body.standalone !== undefined) turn.standalone = body.standalone
+      else if (event === 'retrieval') {
+        turn.replies = body.replies
+        turn.sources = body.sources
+      } else if (event === 'delta') write(body.text)
+      else if (event === 'citation') turn.citations.push(body)
+      else if (event === 'usage') Object.assign(turn, body)
+      else if (event === 'done')
+        Object.assign(turn, { answer: body.answer, finish_reason: body.finish_reason })
+      else if (event === 'error') failure = new Failure(EXIT.rejected, body.message)
+    },
+  })
+  for await (const text of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()))
+    parser.feed(text)
+  if (failure) throw failure
+  if (turn.answer === undefined) throw new Failure(EXIT.unreachable, 'The answer broke off. Ask again.')
+  return turn
+}
+
+/**
+ * What is asked, and who answers: an assistant's collections and model, or those that were named.
+ * @param {import('../server.mjs').Server} server
+ * @param {AskOptions} options
+ */
+async function targets(server, { assistant: named, collection, model }) {
+  if (collection !== undefined && model !== undefined) return { collections: [collection], model }
+  const names = named === undefined ? [DEFAULT_NAME, 'default'] : [named]
+  let assistant
+  for (const name of names) assistant ??= await server.find(`/assistants/${encodeURIComponent(name)}`)
+  if (!assistant) {
+    throw new Failure(
+      EXIT.usage,
+      `There is no assistant ${names[0]}. \`parley init --name ${names[0]}\` makes one.`,
+    )
+  }
+  const searched =
+    assistant.collections ??
+    assistant.searches.map((/** @type {{ collection: string }} */ each) => each.collection)
+  return { collections: collection === undefined ? searched : [collection], model: model ?? assistant.model }
+}
+
+/**
+ * The documents of an answer, as lines to read.
+ * @param {Record<string, any>} turn
+ * @returns {string[]}
+ */
+export function sourceLines({ replies = [], sources = [], citations }) {
+  const cited = new Set(citations.map((/** @type {any} */ each) => `${each.collection}/${each.document_id}`))
+  const found = new Map()
+  for (const reply of replies) {
+    for (const { document } of reply.result?.hits ?? []) found.set(document.id, document)
+  }
+  const shown = sources.filter((/** @type {any} */ each) =>
+    cited.has(`${each.collection}/${each.document_id}`),
+  )
+  return (shown.length > 0 ? shown : sources.slice(0, 3)).map(
+    (/** @type {any} */ { document_id: id }, /** @type {number} */ at) => {
+      const { title, heading, url } = found.get(id) ?? {}
+      return `[${at + 1}] ${[title, heading].filter(Boolean).join(' > ') || id}${url ? `  ${url}` : ''}`
+    },
+  )
+}
+
+/**
+ * Searches a collection with all that it has.
+ * @param {import('../server.mjs').Server} server
+ * @param {string} words
+ * @param {{ collection: string, filter?: string, limit: number }} options
+ * @returns {Promise<any>} Typesense's reply
+ * @throws Failure
+ */
+export async function search(server, words, { collection, filter, limit }) {
+  const { fields } = await server.call('GET', `/collections/${encodeURIComponent(collection)}`)
+  const searched = fields.filter(
+    (/** @type {any} */ { name, type, index, embed }) =>
+      embed || (/^string(\[\])?$/.test(type) && index !== false && !name.startsWith('parley_')),
+  )
+  const query = new URLSearchParams({
+    q: words,
+    query_by: searched.map((/** @type {{ name: string }} */ { name }) => name).join(','),
+    exclude_fields: searched
+      .filter((/** @type {any} */ { embed }) => embed)
+      .map((/** @type {any} */ { name }) => name)
+      .join(','),
+    per_page: String(limit),
+    ...(filter !== undefined && { filter_by: filter }),
+  })
+  return server.call('GET', `/collections/${encodeURIComponent(collection)}/documents/search?${query}`)
+}

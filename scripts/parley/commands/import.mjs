@@ -1,0 +1,292 @@
+/** `parley import`: a folder, files or a website into a collection, sent and removed only as far as it changed. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { embedsAll } from '../embedding.mjs'
+import { EXIT, Failure } from '../failure.mjs'
+import { crawl } from '../import/crawl.mjs'
+import { localFiles } from '../import/folder.mjs'
+import { marked, planImport, storedHashes } from '../import/plan.mjs'
+import { articleFields, documentOf, rowFields } from '../import/schema.mjs'
+import { removeDocuments, sendDocuments } from '../import/send.mjs'
+import { progress } from '../progress.mjs'
+import { readContent } from '../read/index.mjs'
+import { isAssistantName, makeAssistant } from './init.mjs'
+
+/** @typedef {import('../import/plan.mjs').Document} Document */
+/** @typedef {{ source: string, error: string }} Unread */
+
+/**
+ * @typedef {object} ImportOptions
+ * @property {string} into the collection
+ * @property {string} [source] what this import goes by, for the next one to find what it left
+ * @property {string} [baseUrl] where the files of a folder are read on the web
+ * @property {string} [idField]
+ * @property {string[]} [field] `name:type`
+ * @property {string} [schema] a file with fields
+ * @property {string} embedding the model that makes the vectors
+ * @property {boolean} prune
+ * @property {boolean} dryRun
+ * @property {boolean} json
+ * @property {boolean} assistant whether to make an assistant of the collection's name, if there is none
+ * @property {string} model the language model that answers then
+ * @property {boolean} wait whether to wait until all vectors are there
+ * @property {string} [errors] a file for what could not be imported
+ * @property {number} maxPages
+ * @property {number} [rate]
+ */
+
+/**
+ * @param {import('../server.mjs').Server} server
+ * @param {string[]} from one folder, files, or one address
+ * @param {ImportOptions} options
+ * @param {(line: string) => void} say
+ * @returns {Promise<Record<string, unknown>>} the summary
+ * @throws Failure
+ */
+export async function importInto(server, from, options, say) {
+  const began = Date.now()
+  const read = /^https?:\/\//i.test(from[0] ?? '')
+    ? await readSite(from, options, say)
+    : await readFiles(from, options, say)
+  const { unread } = read
+  const source = options.source ?? read.source
+  const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
+  const { fields, documents } = asDocuments(read, server, source, options, given)
+  const shown = fields.map(({ name, type, facet }) => `${name}: ${type}${facet ? ' (facet)' : ''}`)
+
+  const path = `/collections/${encodeURIComponent(options.into)}`
+  const present = await server.find(path)
+  if (present?.metadata?.sample !== undefined) {
+    throw new Failure(
+      EXIT.usage,
+      `Collection ${options.into} holds the sample. Import into another one with --into.`,
+    )
+  }
+  const stored = present ? await storedHashes(server, options.into, source) : new Map()
+  const plan = planImport(documents, stored)
+  // What could not be read today may still be there: only what is known to be gone is removed.
+  const gone = read.complete ? plan.gone : []
+  if (!present) say(`Collection ${options.into} will be made with ${shown.join(', ')}`)
+  say(
+    `${documents.length} documents: ${plan.added} new, ${plan.changed.length - plan.added} changed, ` +
+      `${plan.unchanged} unchanged, ${gone.length} gone`,
+  )
+  const summary = {
+    collection: options.into,
+    source,
+    documents: documents.length,
+    added: plan.added,
+    changed: plan.changed.length - plan.added,
+    unchanged: plan.unchanged,
+    gone: gone.length,
+    removed: 0,
+    failed: 0,
+    unread: unread.length,
+    ...(present ? {} : { schema: fields }),
+  }
+  if (options.dryRun) return { ...summary, dry_run: true, seconds: secondsSince(began) }
+
+  if (!present) await server.call('POST', '/collections', { body: { name: options.into, fields } })
+  if (options.assistant && isAssistantName(options.into)) {
+    await makeAssistant(server, { name: options.into, collection: options.into, model: options.model })
+  }
+  const bar = progress('Importing', plan.changed.length, 'documents', options.json)
+  const rejected = await sendDocuments(server, options.into, plan.changed, bar.to).finally(bar.stop)
+  const removed = options.prune && gone.length > 0 ? await removeDocuments(server, options.into, gone) : 0
+  if (!options.prune && gone.length > 0)
+    say(`${gone.length} documents are gone from ${source}: --prune removes them.`)
+
+  const failures = [...unread, ...rejected.map(({ id, error }) => ({ source: id, error }))]
+  if (failures.length > 0) {
+    const file = options.errors ?? `${options.into}-errors.jsonl`
+    await writeFile(file, failures.map((each) => `${JSON.stringify(each)}\n`).join(''))
+    say(`${failures.length} could not be imported. The reasons are in ${file}, the first one is:`)
+    say(`  ${failures[0]?.source}: ${failures[0]?.error}`)
+  }
+  if (options.wait) await embedsAll(server, options.into, options.json)
+  return { ...summary, removed, failed: rejected.length, seconds: secondsSince(began) }
+}
+
+/** @param {number} began */
+const secondsSince = (began) => Math.round((Date.now() - began) / 100) / 10
+
+/**
+ * What was read: pages, or rows.
+ * @typedef {object} Read
+ * @property {string} source
+ * @property {{ id: string, section: string, article: import('../read/article.mjs').Article }[]} articles
+ * @property {{ id: string, row: Record<string, unknown> }[]} rows
+ * @property {Unread[]} unread
+ * @property {boolean} complete whether all that there is was seen: what is missing is gone
+ */
+
+/**
+ * @param {string[]} from
+ * @param {ImportOptions} options
+ * @param {(line: string) => void} say
+ * @returns {Promise<Read>}
+ */
+async function readSite(from, { maxPages, rate, json }, say) {
+  const [start = ''] = from
+  if (from.length > 1) throw new Failure(EXIT.usage, 'Import one website at a time.')
+  if (!URL.canParse(start)) throw new Failure(EXIT.usage, `"${start}" is no address of a website.`)
+  const bar = progress('Reading', 0, 'pages', json)
+  const found = await crawl(start, {
+    most: maxPages,
+    ...(rate !== undefined && { rate }),
+    onPage: bar.to,
+  }).finally(bar.stop)
+  say(
+    `Read ${found.pages.length} pages of ${new URL(start).origin}` +
+      (Number.isFinite(found.rate) ? `, ${found.rate} a second` : ''),
+  )
+  if (found.cut) say(`There are more: the first ${maxPages} were read. --max-pages raises that.`)
+  const articles = found.pages.flatMap(({ url, article }) => {
+    if (!article) return []
+    const { host, pathname, search } = new URL(url)
+    return [{ id: `${host}${pathname}${search}`, section: sectionOf(pathname.replace(/^\//, '')), article }]
+  })
+  const unread = found.pages.flatMap(({ url, error }) =>
+    error === undefined ? [] : [{ source: url, error }],
+  )
+  if (articles.length === 0) {
+    throw new Failure(
+      EXIT.partial,
+      `Nothing could be read at ${start}: ${unread[0]?.error ?? 'it has no pages with text'}.`,
+    )
+  }
+  return {
+    source: new URL(start).host,
+    articles,
+    rows: [],
+    unread,
+    complete: !found.cut && unread.length === 0,
+  }
+}
+
+/**
+ * @param {string[]} from
+ * @param {ImportOptions} options
+ * @param {(line: string) => void} say
+ * @returns {Promise<Read>}
+ */
+async function readFiles(from, { idField, json }, say) {
+  const { name: source, files } = await localFiles(from)
+  /** @type {Read} */
+  const read = { source, articles: [], rows: [], unread: [], complete: true }
+  /** @type {string[]} */
+  const tables = []
+  const bar = progress('Reading', files.length, 'files', json)
+  for (const [at, { path, name }] of files.entries()) {
+    const id = files.length === 1 && name === source ? name : `${source}/${name}`
+    try {
+      const content = await readContent(await readFile(path), name)
+      if ('rows' in content) {
+        tables.push(name)
+        for (const [index, row] of content.rows.entries()) {
+          read.rows.push({ id: rowId(row, idField) ?? `${id}/${index + 1}`, row })
+        }
+      } else if (content.article.text === '') read.unread.push({ source: name, error: 'holds no text' })
+      else read.articles.push({ id, section: sectionOf(name), article: content.article })
+    } catch (error) {
+      read.unread.push({ source: name, error: /** @type {Error} */ (error).message })
+    }
+    bar.to(at + 1)
+  }
+  bar.stop()
+  if (read.articles.length > 0 && read.rows.length > 0) {
+    // Pages and rows have no fields in common.
+    say(`Left out, since a table is a collection of its own: ${tables.join(', ')}`)
+    read.rows = []
+  }
+  if (read.articles.length + read.rows.length === 0) {
+    throw new Failure(
+      EXIT.partial,
+      `Nothing could be read: ${read.unread[0]?.source}: ${read.unread[0]?.error}.`,
+    )
+  }
+  return { ...read, complete: read.unread.length === 0 }
+}
+
+/** @param {string} name a path @returns {string} its folder */
+const sectionOf = (name) => {
+  const folder = dirname(name)
+  return folder === '.' ? '' : folder
+}
+
+/** @param {Record<string, unknown>} row @param {string | undefined} field */
+function rowId(row, field) {
+  const value = row[field ?? 'id']
+  if (typeof value === 'string' && value !== '') return value
+  if (typeof value === 'number') return String(value)
+  if (field === undefined) return undefined
+  throw new Error(`a row has no "${field}" to be its id`)
+}
+
+/**
+ * @param {string} file
+ * @returns {Promise<import('../import/schema.mjs').Field[]>}
+ * @throws Failure
+ */
+async function fieldsIn(file) {
+  try {
+    const schema = JSON.parse(await readFile(file, 'utf8'))
+    const fields = Array.isArray(schema) ? schema : schema.fields
+    if (!Array.isArray(fields)) throw new Error('it has no list `fields`')
+    return fields
+  } catch (error) {
+    throw new Failure(EXIT.usage, `${file} is no schema: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/**
+ * @param {Read} read
+ * @param {import('../server.mjs').Server} server
+ * @param {string} source
+ * @param {ImportOptions} options
+ * @param {import('../import/schema.mjs').Field[] | undefined} given
+ */
+function asDocuments({ articles, rows }, server, source, { into, baseUrl, embedding, field = [] }, given) {
+  if (articles.length > 0) {
+    const documents = articles.map(({ id, section, article }) => {
+      const url =
+        article.url ??
+        urlOf(id, source, baseUrl) ??
+        `${server.url}/document#${into}/${encodeURIComponent(id)}`
+      return marked({ id, ...article, url, ...(section !== '' && { section }) }, source)
+    })
+    return { fields: given ?? articleFields(embedding), documents }
+  }
+  const wanted = Object.fromEntries(
+    field.map((each) => {
+      const [, name, type] = /^(.+):([\w[\]*]+)$/.exec(each) ?? []
+      if (name === undefined || type === undefined)
+        throw new Failure(EXIT.usage, `--field takes NAME:TYPE, not "${each}".`)
+      return [name, type]
+    }),
+  )
+  const fields =
+    given ??
+    rowFields(
+      rows.map(({ row }) => row),
+      embedding,
+      wanted,
+    )
+  const documents = rows.map(({ id, row }) => marked({ ...documentOf(row, fields), id }, source))
+  return { fields, documents }
+}
+
+/**
+ * The address of a file on the web: without its ending, and a folder's for its index.
+ * @param {string} id
+ * @param {string} source
+ * @param {string | undefined} base
+ */
+function urlOf(id, source, base) {
+  if (base === undefined) return undefined
+  const path = id
+    .slice(source.length + 1)
+    .replace(/\.[a-z0-9]+$/i, '')
+    .replace(/(^|\/)(index|readme)$/i, '$1')
+  return `${base.replace(/\/+$/, '')}/${encodeURI(path)}`
+}

@@ -1,0 +1,50 @@
+/** Vectors that a model makes in the background: words are found at once, meaning when they are there. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EXIT, Failure } from './failure.mjs'
+import { progress } from './progress.mjs'
+
+const LOOK_MS = 500
+/** Without any vector for this long, something is wrong with the model. */
+const STANDSTILL_MS = 120_000
+
+/**
+ * Vectors that are still to be made.
+ * @param {{ fields: { pending_embeddings?: number, embedding_error?: string }[] }} collection
+ */
+export const pendingVectors = ({ fields }) =>
+  fields.reduce((sum, { pending_embeddings: pending = 0 }) => sum + pending, 0)
+
+/**
+ * Waits until all vectors of a collection are there.
+ * @param {import('./server.mjs').Server} server
+ * @param {string} name
+ * @param {boolean} quiet
+ * @throws Failure when nothing moves
+ */
+export async function embedsAll(server, name, quiet) {
+  const path = `/collections/${encodeURIComponent(name)}`
+  let collection = await server.call('GET', path)
+  const total = pendingVectors(collection)
+  if (total === 0) return
+  const bar = progress('Embedding', total, 'documents', quiet)
+  let least = total
+  let moved = Date.now()
+  try {
+    for (let pending = total; pending > 0; pending = pendingVectors(collection)) {
+      if (pending < least) moved = Date.now()
+      least = Math.min(least, pending)
+      bar.to(total - pending)
+      if (Date.now() - moved > STANDSTILL_MS) {
+        throw new Failure(
+          EXIT.partial,
+          `No vector was made for two minutes, ${pending} are missing: \`parley doctor\` says why.`,
+        )
+      }
+      await sleep(LOOK_MS)
+      collection = await server.call('GET', path)
+    }
+    bar.to(total)
+  } finally {
+    bar.stop()
+  }
+}

@@ -1,0 +1,186 @@
+/**
+ * The pages of a website: those that its sitemap lists, else those that links lead to, within its origin and below the
+ * address that was named.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { decodeHtml, readPage } from '../read/html.mjs'
+import { readContent } from '../read/index.mjs'
+import { pagesInSitemaps, robotsOf } from './robots.mjs'
+
+export const AGENT = 'ParleyImporter'
+
+const TIMEOUT_MS = 30_000
+const LONGEST_PAGE = 20 << 20
+const AT_ONCE = 4
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+/** Files that a page may link to and that hold text. */
+const FILES = { 'application/pdf': '.pdf', 'text/plain': '.txt', 'text/markdown': '.md' }
+
+/**
+ * @typedef {object} Crawled
+ * @property {string} url
+ * @property {import('../read/article.mjs').Article} [article]
+ * @property {string} [error] why there is none
+ */
+
+/**
+ * Fetches the pages of a site, a few at a time.
+ * @param {string} start
+ * @param {{ most: number, rate?: number, onPage?: (done: number, known: number) => void }} options
+ *   `rate`: requests a second; absent: 5, and as fast as it answers on this machine
+ * @returns {Promise<{ pages: Crawled[], cut: boolean, rate: number }>} `cut`: there were more than `most`; `rate` is
+ *   the one that was kept, Infinity for none
+ */
+export async function crawl(start, { most, rate, onPage = () => {} }) {
+  const first = new URL(start)
+  first.hash = ''
+  const { origin, hostname } = first
+  const fetchPage = paced(rate ?? (LOOPBACK.test(hostname) ? Number.POSITIVE_INFINITY : 5))
+  const get = async (/** @type {string} */ url) => {
+    const answer = await fetchPage.get(url).catch(() => undefined)
+    return answer && { status: answer.status, bytes: answer.bytes }
+  }
+  const rules = await robotsOf(origin, AGENT, get)
+  if (rules.delay > 0) fetchPage.slow(1 / rules.delay)
+
+  // Below /docs/guide are /docs/guide/x, and below /docs/index.html are /docs/x.
+  const below = /\.[a-z0-9]+$/i.test(first.pathname) ? first.pathname.replace(/[^/]*$/, '') : first.pathname
+  const prefix = below.replace(/\/+$/, '')
+  const belongs = (/** @type {string} */ address) => {
+    const { origin: its, pathname } = new URL(address)
+    return (
+      its === origin && (pathname === prefix || pathname.startsWith(`${prefix}/`)) && rules.allows(address)
+    )
+  }
+  const sitemaps = rules.sitemaps.length > 0 ? rules.sitemaps : [`${origin}/sitemap.xml`]
+  const listed = (await pagesInSitemaps(sitemaps, get)).flatMap((each) => normal(each) ?? []).filter(belongs)
+
+  const waiting = listed.length > 0 ? listed : belongs(first.href) ? [first.href] : []
+  const follows = listed.length === 0
+  const seen = new Set(waiting)
+  /** @type {Map<string, Crawled>} */
+  const pages = new Map()
+  if (waiting.length === 0) {
+    pages.set(first.href, { url: first.href, error: 'robots.txt does not allow it' })
+  }
+  let begun = 0
+
+  const visit = async (/** @type {string} */ url) => {
+    const { page, links, address } = await read(url, fetchPage)
+    for (const link of follows ? links : []) {
+      const next = normal(link)
+      if (next === undefined || seen.has(next) || !belongs(next)) continue
+      seen.add(next)
+      waiting.push(next)
+    }
+    // The same page under two addresses is one document; a redirect out of the site leads to none.
+    if (page && belongs(address) && !pages.has(address)) pages.set(address, { ...page, url: address })
+    onPage(pages.size, seen.size)
+  }
+  const work = async () => {
+    while (begun < most) {
+      const url = waiting.shift()
+      if (url === undefined) return
+      begun += 1
+      await visit(url)
+    }
+  }
+  // A worker that finds nothing waiting ends; what the others find keeps them going.
+  do await Promise.all(Array.from({ length: AT_ONCE }, work))
+  while (waiting.length > 0 && begun < most)
+  return { pages: [...pages.values()], cut: waiting.length > 0, rate: fetchPage.rate }
+}
+
+/**
+ * @param {string} url
+ * @param {ReturnType<typeof paced>} fetchPage
+ * @returns {Promise<{ page?: Omit<Crawled, 'url'>, links: string[], address: string }>} no page where there is nothing to import
+ */
+async function read(url, fetchPage) {
+  try {
+    const { status, type, charset, bytes, address } = await fetchPage.get(url)
+    if (status >= 400) return { page: { error: `answered with ${status}` }, links: [], address: url }
+    if (type === 'text/html' || type === 'application/xhtml+xml') {
+      const { article, links, canonical, indexed } = readPage(decodeHtml(bytes, charset), address)
+      const own = canonical && new URL(canonical).origin === new URL(address).origin ? canonical : address
+      if (!indexed) return { links, address: own }
+      if (article.text === '') return { page: { error: 'holds no text' }, links, address: own }
+      return { page: { article: { ...article, url: own } }, links, address: own }
+    }
+    const ending = FILES[/** @type {keyof typeof FILES} */ (type)]
+    if (!ending) return { links: [], address }
+    const content = await readContent(bytes, new URL(address).pathname.replace(/(\.[a-z0-9]+)?$/i, ending))
+    if (!('article' in content)) return { links: [], address }
+    return { page: { article: { ...content.article, url: address } }, links: [], address }
+  } catch (error) {
+    return { page: { error: /** @type {Error} */ (error).message }, links: [], address: url }
+  }
+}
+
+/**
+ * An address as pages are told apart by it.
+ * @param {string} address
+ */
+function normal(address) {
+  try {
+    const url = new URL(address)
+    if (!/^https?:$/.test(url.protocol)) return undefined
+    url.hash = ''
+    for (const name of [...url.searchParams.keys()]) {
+      if (/^(utm_\w+|fbclid|gclid)$/.test(name)) url.searchParams.delete(name)
+    }
+    return url.href
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Requests one after the other in time, so many a second at most.
+ * @param {number} rate
+ */
+function paced(rate) {
+  let next = 0
+  return {
+    get rate() {
+      return rate
+    },
+    /** @param {number} other a lower rate */
+    slow(other) {
+      rate = Math.min(rate, other)
+    },
+    /** @param {string} url */
+    async get(url) {
+      const now = Date.now()
+      const at = Math.max(now, next)
+      next = at + 1000 / rate
+      if (at > now) await sleep(at - now)
+      const response = await fetch(url, {
+        headers: { 'user-agent': AGENT, accept: 'text/html, application/xhtml+xml, */*;q=0.5' },
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      })
+      const [type = '', ...parameters] = (response.headers.get('content-type') ?? 'text/html').split(';')
+      const charset = /charset=["']?([\w-]+)/i.exec(parameters.join(';'))?.[1]
+      return {
+        status: response.status,
+        type: type.trim().toLowerCase(),
+        charset,
+        bytes: await bytesOf(response),
+        address: normal(response.url || url) ?? url,
+      }
+    },
+  }
+}
+
+/** @param {Response} response @throws Error when it is too long */
+async function bytesOf(response) {
+  const pieces = []
+  let length = 0
+  for await (const piece of response.body ?? []) {
+    pieces.push(piece)
+    length += piece.length
+    if (length > LONGEST_PAGE) throw new Error(`is longer than ${LONGEST_PAGE >> 20} MiB`)
+  }
+  return new Uint8Array(Buffer.concat(pieces))
+}

@@ -1,0 +1,77 @@
+/** What a site allows robots, and the pages that it lists itself. */
+import { gunzipSync } from 'node:zlib'
+import { XMLParser } from 'fast-xml-parser'
+import parseRobots from 'robots-parser'
+
+/** Sitemaps that are read of one site: an index may name many. */
+const MOST_SITEMAPS = 50
+
+const parser = new XMLParser({
+  ignoreAttributes: true,
+  isArray: (name) => name === 'url' || name === 'sitemap',
+})
+
+/**
+ * @typedef {object} Rules
+ * @property {(url: string) => boolean} allows
+ * @property {number} delay seconds between two requests that the site asks for; 0: none
+ * @property {string[]} sitemaps
+ */
+
+/** @typedef {(url: string) => Promise<{ status: number, bytes: Uint8Array } | undefined>} Get */
+
+/**
+ * The site's robots.txt. A site without one allows everything; one whose robots.txt fails with 5xx is left alone
+ * (RFC 9309, 2.3.1).
+ * @param {string} origin
+ * @param {string} agent
+ * @param {Get} get
+ * @returns {Promise<Rules>}
+ */
+export async function robotsOf(origin, agent, get) {
+  const url = `${origin}/robots.txt`
+  const answer = await get(url)
+  if (!answer || answer.status >= 500) return { allows: () => false, delay: 0, sitemaps: [] }
+  const text = answer.status < 300 ? new TextDecoder().decode(answer.bytes) : ''
+  const robots = parseRobots(url, text)
+  return {
+    allows: (each) => robots.isAllowed(each, agent) !== false,
+    delay: robots.getCrawlDelay(agent) ?? 0,
+    sitemaps: robots.getSitemaps(),
+  }
+}
+
+/**
+ * Addresses that a site's sitemaps list, those of an index included.
+ * @param {string[]} sitemaps
+ * @param {Get} get
+ * @returns {Promise<string[]>}
+ */
+export async function pagesInSitemaps(sitemaps, get) {
+  const waiting = [...sitemaps]
+  const seen = new Set(waiting)
+  const pages = new Set()
+  for (let read = 0; waiting.length > 0 && read < MOST_SITEMAPS; read++) {
+    const answer = await get(/** @type {string} */ (waiting.shift()))
+    if (!answer || answer.status >= 300) continue
+    const { urlset, sitemapindex } = parsed(answer.bytes)
+    for (const { loc } of sitemapindex?.sitemap ?? []) {
+      if (typeof loc !== 'string' || seen.has(loc)) continue
+      seen.add(loc)
+      waiting.push(loc)
+    }
+    for (const { loc } of urlset?.url ?? []) if (typeof loc === 'string') pages.add(loc.trim())
+  }
+  return [...pages]
+}
+
+/** @param {Uint8Array} bytes perhaps gzipped @returns {any} {} for what is no XML */
+function parsed(bytes) {
+  try {
+    const plain =
+      bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes, { maxOutputLength: 64 << 20 }) : bytes
+    return parser.parse(new TextDecoder().decode(plain))
+  } catch {
+    return {}
+  }
+}

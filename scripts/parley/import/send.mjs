@@ -1,0 +1,79 @@
+/** Documents on their way to the server, in batches that can be sent again. */
+import { refusal } from '../server.mjs'
+
+const BATCH_CHARACTERS = 1 << 20
+const BATCH_DOCUMENTS = 500
+/** Ids in one filter of a deletion. */
+const REMOVED_AT_ONCE = 100
+
+/** @typedef {{ id: string, error: string }} Rejected */
+
+/**
+ * Sends documents. What was sent twice, after a connection broke, is there once.
+ * @param {import('../server.mjs').Server} server
+ * @param {string} collection
+ * @param {import('./plan.mjs').Document[]} documents
+ * @param {(sent: number) => void} onSent
+ * @returns {Promise<Rejected[]>} those that the server refused, with its reasons
+ * @throws Failure when it refuses all of them at once, or does not answer
+ */
+export async function sendDocuments(server, collection, documents, onSent) {
+  const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=upsert`
+  /** @type {Rejected[]} */
+  const rejected = []
+  let sent = 0
+  for (const batch of batches(documents)) {
+    const response = await server.send('POST', path, { body: batch.map(({ line }) => line).join('\n') })
+    if (!response.ok) throw await refusal(response, `POST ${path}`)
+    const results = (await response.text()).split('\n').map((line) => JSON.parse(line))
+    for (const [at, { id }] of batch.entries()) {
+      const { success, error = 'The server said nothing of it.' } = results[at] ?? {}
+      if (!success) rejected.push({ id, error })
+    }
+    sent += batch.length
+    onSent(sent)
+  }
+  return rejected
+}
+
+/** @param {import('./plan.mjs').Document[]} documents */
+function* batches(documents) {
+  /** @type {{ id: string, line: string }[]} */
+  let batch = []
+  let characters = 0
+  for (const document of documents) {
+    const line = JSON.stringify(document)
+    if (
+      batch.length > 0 &&
+      (batch.length >= BATCH_DOCUMENTS || characters + line.length > BATCH_CHARACTERS)
+    ) {
+      yield batch
+      batch = []
+      characters = 0
+    }
+    batch.push({ id: document.id, line })
+    characters += line.length
+  }
+  if (batch.length > 0) yield batch
+}
+
+/**
+ * Removes documents by their ids.
+ * @param {import('../server.mjs').Server} server
+ * @param {string} collection
+ * @param {string[]} ids
+ * @returns {Promise<number>} how many were there
+ */
+export async function removeDocuments(server, collection, ids) {
+  let removed = 0
+  for (let at = 0; at < ids.length; at += REMOVED_AT_ONCE) {
+    const quoted = ids.slice(at, at + REMOVED_AT_ONCE).map((id) => `\`${id.replaceAll('`', '')}\``)
+    const query = new URLSearchParams({ filter_by: `id:=[${quoted.join(',')}]` })
+    const { num_deleted } = await server.call(
+      'DELETE',
+      `/collections/${encodeURIComponent(collection)}/documents?${query}`,
+    )
+    removed += num_deleted
+  }
+  return removed
+}

@@ -1,0 +1,67 @@
+/** What readers make of files and pages. */
+
+/**
+ * A page to read: one document of its collection.
+ * @typedef {object} Article
+ * @property {string} title
+ * @property {string} text Markdown
+ * @property {string} [url] where people read it
+ * @property {string[]} [tags]
+ */
+
+/**
+ * A row of a table, or a JSON object.
+ * @typedef {Record<string, unknown>} Row
+ */
+
+/**
+ * What a file holds.
+ * @typedef {{ article: Article } | { rows: Row[] }} Content
+ */
+
+/**
+ * The title of a Markdown text: its first heading, outside of code.
+ * @param {string} markdown
+ * @returns {string | undefined}
+ */
+export function firstHeading(markdown) {
+  let fence = ''
+  for (const line of markdown.split('\n')) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
+    if (mark && fence === '') fence = mark
+    else if (mark?.startsWith(fence)) fence = ''
+    const heading = fence === '' ? /^ {0,3}#{1,6}\s+(.+?)\s*#*\s*$/.exec(line)?.[1] : undefined
+    if (heading) return plain(heading)
+  }
+  return undefined
+}
+
+/**
+ * A name for what has no title of its own: the last part of a path, in words.
+ * @param {string} path
+ */
+export const titleOfPath = (path) => {
+  const parts = path.split('/').filter(Boolean)
+  const last = parts.at(-1)?.replace(/\.[a-z0-9]+$/i, '') ?? ''
+  const name = /^(index|readme)$/i.test(last) ? (parts.at(-2) ?? last) : last
+  const words = decodeSafely(name).replace(/[-_]+/g, ' ').trim()
+  return words === '' ? path : words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** @param {string} text */
+const decodeSafely = (text) => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Markdown's marks taken off a line. @param {string} line */
+const plain = (line) =>
+  line
+    .replace(/\{#[^}]*\}\s*$/, '')
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*]/g, '')
+    .replace(/<[^>]+>/g, '')
+    .trim()

@@ -1,0 +1,93 @@
+/** Which file is read how. */
+import { extname } from 'node:path'
+import { firstHeading, titleOfPath } from './article.mjs'
+import { htmlToMarkdown, readHtml } from './html.mjs'
+import { readMarkdown } from './markdown.mjs'
+import { readCsv, readJson, readJsonLines } from './table.mjs'
+
+/** @typedef {import('./article.mjs').Content} Content */
+
+/** @param {(text: string, path: string) => Content | Promise<Content>} read */
+const ofText = (read) => (/** @type {Uint8Array} */ bytes, /** @type {string} */ path) =>
+  read(new TextDecoder().decode(bytes), path)
+
+/** @param {string} text @param {string} path @returns {Content} */
+const readText = (text, path) => ({
+  article: { title: firstHeading(text) ?? titleOfPath(path), text: text.replace(/^\uFEFF/, '').trim() },
+})
+
+/** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
+async function readPdf(bytes, path) {
+  const { extractText, getDocumentProxy, getMeta } = await import('unpdf')
+  // pdf.js takes the bytes over.
+  const pdf = await getDocumentProxy(bytes.slice())
+  const { text } = await extractText(pdf)
+  const { info } = await getMeta(pdf)
+  const named = typeof info?.Title === 'string' ? info.Title.trim() : ''
+  const pages = text.map((page, at) => `## Page ${at + 1}\n\n${page.trim()}`)
+  return { article: { title: named || titleOfPath(path), text: pages.join('\n\n') } }
+}
+
+/** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
+async function readDocx(bytes, path) {
+  const { default: mammoth } = await import('mammoth')
+  const { value } = await mammoth.convertToHtml({ buffer: Buffer.from(bytes) })
+  const text = htmlToMarkdown(value)
+  return { article: { title: firstHeading(text) ?? titleOfPath(path), text } }
+}
+
+/**
+ * Sphinx has directives that the parser does not know. Such a file is read as plain text, which loses nothing but form.
+ * @param {string} text @param {string} path @returns {Promise<Content>}
+ */
+async function readRst(text, path) {
+  const { RstToHtmlCompiler } = await import('rst-compiler')
+  try {
+    const { body } = new RstToHtmlCompiler().compile(text)
+    const markdown = htmlToMarkdown(body)
+    if (markdown !== '') {
+      return { article: { title: firstHeading(markdown) ?? titleOfPath(path), text: markdown } }
+    }
+  } catch {
+    // read as plain text, below
+  }
+  return readText(text.replace(/^(\S.*)\n([=\-~^"'#*+])\2{2,}[ \t]*$/gm, '## $1'), path)
+}
+
+/** @type {Record<string, (bytes: Uint8Array, path: string) => Content | Promise<Content>>} */
+const READERS = {
+  '.md': ofText(readMarkdown),
+  '.mdx': ofText(readMarkdown),
+  '.markdown': ofText(readMarkdown),
+  '.html': readHtml,
+  '.htm': readHtml,
+  '.rst': ofText(readRst),
+  '.txt': ofText(readText),
+  '.text': ofText(readText),
+  '.csv': ofText(readCsv),
+  '.tsv': ofText(readCsv),
+  '.json': ofText(readJson),
+  '.jsonl': ofText(readJsonLines),
+  '.ndjson': ofText(readJsonLines),
+  '.pdf': readPdf,
+  '.docx': readDocx,
+}
+
+/** Endings of the files that can be read. */
+export const READABLE = Object.keys(READERS)
+
+/** @param {string} path */
+export const isReadable = (path) => extname(path).toLowerCase() in READERS
+
+/**
+ * Reads a file.
+ * @param {Uint8Array} bytes
+ * @param {string} path its ending says how
+ * @returns {Promise<Content>}
+ * @throws Error saying why it cannot be read
+ */
+export async function readContent(bytes, path) {
+  const read = READERS[extname(path).toLowerCase()]
+  if (!read) throw new Error(`files of this kind are not read (${READABLE.join(' ')} are)`)
+  return read(bytes, path)
+}

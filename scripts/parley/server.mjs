@@ -1,0 +1,133 @@
+/** The Parley that the command line talks to: its address, its key, and how a request is tried again. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EXIT, Failure } from './failure.mjs'
+
+const DEFAULT_URL = 'http://localhost:8108'
+const DEFAULT_KEY = 'xyz'
+
+/** Attempts at a request that may succeed later; fewer until the server has been met. */
+const ATTEMPTS = 6
+const FIRST_ATTEMPTS = 2
+/** The first pause between two attempts, in milliseconds. */
+const FIRST_PAUSE_MS = 500
+
+/** @param {number} status */
+const passes = (status) => status === 429 || status === 502 || status === 503 || status === 504
+
+/** @param {string} text */
+const messageIn = (text) => {
+  try {
+    const { message, error } = JSON.parse(text)
+    return message ?? error?.message ?? text
+  } catch {
+    return text
+  }
+}
+
+export class Server {
+  #key
+  /** whether it has ever answered: an address at which nobody does is given up soon */
+  #met = false
+
+  /**
+   * @param {{ url?: string, key?: string }} options as given on the command line
+   * @param {Record<string, string | undefined>} [env]
+   * @throws Failure for an address that is none
+   */
+  constructor({ url, key }, env = process.env) {
+    const address = url ?? env.PARLEY_URL ?? DEFAULT_URL
+    try {
+      this.url = new URL(address).href.replace(/\/+$/, '')
+    } catch {
+      throw new Failure(EXIT.usage, `--url takes an address such as ${DEFAULT_URL}, not "${address}".`)
+    }
+    this.#key = key ?? env.PARLEY_API_KEY ?? DEFAULT_KEY
+  }
+
+  /**
+   * Sends a request. Connections that fail, and answers that say "later", are tried again with growing pauses.
+   * @param {string} method
+   * @param {string} path
+   * @param {{ body?: string | object, headers?: Record<string, string> }} [options]
+   * @returns {Promise<Response>} whatever its status
+   * @throws Failure when nobody answers
+   */
+  async send(method, path, { body, headers = {} } = {}) {
+    for (let attempt = 1; ; attempt++) {
+      const last = attempt >= (this.#met ? ATTEMPTS : FIRST_ATTEMPTS)
+      try {
+        const response = await fetch(this.url + path, {
+          method,
+          headers: { 'x-typesense-api-key': this.#key, ...headers },
+          ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        })
+        this.#met = true
+        if (last || !passes(response.status)) return response
+        const after = Number(response.headers.get('retry-after'))
+        await response.body?.cancel()
+        await sleep(after > 0 ? Math.min(after, 60) * 1000 : pause(attempt))
+      } catch (error) {
+        if (last) {
+          throw new Failure(
+            EXIT.unreachable,
+            `Nobody answers at ${this.url} (${reasonOf(error)}). Start Parley with \`npm start\`, or name the server with --url.`,
+          )
+        }
+        await sleep(pause(attempt))
+      }
+    }
+  }
+
+  /**
+   * Sends a request that has to succeed.
+   * @param {string} method
+   * @param {string} path
+   * @param {{ body?: string | object, headers?: Record<string, string> }} [options]
+   * @returns {Promise<any>} the answer's JSON
+   * @throws Failure with the server's own message
+   */
+  async call(method, path, options) {
+    const response = await this.send(method, path, options)
+    if (!response.ok) throw await refusal(response, `${method} ${path}`)
+    return response.json()
+  }
+
+  /**
+   * @param {string} path
+   * @returns {Promise<any>} undefined where there is nothing
+   * @throws Failure
+   */
+  async find(path) {
+    const response = await this.send('GET', path)
+    if (response.status === 404) {
+      await response.body?.cancel()
+      return undefined
+    }
+    if (!response.ok) throw await refusal(response, `GET ${path}`)
+    return response.json()
+  }
+}
+
+/**
+ * @param {Response} response
+ * @param {string} what
+ */
+export async function refusal(response, what) {
+  const message = messageIn(await response.text())
+  if (response.status === 401 || response.status === 403) {
+    return new Failure(
+      EXIT.refused,
+      `The key may not ${what}: ${message} Name another one with --key or PARLEY_API_KEY.`,
+    )
+  }
+  return new Failure(EXIT.rejected, `${what} was refused with ${response.status}: ${message}`)
+}
+
+/** @param {number} attempt */
+const pause = (attempt) => FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2)
+
+/** @param {unknown} error */
+const reasonOf = (error) => {
+  const { cause, message } = /** @type {Error & { cause?: { code?: string } }} */ (error)
+  return cause?.code ?? message
+}

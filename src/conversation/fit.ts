@@ -1,0 +1,223 @@
+/**
+ * The documents of a prompt, within `max_bytes`.
+ *
+ * Documents that all fit go in whole. Where they do not, long ones give way first: of their texts those passages stay
+ * that say most about the question, so that a page that is the best hit is answered from however long it is. Only then
+ * are documents dropped, as Typesense drops them (contract 1.5). What was cut is told.
+ */
+import type { Source } from '../models/language-model'
+import { isContent, wordsOf } from '../models/words'
+import { documentBudget, fitDocuments } from './budget'
+import type { CutDocument } from './events'
+import { joinPassages, type Passage, passagesOf } from './passages'
+import { type PromptFamily, promptDocument } from './prompt'
+import { arrayBytes, byteLength, serialise } from './serialise'
+
+/** A text longer than this is cut into passages where room is short, in characters. */
+const LONG_TEXT = 1_200
+/** Characters of texts that are looked through for one prompt; of documents after that the beginning counts. */
+const MOST_CHARACTERS = 2_000_000
+/** share of the budget in which every document gets its best passage before any gets a second one */
+const BREADTH = 0.6
+/** how much a word counts in a title or heading, against one in the passage */
+const ABOVE = 0.5
+
+export interface Fitted {
+  sources: Source[]
+  /** documents that are not in the prompt whole, in the order of the searches */
+  cut: CutDocument[]
+}
+
+/**
+ * @param lists the documents of each search, best first
+ * @param maxBytes of the model, attachments taken off
+ * @throws ApiError 400 when the question alone is too long
+ */
+export function fitSources(
+  lists: Source[][],
+  question: string,
+  maxBytes: number,
+  family: PromptFamily,
+): Fitted {
+  const budget = documentBudget(question, maxBytes, family)
+  const whole = arrayBytes(lists.flat().map(bytesOf))
+  if (whole <= budget || !lists.some((list) => list.some(isLong))) {
+    const sources = fitDocuments(lists, question, maxBytes, family)
+    return { sources, cut: omitted(lists.flat(), sources) }
+  }
+  return shorten(lists, question, budget)
+}
+
+const bytesOf = (source: Source): number => byteLength(serialise(promptDocument(source)))
+
+const isLong = ({ document }: Source): boolean =>
+  Object.values(document).some((value) => longText(value) !== undefined)
+
+/** A long text, or a list of texts that is long together. */
+function longText(value: unknown): string | undefined {
+  const isTexts = Array.isArray(value) && value.every((item) => typeof item === 'string')
+  const text = isTexts ? value.join('\n\n') : value
+  return typeof text === 'string' && text.length > LONG_TEXT ? text : undefined
+}
+
+const omitted = (all: Source[], kept: Source[]): CutDocument[] => {
+  const there = new Set(kept)
+  return all.filter((source) => !there.has(source)).flatMap((source) => cutOf(source, 0))
+}
+
+/** Of a document without an id nobody could say which one it is. */
+const cutOf = ({ collection, document: { id } }: Source, passages: number, of = 1): CutDocument[] =>
+  typeof id === 'string' ? [{ collection, document_id: id, passages, of }] : []
+
+/** A document in pieces: its long texts as passages, all else in one. */
+interface Pieces {
+  source: Source
+  /** place in its list: 0 is best */
+  rank: number
+  /** the long texts, by field */
+  fields: Map<string, Piece[]>
+  /** bytes in the prompt without its long texts */
+  frame: number
+  chosen: Set<Piece>
+}
+
+interface Piece {
+  pieces: Pieces
+  passage: Passage
+  bytes: number
+  words: Set<string>
+  above: Set<string>
+  value: number
+}
+
+function shorten(lists: Source[][], question: string, budget: number): Fitted {
+  let left = MOST_CHARACTERS
+  // The best of each list first: no search's documents are worth more than another's.
+  const all = lists
+    .flatMap((list) => list.map((source, rank) => ({ source, rank })))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ source, rank }) => {
+      const pieces = inPieces(source, rank, left)
+      left -= [...pieces.fields.values()].flat().reduce((sum, { passage }) => sum + passage.text.length, 0)
+      return pieces
+    })
+  value(all, question)
+
+  let room = budget - arrayBytes([])
+  const kept = new Set<Pieces>()
+  const add = (pieces: Pieces, piece: Piece | undefined): boolean => {
+    const bytes = (kept.has(pieces) ? 0 : pieces.frame + 2) + (piece?.bytes ?? 0)
+    if (bytes > room) return false
+    room -= bytes
+    kept.add(pieces)
+    if (piece) pieces.chosen.add(piece)
+    return true
+  }
+  const breadth = budget * (1 - BREADTH)
+  for (const pieces of all) {
+    // The first document is answered from in any case; the others share what is meant for breadth.
+    if (pieces.rank > 0 && room < breadth) break
+    for (const piece of byValue([...pieces.fields.values()].flat()).slice(0, 1)) add(pieces, piece)
+    if (pieces.fields.size === 0) add(pieces, undefined)
+  }
+  for (const piece of byValue(all.flatMap(({ fields }) => [...fields.values()].flat()))) {
+    if (!piece.pieces.chosen.has(piece)) add(piece.pieces, piece)
+  }
+  for (const pieces of all) if (!kept.has(pieces) && pieces.fields.size === 0) add(pieces, undefined)
+
+  const order = new Map(all.map((pieces) => [pieces.source, pieces]))
+  const sources: Source[] = []
+  const cut: CutDocument[] = []
+  for (const source of lists.flat()) {
+    const pieces = order.get(source)!
+    const of = Math.max(1, [...pieces.fields.values()].flat().length)
+    const { size } = pieces.chosen
+    if (!kept.has(pieces)) cut.push(...cutOf(source, 0, of))
+    else if (pieces.fields.size === 0 || size === of) sources.push(source)
+    else {
+      sources.push(withPassages(pieces))
+      cut.push(...cutOf(source, size, of))
+    }
+  }
+  return { sources, cut }
+}
+
+/** @param left characters that may still be looked through */
+function inPieces(source: Source, rank: number, left: number): Pieces {
+  const { document } = source
+  const frame: Record<string, unknown> = { ...document }
+  const fields = new Map<string, Piece[]>()
+  const pieces: Pieces = { source, rank, fields, frame: 0, chosen: new Set() }
+  const title = stemsIn(
+    Object.values(document)
+      .filter((given) => typeof given === 'string' && given.length <= LONG_TEXT)
+      .join(' '),
+  )
+  let characters = 0
+  for (const [field, given] of Object.entries(document)) {
+    const text = longText(given)
+    if (text === undefined) continue
+    // The best document is looked through to its end, whatever its length.
+    const read = rank === 0 ? text : text.slice(0, Math.max(LONG_TEXT, left - characters))
+    characters += read.length
+    frame[field] = ''
+    fields.set(
+      field,
+      passagesOf(read).map((passage) => ({
+        pieces,
+        passage,
+        bytes: byteLength(JSON.stringify(joinPassages([{ ...passage, position: 1 }]))) + SEAM,
+        words: stemsIn(passage.text),
+        above: new Set([...title, ...stemsIn(passage.headings.map(({ text }) => text).join(' '))]),
+        value: 0,
+      })),
+    )
+  }
+  pieces.frame = byteLength(serialise(promptDocument({ ...source, document: frame }))) + fields.size * SEAM
+  return pieces
+}
+
+/** Bytes between two passages, a gap and its line breaks included, as JSON writes them. */
+const SEAM = byteLength('\\n\\n…\\n\\n')
+
+const stemsIn = (text: string): Set<string> =>
+  new Set(
+    wordsOf(text)
+      .filter(isContent)
+      .map(({ stem }) => stem),
+  )
+
+/**
+ * How much each passage says about the question: the rarity of the question's words in it, among the passages (IDF as
+ * BM25 has it), less the lower its document's rank. The beginning of a text counts where nothing else does.
+ */
+function value(all: Pieces[], question: string): void {
+  const pieces = all.flatMap(({ fields }) => [...fields.values()].flat())
+  const weights = [...stemsIn(question)].map((stem) => {
+    const holding = pieces.filter(({ words, above }) => words.has(stem) || above.has(stem)).length
+    return [stem, Math.log(1 + (pieces.length - holding + 0.5) / (holding + 0.5))] as const
+  })
+  const most = weights.reduce((sum, [, weight]) => sum + weight, 0) || 1
+  for (const piece of pieces) {
+    let said = 0
+    for (const [stem, weight] of weights) {
+      if (piece.words.has(stem)) said += weight
+      else if (piece.above.has(stem)) said += weight * ABOVE
+    }
+    const beginning = 0.05 / (1 + piece.passage.position)
+    piece.value = (said / most + beginning) / (1 + 0.1 * piece.pieces.rank)
+  }
+}
+
+const byValue = (pieces: Piece[]): Piece[] => pieces.toSorted((a, b) => b.value - a.value)
+
+/** A document whose long texts are the passages that were chosen of them. */
+function withPassages({ source, fields, chosen }: Pieces): Source {
+  const document = { ...source.document }
+  for (const [field, pieces] of fields) {
+    const passages = pieces.filter((piece) => chosen.has(piece)).map(({ passage }) => passage)
+    if (passages.length === 0) delete document[field]
+    else document[field] = joinPassages(passages)
+  }
+  return { ...source, document }
+}

@@ -1,0 +1,331 @@
+/** `parley`, the command line, as a user runs it: a process of its own against a running Parley. */
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { serve } from '../serve'
+import { request, unique, url } from './harness'
+
+const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
+
+interface Ran {
+  code: number | null
+  out: string
+  err: string
+  /** biome-ignore lint/suspicious/noExplicitAny: checked field by field */
+  json: any
+}
+
+let folder = ''
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-cli-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const parley = (...args: string[]) =>
+  new Promise<Ran>((resolve) => {
+    const child = spawn(process.execPath, [CLI, ...args], {
+      cwd: folder,
+      env: { ...process.env, PARLEY_URL: url, PARLEY_API_KEY: 'xyz' },
+    })
+    let [out, err] = ['', '']
+    child.stdout.on('data', (data) => {
+      out += data
+    })
+    child.stderr.on('data', (data) => {
+      err += data
+    })
+    child.on('close', (code) => {
+      let json: unknown
+      try {
+        json = JSON.parse(out)
+      } catch {
+        // read as text
+      }
+      resolve({ code, out, err, json })
+    })
+  })
+
+function write(path: string, text: string): string {
+  const file = join(folder, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+  return file
+}
+
+const exported = async (collection: string) => {
+  const { text } = await request(
+    'GET',
+    `/collections/${collection}/documents/export?exclude_fields=embedding`,
+  )
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+test('a folder is imported by one command, and asked by the next', async () => {
+  const into = unique('guide')
+  write('guide/index.md', '# The guide\n\nHow the aquarium is run.')
+  write(
+    'guide/sharks/sleep.md',
+    '# Where sharks sleep\n\nNurse sharks rest in caves under ledges during the day.',
+  )
+  write(
+    'guide/tanks.html',
+    `<main><h1>Tanks</h1><p>${'The large tank holds two million litres. '.repeat(6)}</p></main>`,
+  )
+  write('guide/node_modules/x/readme.md', '# Not this')
+  write('guide/.gitignore', 'drafts/\n')
+  write('guide/drafts/x.md', '# Nor this')
+  const { code, json } = await parley(
+    'import',
+    'guide',
+    '--into',
+    into,
+    '--json',
+    '--base-url',
+    'https://aqua.example',
+  )
+  expect(code).toBe(0)
+  expect(json).toMatchObject({ documents: 3, added: 3, failed: 0, unread: 0 })
+  expect((await exported(into)).map(({ id, title, url, section }) => ({ id, title, url, section }))).toEqual([
+    { id: 'guide/index.md', title: 'The guide', url: 'https://aqua.example/', section: undefined },
+    {
+      id: 'guide/sharks/sleep.md',
+      title: 'Where sharks sleep',
+      url: 'https://aqua.example/sharks/sleep',
+      section: 'sharks',
+    },
+    { id: 'guide/tanks.html', title: 'Tanks', url: 'https://aqua.example/tanks', section: undefined },
+  ])
+
+  const asked = await parley('ask', '--assistant', into, 'Where do nurse sharks rest?', '--json')
+  expect(asked.code).toBe(0)
+  expect(asked.json.answer).toContain('caves')
+  expect(asked.json.citations[0]).toMatchObject({ document_id: 'guide/sharks/sleep.md' })
+  const read = await parley(
+    'ask',
+    '--assistant',
+    into,
+    '--conversation',
+    asked.json.conversation_id,
+    'How large is the tank?',
+  )
+  expect(read.out).toContain('two million')
+  expect(read.out).toMatch(/\[1\] Tanks {2}https:\/\/aqua\.example\/tanks/)
+
+  const trace = await parley('trace', asked.json.conversation_id)
+  expect(trace.out).toMatch(/Turn 1: Where do nurse sharks rest\?/)
+  expect(trace.out).toContain('guide/sharks/sleep.md')
+  const found = await parley('search', '--collection', into, 'litres')
+  expect(found.out).toContain('Tanks')
+})
+
+test('what is unchanged is not sent; what is gone goes with --prune, and no other document does', async () => {
+  const into = unique('again')
+  write('again/a.md', '# A\n\nOne.')
+  write('again/b.md', '# B\n\nTwo.')
+  await parley('import', 'again', '--into', into)
+  await request('POST', `/collections/${into}/documents`, { id: 'own', title: 'Own', text: 'Not imported.' })
+  expect((await parley('import', 'again', '--into', into, '--json')).json).toMatchObject({
+    added: 0,
+    changed: 0,
+    unchanged: 2,
+  })
+
+  write('again/a.md', '# A\n\nOne, changed.')
+  rmSync(join(folder, 'again/b.md'))
+  const kept = await parley('import', 'again', '--into', into)
+  expect(kept.err).toContain('--prune removes them')
+  expect((await exported(into)).map(({ id }) => id)).toEqual(['again/a.md', 'again/b.md', 'own'])
+  expect((await parley('import', 'again', '--into', into, '--prune', '--json')).json).toMatchObject({
+    gone: 1,
+    removed: 1,
+  })
+  expect((await exported(into)).map(({ id, text }) => [id, text])).toEqual([
+    ['again/a.md', '# A\n\nOne, changed.'],
+    ['own', 'Not imported.'],
+  ])
+})
+
+test('a dry run shows the schema and makes nothing', async () => {
+  const into = unique('dry')
+  const file = write('films.csv', 'title,year,genre\nReef,2023,nature\nQuiet Kitchen,2019,drama\n')
+  const { json } = await parley('import', file, '--into', into, '--dry-run', '--json')
+  expect(json).toMatchObject({ dry_run: true, added: 2 })
+  expect(json.schema).toContainEqual({ name: 'year', type: 'int64', optional: true })
+  expect((await request('GET', `/collections/${into}`)).status).toBe(404)
+})
+
+test('a table becomes typed documents; what the server refuses stands in a file, and the rest is in', async () => {
+  const into = unique('films')
+  write('films.csv', 'title,year,genre\nReef,2023,nature\nQuiet Kitchen,2019,drama\nBroken,soon,drama\n')
+  const { code, err } = await parley('import', 'films.csv', '--into', into, '--field', 'year:int32')
+  expect(code).toBe(6)
+  expect((await exported(into)).map(({ id, title, year }) => [id, title, year])).toEqual([
+    ['films.csv/1', 'Reef', 2023],
+    ['films.csv/2', 'Quiet Kitchen', 2019],
+  ])
+  expect(err).toContain(`${into}-errors.jsonl`)
+  expect(JSON.parse(readFileSync(join(folder, `${into}-errors.jsonl`), 'utf8'))).toMatchObject({
+    source: 'films.csv/3',
+  })
+})
+
+test('an import that was killed goes on where it stopped', async () => {
+  const into = unique('broken')
+  for (let at = 0; at < 40; at++) write(`broken/${at}.md`, `# Page ${at}\n\nText ${at}.`)
+  // The server dies after its first batches, from the importer's point of view: the connection breaks.
+  let batches = 0
+  const proxy = await serve(async (incoming, outgoing) => {
+    if (incoming.url?.includes('/import') && ++batches === 2) return void incoming.socket.destroy()
+    const body: Buffer[] = []
+    for await (const piece of incoming) body.push(piece)
+    const answer = await fetch(url + incoming.url, {
+      method: incoming.method ?? 'GET',
+      headers: { 'x-typesense-api-key': 'xyz' },
+      ...(body.length > 0 && { body: Buffer.concat(body) }),
+    })
+    outgoing.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()))
+  })
+  write('broken/big.md', `# Big\n\n${'word '.repeat(250_000)}`)
+  const { code, json } = await parley(
+    'import',
+    'broken',
+    '--into',
+    into,
+    '--url',
+    proxy.url,
+    '--json',
+    '--no-wait',
+  )
+  await proxy.stop()
+  expect(batches).toBeGreaterThan(2)
+  expect(code).toBe(0)
+  expect(json).toMatchObject({ added: 41, failed: 0 })
+  expect(await exported(into)).toHaveLength(41)
+})
+
+test('a website is crawled, imported and asked', async () => {
+  const into = unique('site')
+  const pages = 30
+  const site = await serve(({ url: path = '' }, response) => {
+    const at = Number(/^\/p(\d+)$/.exec(path)?.[1] ?? (path === '/' ? 0 : Number.NaN))
+    if (Number.isNaN(at)) return void response.writeHead(404).end()
+    const links = [2 * at + 1, 2 * at + 2]
+      .filter((to) => to < pages)
+      .map((to) => `<a href="/p${to}">${to}</a>`)
+    response.writeHead(200, { 'content-type': 'text/html' }).end(
+      `<html><head><title>Ward ${at}</title></head><body><main><h1>Ward ${at}</h1>
+       <p>The nurse of ward ${at} is called Nurse${at}x. ${'She looks after the patients of it. '.repeat(6)}</p>
+       ${links.join(' ')}</main></body></html>`,
+    )
+  })
+  const { code, json } = await parley('import', `${site.url}/`, '--into', into, '--json')
+  expect(code).toBe(0)
+  expect(json).toMatchObject({ documents: pages, failed: 0 })
+  expect((await parley('import', `${site.url}/`, '--into', into, '--json')).json).toMatchObject({
+    unchanged: pages,
+  })
+  await site.stop()
+  const asked = await parley('ask', '--assistant', into, 'What is the nurse of ward 17 called?', '--json')
+  expect(asked.json.answer).toContain('Nurse17x')
+})
+
+test('init makes all that a page needs, once; its key asks that assistant and nothing else', async () => {
+  const name = unique('shop')
+  const made = await parley('init', '--name', name, '--json')
+  expect(made.code).toBe(0)
+  expect(made.json.snippet).toContain(made.json.page_key)
+  await request('POST', `/collections/${name}/documents`, {
+    title: 'Returns',
+    text: 'Returns are free for thirty days.',
+  })
+  const answer = await request(
+    'POST',
+    '/v1/chat/completions',
+    { model: name, messages: [{ role: 'user', content: 'How long are returns free?' }] },
+    made.json.page_key,
+  )
+  expect(answer.body.choices[0].message.content).toContain('thirty days')
+  expect((await request('GET', '/collections', undefined, made.json.page_key)).status).toBe(401)
+  expect((await parley('init', '--name', name, '--json')).json).toMatchObject({ made: [] })
+})
+
+test('a question set is measured, saved and compared', async () => {
+  const into = unique('set')
+  write('set/reef.md', '# The reef\n\nThe reef was filmed for five years.')
+  write('set/inn.md', '# The inn\n\nTwo sisters inherit an inn.')
+  await parley('import', 'set', '--into', into)
+  write(
+    'questions.jsonl',
+    [
+      { question: 'How long was the reef filmed?', relevant: ['set/reef.md'], answer: 'five years' },
+      { question: 'Who inherits an inn?', relevant: ['set/inn.md'], answer: 'two sisters' },
+    ]
+      .map((each) => JSON.stringify(each))
+      .join('\n'),
+  )
+  const { json } = await parley(
+    'eval',
+    'questions.jsonl',
+    '--assistant',
+    into,
+    '--save',
+    'run.json',
+    '--json',
+  )
+  expect(json.summary).toMatchObject({ questions: 2, errors: 0, recall_5: 1, citations_matched: 1 })
+  const compared = await parley('eval', 'questions.jsonl', '--assistant', into, '--compare', 'run.json')
+  expect(compared.out).toMatch(/recall_5 +1\.000 +1\.000/)
+  expect((await parley('eval', write('bad.jsonl', '{"q":1}'), '--assistant', into)).err).toContain('line 1')
+})
+
+test('usage shows what was asked, with money where a price is known', async () => {
+  const { code, json } = await parley('usage', '--json')
+  expect(code).toBe(0)
+  expect(json.rows[0]).toMatchObject({ model_name: expect.stringContaining('/') })
+  expect((await parley('usage', '--price', 'nonsense')).code).toBe(2)
+})
+
+test('doctor names what is missing and what to do', async () => {
+  expect((await parley('doctor', '--url', 'http://127.0.0.1:1')).out).toMatch(/FAIL.*answers\n.*npm start/s)
+  expect((await parley('doctor', '--key', 'wrong')).out).toMatch(/FAIL {2}The key is accepted/)
+  const name = unique('left')
+  await parley('init', '--name', name)
+  await request('DELETE', `/collections/${name}`)
+  const { code, out } = await parley('doctor')
+  expect(code).toBe(6)
+  expect(out).toContain(`FAIL  Assistant ${name} finds ${name}`)
+  await request('DELETE', `/assistants/${name}`)
+})
+
+test.each([
+  [['import', '/nowhere'], 2, 'There is no file or folder'],
+  [['import'], 2, 'missing required argument'],
+  [['nonsense'], 2, 'unknown command'],
+  [['ask', '--assistant', 'nobody', 'x'], 2, 'There is no assistant nobody'],
+  [['search', '--url', 'http://127.0.0.1:1', 'x'], 3, 'Nobody answers'],
+  [['search', '--key', 'wrong', 'x'], 4, 'The key may not'],
+  [['search', '--collection', 'nowhere', 'x'], 5, 'refused with 404'],
+  [['import', 'package.json', '--into', 'docs'], 2, 'There is no file'],
+])('%j ends with %i and says why', async (args, code, message) => {
+  const ran = await parley(...args)
+  expect(ran.err).toContain(message)
+  expect(ran.code).toBe(code)
+})
+
+test('the sample is not mixed with what somebody imports', async () => {
+  write('mine/a.md', '# Mine')
+  const into = unique('sample')
+  await request('POST', '/collections', {
+    name: into,
+    fields: [{ name: 'title', type: 'string' }],
+    metadata: { sample: 'x' },
+  })
+  const ran = await parley('import', 'mine', '--into', into)
+  expect([ran.code, ran.err]).toEqual([2, expect.stringContaining('holds the sample')])
+})

@@ -1,0 +1,121 @@
+import type { IncomingMessage } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { crawl } from '../../../scripts/parley/import/crawl.mjs'
+import { serve } from '../../serve'
+
+const page = (title: string, body = '', head = '') =>
+  `<html><head><title>${title}</title>${head}</head><body><main><h1>${title}</h1><p>${`Words about ${title}. `.repeat(12)}</p>${body}</main></body></html>`
+
+type Pages = Record<
+  string,
+  string | { status?: number; type?: string; body?: string | Uint8Array; location?: string }
+>
+
+/** A site of these pages, and what was asked of it. */
+async function site(pages: (origin: string) => Pages) {
+  const asked: string[] = []
+  let all: Pages = {}
+  const served = await serve((request: IncomingMessage, response) => {
+    asked.push(request.url ?? '')
+    const found = all[request.url ?? '']
+    if (found === undefined) return void response.writeHead(404, { 'content-type': 'text/html' }).end('gone')
+    const {
+      status = 200,
+      type = 'text/html',
+      body = '',
+      location,
+    } = typeof found === 'string' ? { body: found } : found
+    response.writeHead(status, { 'content-type': type, ...(location && { location }) }).end(body)
+  })
+  all = pages(served.url)
+  return { ...served, asked }
+}
+
+const paths = ({ pages }: Awaited<ReturnType<typeof crawl>>) =>
+  pages
+    .filter(({ article }) => article)
+    .map(({ url }) => new URL(url).pathname)
+    .sort()
+
+test('links are followed within the origin and below the start, each page once', async () => {
+  const { url, stop, asked } = await site((origin) => ({
+    '/docs/': page(
+      'Home',
+      `<a href="a">A</a> <a href="/docs/b#part">B</a> <a href="/blog/x">X</a> <a href="https://example.com/">out</a> <a href="mailto:a@b.c">mail</a>`,
+    ),
+    '/docs/a': page(
+      'A',
+      `<a href="./">back</a> <a href="/docs/b?utm_source=x">B</a> <a href="${origin}/docs/c">C</a>`,
+    ),
+    '/docs/b': page('B', '<a href="/docs/b#other">self</a> <a href="/docs/missing">missing</a>'),
+    '/docs/c': page('C'),
+    '/blog/x': page('X'),
+  }))
+  const found = await crawl(`${url}/docs/`, { most: 100 })
+  expect(paths(found)).toEqual(['/docs/', '/docs/a', '/docs/b', '/docs/c'])
+  expect(found.pages.find(({ error }) => error)?.error).toBe('answered with 404')
+  expect(asked.filter((path) => path === '/docs/b')).toHaveLength(1)
+  expect(asked).not.toContain('/blog/x')
+  await stop()
+})
+
+test('a sitemap says which pages there are, an index and a gzipped one too', async () => {
+  const { url, stop } = await site((origin) => ({
+    '/robots.txt': { type: 'text/plain', body: `Sitemap: ${origin}/index.xml` },
+    '/index.xml': `<sitemapindex><sitemap><loc>${origin}/one.xml.gz</loc></sitemap></sitemapindex>`,
+    '/one.xml.gz': {
+      type: 'application/gzip',
+      body: gzipSync(
+        `<urlset><url><loc>${origin}/a</loc></url><url><loc>https://example.com/b</loc></url></urlset>`,
+      ),
+    },
+    '/a': page('A', '<a href="/unlisted">unlisted</a>'),
+    '/unlisted': page('Unlisted'),
+  }))
+  expect(paths(await crawl(url, { most: 100 }))).toEqual(['/a'])
+  await stop()
+})
+
+test('robots.txt is obeyed, and so are pages that ask not to be indexed', async () => {
+  const { url, stop, asked } = await site(() => ({
+    '/robots.txt': { type: 'text/plain', body: 'User-agent: *\nDisallow: /private' },
+    '/': page('Home', '<a href="/private/x">x</a> <a href="/hidden">h</a>'),
+    '/private/x': page('X'),
+    '/hidden': page('Hidden', '<a href="/seen">s</a>', '<meta name="robots" content="noindex">'),
+    '/seen': page('Seen'),
+  }))
+  expect(paths(await crawl(`${url}/`, { most: 100 }))).toEqual(['/', '/seen'])
+  expect(asked).not.toContain('/private/x')
+  await stop()
+})
+
+test('a site whose robots.txt fails is left alone', async () => {
+  const { url, stop } = await site(() => ({ '/robots.txt': { status: 503 }, '/': page('Home') }))
+  const { pages } = await crawl(`${url}/`, { most: 10 })
+  expect(pages).toEqual([{ url: `${url}/`, error: 'robots.txt does not allow it' }])
+  await stop()
+})
+
+test('a page under two addresses is one; a redirect out of the site is none', async () => {
+  const { url, stop } = await site((origin) => ({
+    '/': page('Home', '<a href="/old">old</a> <a href="/print">print</a> <a href="/away">away</a>'),
+    '/old': { status: 301, location: '/new' },
+    '/new': page('New'),
+    '/print': page('New', '', `<link rel="canonical" href="${origin}/new">`),
+    '/away': { status: 302, location: 'http://127.0.0.1:1/' },
+  }))
+  expect(paths(await crawl(`${url}/`, { most: 100 }))).toEqual(['/', '/new'])
+  await stop()
+})
+
+test('no more pages are read than allowed, and it is said that there are more', async () => {
+  const { url, stop } = await site(() => ({
+    '/': page('Home', Array.from({ length: 20 }, (_, at) => `<a href="/p${at}">${at}</a>`).join('')),
+    ...Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`/p${at}`, page(`P${at}`)])),
+  }))
+  const found = await crawl(`${url}/`, { most: 5 })
+  expect(found.pages.length).toBeLessThanOrEqual(5)
+  expect(found.cut).toBe(true)
+  await stop()
+})

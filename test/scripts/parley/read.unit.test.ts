@@ -1,0 +1,145 @@
+import JSZip from 'jszip'
+import { expect, test } from 'vitest'
+import { readContent } from '../../../scripts/parley/read/index.mjs'
+
+const read = (path: string, text: string | Uint8Array) =>
+  readContent(typeof text === 'string' ? new TextEncoder().encode(text) : text, path)
+
+test('front matter gives a page its title, address and tags', async () => {
+  const page =
+    '---\ntitle: Keys\nurl: https://example.com/keys\ntags: [a, b]\ndescription: All about keys.\n---\n\nText.'
+  expect(await read('x.md', page)).toEqual({
+    article: {
+      title: 'Keys',
+      url: 'https://example.com/keys',
+      tags: ['a', 'b'],
+      text: 'All about keys.\n\nText.',
+    },
+  })
+})
+
+test('a rule at the top is no front matter', async () => {
+  expect(await read('x.md', '---\n\n# Title\n\n---\nText.')).toMatchObject({
+    article: { title: 'Title', text: expect.stringContaining('Text.') },
+  })
+})
+
+test('a page without a title is called by its first heading, not by one in code, else by its path', async () => {
+  expect(await read('x.md', '```sh\n# a comment\n```\n\n## The `real` [one](x) {#id}\n')).toMatchObject({
+    article: { title: 'The real one' },
+  })
+  expect(await read('guide/getting-started/index.md', 'Text.')).toMatchObject({
+    article: { title: 'Getting started' },
+  })
+})
+
+test('MDX loses its code and keeps what its components hold', async () => {
+  const page =
+    'import X from "x"\n\n# Title\n\n<Note kind="tip">\n  Mind the **gap**.\n</Note>\n\n{1 + 1}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'
+  const { article } = (await read('x.mdx', page)) as { article: { text: string } }
+  expect(article.text).toContain('Mind the **gap**.')
+  expect(article.text).toContain('| 1 | 2 |')
+  expect(article.text).not.toMatch(/import|Note|1 \+ 1/)
+})
+
+test('of HTML the main content is read, as Markdown', async () => {
+  const page = `<html><head><title>Keys | Site</title></head><body><nav><a href="/">Home</a> Menu</nav>
+    <main><h1>Keys</h1><p>${'A key opens what it may open. '.repeat(8)}</p>
+    <pre><code class="language-sh">curl x</code></pre><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>
+    </main><footer>Imprint</footer><script>alert(1)</script></body></html>`
+  const { article } = (await read('keys.html', page)) as { article: { title: string; text: string } }
+  expect(article.title).toBe('Keys')
+  expect(article.text).toContain('A key opens')
+  expect(article.text).toContain('```sh\ncurl x\n```')
+  expect(article.text).toMatch(/\| a +\|\n\| -+ \|\n\| 1 +\|/)
+  expect(article.text).not.toMatch(/Menu|Imprint|alert/)
+})
+
+test('HTML in an old encoding is read as its own words say', async () => {
+  const bytes = Buffer.from(
+    '<html><head><meta charset="iso-8859-1"></head><body><h1>Caf\xe9</h1></body></html>',
+    'latin1',
+  )
+  expect(await read('x.html', new Uint8Array(bytes))).toMatchObject({ article: { title: 'Café' } })
+})
+
+test('reStructuredText becomes Markdown; one that cannot be parsed is read as text', async () => {
+  const { article } = (await read('x.rst', 'Keys\n====\n\nA *key* opens::\n\n  curl x\n')) as {
+    article: { title: string; text: string }
+  }
+  expect(article.title).toBe('Keys')
+  expect(article.text).toContain('curl x')
+  expect(await read('y.rst', 'Keys\n====\n\n.. automodule:: keys\n   :members:\n\nText.\n')).toMatchObject({
+    article: { title: 'Keys', text: expect.stringContaining('Text.') },
+  })
+})
+
+test('CSV: quotes, semicolons, a byte-order mark', async () => {
+  expect(await read('x.csv', '\uFEFFname;note\nReef;"a; b\nc"\n')).toEqual({
+    rows: [{ name: 'Reef', note: 'a; b\nc' }],
+  })
+})
+
+test('JSON: a list, an object with a list in it, lines', async () => {
+  const rows = [{ a: 1 }, { a: 2 }]
+  expect(await read('x.json', JSON.stringify(rows))).toEqual({ rows })
+  expect(await read('x.json', JSON.stringify({ items: rows, total: 2 }))).toEqual({ rows })
+  expect(await read('x.jsonl', rows.map((row) => JSON.stringify(row)).join('\n'))).toEqual({ rows })
+  await expect(read('x.jsonl', '{"a":1}\n{"a":')).rejects.toThrow('line 2')
+})
+
+test('PDF and DOCX give up their text', async () => {
+  const { article: pdf } = (await read('guide.pdf', onePagePdf('Sharks sleep in caves.'))) as {
+    article: { title: string; text: string }
+  }
+  expect(pdf).toEqual({ title: 'Guide', text: '## Page 1\n\nSharks sleep in caves.' })
+  const { article: docx } = (await read('guide.docx', await oneParagraphDocx('Sharks sleep in caves.'))) as {
+    article: { text: string }
+  }
+  expect(docx.text).toBe('Sharks sleep in caves.')
+})
+
+test('a broken file says that it is', async () => {
+  await expect(read('x.pdf', 'no pdf')).rejects.toThrow()
+  await expect(read('x.docx', 'no docx')).rejects.toThrow()
+  await expect(read('x.json', '{')).rejects.toThrow()
+})
+
+/** The smallest PDF with a line of text (ISO 32000-1, 7.5). */
+function onePagePdf(text: string): Uint8Array {
+  const content = `BT /F1 12 Tf 20 100 Td (${text}) Tj ET`
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+  ]
+  let file = '%PDF-1.4\n'
+  const offsets = objects.map((object, at) => {
+    const offset = file.length
+    file += `${at + 1} 0 obj\n${object}\nendobj\n`
+    return offset
+  })
+  const table = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('')
+  file += `xref\n0 6\n0000000000 65535 f \n${table}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n${file.length}\n%%EOF`
+  return new TextEncoder().encode(file)
+}
+
+/** The smallest DOCX with a paragraph (ECMA-376, part 1, 11.2). */
+async function oneParagraphDocx(text: string): Promise<Uint8Array> {
+  const zip = new JSZip()
+  zip.file(
+    '[Content_Types].xml',
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>',
+  )
+  zip.file(
+    '_rels/.rels',
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+  )
+  zip.file(
+    'word/document.xml',
+    `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>${text}</w:t></w:r></w:p></w:body></w:document>`,
+  )
+  return zip.generateAsync({ type: 'uint8array' })
+}
