@@ -1,5 +1,4 @@
 /** The events of a turn as they come from its Conversation object: lines of JSON in a stream of bytes. */
-import { hasBegun } from '../conversation/beginnings'
 import type { TurnEvent } from '../conversation/events'
 
 export interface EventReader {
@@ -16,7 +15,6 @@ export function eventReader(events: ReadableStream<Uint8Array>): EventReader {
   const read = async (): Promise<TurnEvent[] | undefined> => {
     for (;;) {
       const chunk = await reader.read()
-      hasBegun(events)
       if (chunk.done) return undefined
       const piece = decoder.decode(chunk.value, { stream: true })
       const end = piece.lastIndexOf('\n')
@@ -29,11 +27,7 @@ export function eventReader(events: ReadableStream<Uint8Array>): EventReader {
       return lines.map((line) => JSON.parse(line) as TurnEvent)
     }
   }
-  const stop = () => {
-    hasBegun(events)
-    return reader.cancel().catch(() => {})
-  }
-  return Object.assign(read, { stop })
+  return Object.assign(read, { stop: () => reader.cancel().catch(() => {}) })
 }
 
 /**

@@ -14,7 +14,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
-import { beginning } from './beginnings'
 import { newConversationId } from './conversation-id'
 import { conversationObject } from './conversation-object'
 import type { Asker, AskRequest } from './request'
@@ -48,12 +47,9 @@ const MOST_HOPS = 5
  * Asks, or joins the turn that the same request began before: one with its idempotency key, running or
  * finished; without a key one with its fingerprint that is running, or that ended within the last minute after
  * its caller had gone.
- * @throws ApiError 429 and 503 with `retryAfter`, 422; 400 for another asker's conversation, as for an unknown one
+ * @throws ApiError 429 with `retryAfter`, 422; 400 for another asker's conversation, as for an unknown one
  */
-export const ask = (env: Cloudflare.Env, question: Question): Promise<Answering> =>
-  beginning(() => askObject(env, question))
-
-async function askObject(env: Cloudflare.Env, question: Question): Promise<Answering> {
+export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
   const continues = question.conversationId !== undefined
   let conversationId = question.conversationId ?? (await newConversationId(env, question))
   for (let hop = 0; hop < MOST_HOPS; hop++) {

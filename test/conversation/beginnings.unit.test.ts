@@ -1,24 +1,33 @@
-import { expect, it } from 'vitest'
-import { beginning, hasBegun, MOST_BEGINNINGS, requireRoomToBegin } from '../../src/conversation/beginnings'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { waitToBegin } from '../../src/conversation/beginnings'
 
-const asked = () => ({ events: new ReadableStream<Uint8Array>() })
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
 
-it('takes so many turns at their beginning and refuses more, until the first events of one are read', async () => {
-  const turns = await Promise.all(
-    Array.from({ length: MOST_BEGINNINGS }, () => beginning(async () => asked())),
+/** Asks for so many beginnings at once. @returns the moments at which they were let in, and how many were refused */
+async function ask(count: number): Promise<{ moments: number[]; refused: unknown[] }> {
+  const started = Date.now()
+  const moments: number[] = []
+  const refused: unknown[] = []
+  const asked = Array.from({ length: count }, () =>
+    waitToBegin().then(
+      () => moments.push(Date.now() - started),
+      (error) => refused.push(error),
+    ),
   )
-  const full = { status: 503, retryAfter: 1 }
-  expect(() => requireRoomToBegin()).toThrow(expect.objectContaining(full))
-  await expect(beginning(async () => asked())).rejects.toMatchObject(full)
-  hasBegun(turns[0]!.events)
-  hasBegun(turns[0]!.events)
-  const last = await beginning(async () => asked())
-  expect(() => requireRoomToBegin()).toThrow()
-  hasBegun(last.events)
-  // One that fails leaves its place, and so does one that nobody reads.
-  await expect(beginning(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
-  requireRoomToBegin()
-  await beginning(async () => asked())
-  expect(() => requireRoomToBegin()).toThrow()
-  requireRoomToBegin(Date.now() + 10_000)
+  await vi.advanceTimersByTimeAsync(20_000)
+  await Promise.all(asked)
+  return { moments, refused }
+}
+
+it('lets a few turns begin at once, others one after another, and refuses those that would wait for long', async () => {
+  expect(await ask(20)).toEqual({ moments: Array(20).fill(0), refused: [] })
+  const { moments, refused } = await ask(1_000)
+  expect(moments.slice(0, 23)).toEqual([...Array(20).fill(0), 10, 20, 30])
+  expect(moments.at(-1)).toBe(5_000)
+  expect(moments).toHaveLength(520)
+  expect(refused).toHaveLength(480)
+  expect(refused[0]).toMatchObject({ status: 503, retryAfter: 5 })
+  // Those that were refused took nobody's place.
+  expect((await ask(20)).moments).toEqual(Array(20).fill(0))
 })

@@ -4,7 +4,7 @@ import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
 import { identify } from '../../auth/pins'
 import { requireRate } from '../../auth/rate-limit'
-import { requireRoomToBegin } from '../../conversation/beginnings'
+import { waitToBegin } from '../../conversation/beginnings'
 import type { Asker } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -44,13 +44,13 @@ export const namedUser = (
 
 /**
  * @throws ApiError 400 for an overlong header, 401 when the keys contradict each other, 429 when a budget is spent
- *   or the key asks too often, 503 while too many turns begin at once
+ *   or the key asks too often, 503 when too many are asked at once
  */
 export async function admitTurn(
   { env, request, accesses, body, userId }: TurnCaller,
   model: ConversationModelConfig,
 ): Promise<Admission> {
-  requireRoomToBegin()
+  await waitToBegin()
   const asker = identify(accesses, userId)
   const idempotencyKey = request.headers.get('idempotency-key') || undefined
   if (idempotencyKey !== undefined && idempotencyKey.length > LONGEST_IDEMPOTENCY_KEY) {
