@@ -159,7 +159,8 @@ export class TurnRun {
     const stream = new TurnStream(this.#id, turn, (lines) => {
       if (memory.closed) return
       memory.log.append(turn, lines)
-      this.#note(memory, turn)
+      // The first time: after that it is noted now and then, since it goes through all that was received.
+      if (this.#noted === '') this.#note(memory, turn)
     })
     this.#queued.begin(stream, () => {
       if (!memory.closed) memory.log.abandon(turn, true)
