@@ -83,7 +83,7 @@ export async function generate(
   }
   const text = pieces.join('')
   if (!finish || text.trim() === '') {
-    throw new ProviderError(400, `Got malformed response from ${name}.`, { upstream: 200, fault: 'empty' })
+    throw malformedBy(name)
   }
   return {
     text,
@@ -92,6 +92,10 @@ export async function generate(
     model: name,
   }
 }
+
+/** The error for an answer without text. @param name full name of the model, which is nobody's business but the operator's */
+export const malformedBy = (name: string): ApiError =>
+  new ProviderError(400, `Got malformed response from ${name}.`, { upstream: 200, fault: 'empty' })
 
 /**
  * What a call has used when it got this far, by the length of its texts.

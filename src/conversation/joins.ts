@@ -7,7 +7,7 @@ import type { Memory } from './memory'
 import { ADMIN } from './ownership'
 import { Reader } from './reader'
 import type { AskRequest } from './request'
-import type { RequestNames } from './turn-log'
+import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
 
 /** What tells requests apart: who asks, the key that the caller gave it, and what it asks for. */
@@ -68,6 +68,20 @@ export function replay(
   const reader = new Reader(() => {
     if (!memory.closed) memory.log.abandon(turn, true)
   })
+  reader.follow(source)
+  reader.end()
+  return reader.stream
+}
+
+/**
+ * The events of the latest turn, if it was interrupted within the last minute: whoever comes back for an answer that
+ * broke off is told so, and not that none is running.
+ */
+export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
+  const turn = log.interruptedSince(now - ABANDONED_MS)
+  const source = turn === undefined ? undefined : log.reading(turn)
+  if (!source) return null
+  const reader = new Reader()
   reader.follow(source)
   reader.end()
   return reader.stream

@@ -26,14 +26,16 @@ export interface Rewritten {
 
 /**
  * A rewriting that was cut off, or that is empty, leaves the question as it is.
+ * @param raw what the question finds in its own wording
  * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
  */
 export async function rewriteAndRetrieve(
   request: AskRequest,
   history: HistoryMessage[],
+  raw: Promise<Retrieved[]>,
   ports: TracedPorts,
   signal: AbortSignal,
-  onRewritten: () => void,
+  onRewritten: (standalone: string) => void,
 ): Promise<Rewritten> {
   const { question, model, searches, shape } = request
   const family = familyOf(model.model_name)
@@ -45,7 +47,6 @@ export async function rewriteAndRetrieve(
     namespaceOf(model.model_name),
   )
   const needless = new AbortController()
-  const raw = retrieve(searches, question, ports)
   const writing = ports.generate(
     {
       purpose: 'standalone',
@@ -58,7 +59,6 @@ export async function rewriteAndRetrieve(
     AbortSignal.any([signal, needless.signal]),
   )
   // Whichever loses the race may still fail; that is then nobody's concern.
-  raw.catch(() => {})
   writing.catch(() => {})
   const written = writing.catch((error) => {
     if (error instanceof ProviderError && error.fault === 'empty') return undefined
@@ -69,8 +69,8 @@ export async function rewriteAndRetrieve(
   )
   const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
-  onRewritten()
   const standalone = first && isWhole(first) ? first.text : question
+  onRewritten(standalone)
   const retrieved = await (standalone === question ? raw : retrieve(searches, standalone, ports))
   return { question: standalone, retrieved, ...(first && { generated: first }) }
 }

@@ -4,7 +4,7 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, type Outcome, reasonOf } from '../errors'
+import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { withSettings } from '../models/sampling'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
@@ -39,6 +39,12 @@ const NOTE_MS = 2_000
 
 const isNothing = (spent: Spending[]): boolean =>
   spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
+
+/** What a collection answered; one that cannot be asked now fails by itself, and not all that are asked beside it. */
+async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  const outcome = await attempt(ask)
+  return outcome.ok ? outcome.value : outcome
+}
 
 /** Far enough for any ttl, and a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
@@ -222,8 +228,8 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env),
-      search: (objectId, params) => collectionObject(env, objectId).search(params),
-      schema: (objectId) => collectionObject(env, objectId).schema(),
+      search: (objectId, params, scope) => told(() => collectionObject(env, objectId).search(params, scope)),
+      schema: (objectId) => told(() => collectionObject(env, objectId).schema()),
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>
@@ -249,6 +255,7 @@ export class TurnRun {
     if (memory.closed) throw new ApiError(400, STOPPED)
     const { historyId, model } = this.#queued.request
     const { turn } = stream
+    this.#queued.committed = true
     stream.flush()
     memory.outbox.put(
       turn,
