@@ -68,7 +68,7 @@ function wholeNumber(value: unknown): unknown {
 
 function floatNumber(value: unknown): unknown {
   if (typeof value === 'boolean') return value ? 1 : 0
-  if (typeof value !== 'string' || !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(value)) return INVALID
+  if (typeof value !== 'string' || !/^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(value)) return INVALID
   const number = Number(value)
   return Number.isFinite(number) ? number : INVALID
 }

@@ -48,8 +48,18 @@ const isExplicit = (type: FieldType): boolean => type !== 'auto' && type !== 'st
 
 /** A pattern is a name in which `.*` stands for anything; everything else in it is literal. */
 export function matches(pattern: string, name: string): boolean {
-  const parts = pattern.split('.*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  return new RegExp(`^${parts.join('.*')}$`, 's').test(name)
+  const [first = '', ...parts] = pattern.split('.*')
+  const last = parts.pop()
+  if (last === undefined) return name === first
+  if (!name.startsWith(first)) return false
+  // The earliest place of each part leaves the most to those after it, so nothing has to be tried twice.
+  let at = first.length
+  for (const part of parts) {
+    const found = name.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return name.length - last.length >= at && name.endsWith(last)
 }
 
 const matching = (dynamic: Field[], name: string): Field | undefined =>

@@ -40,7 +40,7 @@ const unknownFacet = (name: string): ApiError =>
 export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest[] {
   const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
   return parts.flatMap((part) => {
-    const match = /^([^(]+?)\s*(?:\((.*)\))?$/s.exec(part)
+    const match = /^([^(]*[^(\s])\s*(?:\((.*)\))?$/s.exec(part)
     if (!match) throw unknownFacet(part)
     const name = match[1]!
     if (name.endsWith('*') && match[2] === undefined) return wildcard(name, schema)
@@ -59,7 +59,7 @@ function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
 function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRequest {
   const request: FacetRequest = { field, ranges: [], order: undefined }
   for (const option of splitOutside(text, ',').filter((part) => part !== '')) {
-    const sort = /^sort_by\s*:\s*([^:]+?)\s*:\s*(\w+)$/.exec(option)
+    const sort = /^sort_by\s*:\s*([^:]*[^:\s])\s*:\s*(\w+)$/.exec(option)
     if (sort) {
       request.order = parseOrder(sort[1]!, sort[2]!, schema)
     } else if (!/^\w+\s*:\s*(true|false)$/.test(option)) {
@@ -87,7 +87,7 @@ function parseRange(field: Field, option: string): FacetRange {
   if (!isNumber(field)) {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
   }
-  const match = /^(.+?)\s*:\s*\[([^,]*),([^,]*)\]$/s.exec(option)
+  const match = /^(.+?)(?<!\s)\s*:\s*\[([^,[\]]*),([^,[\]]*)\]$/s.exec(option)
   const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''
   const [from, to] = [bound(match?.[2]), bound(match?.[3])]
   if (label === '' || [from, to].some((end) => Number.isNaN(end))) {

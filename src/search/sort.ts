@@ -48,7 +48,7 @@ export function splitSort(sortBy: string): { name: string; direction: string }[]
   const keys = splitOutside(sortBy, ',')
     .filter((part) => part !== '')
     .map((part) => {
-      const match = /^(.+?)\s*:\s*([^:()[\]]*)$/s.exec(part)
+      const match = /^(.+?)(?<!\s)\s*:([^:()[\]]*)$/s.exec(part)
       if (!match) throw new ApiError(400, MALFORMED)
       return { name: match[1]!.trim(), direction: match[2]!.trim() }
     })

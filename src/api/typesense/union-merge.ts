@@ -1,5 +1,6 @@
 /** Merging the hits of several searches, each of which is in order already. */
 import { ApiError } from '../../errors'
+import { splitOutside } from '../../search/fragment'
 import type { Hit } from '../../search/types'
 
 /** A hit waiting to be merged. */
@@ -16,14 +17,14 @@ export interface SortClause {
 
 /** The clauses of a `sort_by`: `field:order`, where the field may have options in parentheses. */
 export const sortClauses = (sortBy = ''): SortClause[] =>
-  (sortBy.match(/(?:\([^)]*\)|[^,(])+/g) ?? []).map((clause) => {
-    const colon = clause.lastIndexOf(':')
-    const order = clause.slice(colon + 1).trim()
-    return {
-      field: clause.slice(0, colon).replace(/\(.*$/, '').trim(),
-      descending: order.toLowerCase() !== 'asc',
-    }
-  })
+  splitOutside(sortBy, ',')
+    .filter((clause) => clause !== '')
+    .map((clause) => {
+      const colon = clause.lastIndexOf(':')
+      const order = clause.slice(colon + 1).trim()
+      const [field = ''] = clause.slice(0, colon).split('(', 1)
+      return { field: field.trim(), descending: order.toLowerCase() !== 'asc' }
+    })
 
 /** @throws ApiError 400 when the searches are not sorted alike, so that no common order exists */
 export function requireSameSorts(sorts: SortClause[][]): void {

@@ -8,8 +8,8 @@ import { type FilterContext, filterError } from './compile'
 import type { FilterClause } from './parse'
 
 const INTEGER = /^[+-]?\d{1,308}$/
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
-const RANGE = /^(.+?)\s*\.\.\s*(.+)$/
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
+const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
 
 /** A BigInt is a whole number of 64 bits that a double cannot hold. */
