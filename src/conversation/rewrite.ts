@@ -29,7 +29,7 @@ export async function rewriteAndRetrieve(
   history: HistoryMessage[],
   ports: TracedPorts,
   signal: AbortSignal,
-  onRewritten: () => void,
+  onRewritten: (standalone: string) => void,
 ): Promise<Rewritten> {
   const { question, model, searches, shape } = request
   const family = familyOf(model.model_name)
@@ -61,7 +61,7 @@ export async function rewriteAndRetrieve(
   )
   const first = await Promise.race([hopeless, writing]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
-  onRewritten()
+  onRewritten(first.text)
   const retrieved = await (first.text === question ? raw : retrieve(searches, first.text, ports))
   return { question: first.text, retrieved, generated: first }
 }

@@ -184,7 +184,7 @@ export class TurnRun {
         return languageModelOf(request.model, env)
       },
       rewriter: () => rewriterOf(request.model, env),
-      search: (objectId, params) => collectionObject(env, objectId).search(params),
+      search: (objectId, params, scope) => collectionObject(env, objectId).search(params, scope),
       schema: (objectId) => collectionObject(env, objectId).schema(),
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),

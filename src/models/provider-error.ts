@@ -36,7 +36,7 @@ export interface Upstream {
 
 /**
  * To the caller it is the wire's error and no more: what the provider said of itself is not passed on as Parley's
- * own status or `Retry-After`.
+ * own status or `Retry-After`. Its words are confidential (errors.ts): visitors of a page are not told them.
  */
 export class ProviderError extends ApiError {
   readonly upstream: number | undefined
@@ -44,7 +44,7 @@ export class ProviderError extends ApiError {
   readonly fault: Fault
 
   constructor(status: number, message: string, { upstream, retryAfterMs, fault }: Upstream = {}) {
-    super(status, message)
+    super(status, message, undefined, true)
     this.upstream = upstream
     this.retryAfterMs = retryAfterMs
     this.fault = fault ?? (upstream === undefined ? 'unreached' : faultOfStatus(upstream))

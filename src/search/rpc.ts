@@ -7,7 +7,7 @@
  * so that no call nears the object's CPU limit and searches go on between the steps.
  */
 import type { Outcome } from '../errors'
-import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from './types'
 import type { Reconciliation } from './vectorize/reconcile'
 
 export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
@@ -119,7 +119,8 @@ export interface CollectionRpc {
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
-  search(params: SearchParameters): Promise<Outcome<SearchResult>>
+  /** Searches. A history collection is closed to a search whose scope does not open it: 401. */
+  search(params: SearchParameters, scope?: SearchScope): Promise<Outcome<SearchResult>>
 
   /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
   keepHistory(): Promise<void>

@@ -329,32 +329,6 @@ describe('what goes wrong', () => {
   })
 })
 
-describe('a guardrail', () => {
-  const model = config({ model_name: 'openai/gpt', api_key: 'k', input_guardrail_prompt: 'No recipes.' })
-  const judging = (verdict: string) =>
-    makeWorld({ speak: ({ purpose }) => says(purpose === 'guardrail' ? verdict : 'An answer.') })
-
-  it('lets through what is safe', async () => {
-    const world = judging('SAFE')
-    const events = await take(world, asking({ model }))
-    expect(ofType(events, 'done')).toHaveLength(1)
-    expect(world.asked[0]?.messages[0]).toEqual({ role: 'system', content: 'No recipes.' })
-  })
-
-  it.each(['UNSAFE', 'I cannot say', 'NOT SAFE'])('stops on %s', async (verdict) => {
-    const world = judging(verdict)
-    expect(await take(world, asking({ model }))).toEqual([
-      {
-        type: 'error',
-        status: 400,
-        message: 'The question was deemed unsafe or inappropriate to answer.',
-        retryable: false,
-      },
-    ])
-    expect(world.asked.map(({ purpose }) => purpose)).toEqual(['guardrail'])
-  })
-})
-
 it('leaves no timer behind, whatever its end', async () => {
   vi.useFakeTimers()
   try {

@@ -1,5 +1,6 @@
 /** A question to an assistant, as every protocol that has assistants asks it. */
 import type { Access } from '../../auth/access'
+import { countSearches } from '../../auth/searches'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
 import type { Attachment, Replacement } from '../../conversation/request'
@@ -75,6 +76,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const question = embedded.q ?? asked.question
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)
+  await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   requireRoom(asked.attachments ?? [], model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
@@ -95,6 +97,8 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     followups: asked.followups ?? assistant.followups,
     ...(asked.transcript && { transcript: asked.transcript }),
     ...(asked.attachments && { attachments: asked.attachments }),
+    // The admin key's are the operator's own words.
+    ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
     ...(asked.labels && { labels: field === undefined ? {} : { field } }),
     protocol,
     ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
@@ -103,6 +107,9 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
   return { ...answering, retrievals, dropped }
 }
+
+const instructionsOf = ({ prompt: { replace, append = [] } = {} }: Changes): string[] =>
+  [replace, ...append].filter((text) => text !== undefined && text !== '') as string[]
 
 async function modelOf(
   env: Cloudflare.Env,

@@ -45,7 +45,10 @@ export async function converseOnce(
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, 'Model not found')
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
-  const [historyId, search] = await Promise.all([findHistory(env, model), planSearch(env, collection, query)])
+  const [historyId, search] = await Promise.all([
+    findHistory(env, model),
+    planSearch(env, access, collection, query),
+  ])
   const conversing: Conversing = {
     question: query.q ?? '',
     model,

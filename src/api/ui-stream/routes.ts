@@ -72,7 +72,7 @@ export async function stop(call: OpenCall): Promise<Response> {
 
 async function partiesOf({ env, request, record, path, query }: OpenCall): Promise<ChatParties> {
   const access = await admitAsker(env, request, record)
-  const assistant = await openAssistant(env, access, path.assistant ?? '')
+  const assistant = await openAssistant(env, access, path.assistant ?? '', record)
   return { env, access, assistant, user: namedUser(request, query) }
 }
 
