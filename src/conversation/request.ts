@@ -85,6 +85,8 @@ export interface AskRequest {
   plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string
+  /** names this one call of `ask`, so that it finds its turn when it is made again (object-calls.ts). At random */
+  attempt?: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
   idempotencyKey?: string
   /** digest of who asks, path, query and body: the same request again joins a turn whose caller has gone */

@@ -2,6 +2,8 @@
 import { ApiError, type Outcome, plainFailure } from '../errors'
 import type { Source } from '../models/language-model'
 import { isVector } from '../search/layout'
+import { MAX_Q_BYTES } from '../search/limits'
+import { asQuery } from '../search/long-query'
 import type { CollectionSchema, Hit, SearchResult } from '../search/types'
 import type { SearchReply, SourceReference } from './events'
 import { type Labelling, labelOf } from './labels'
@@ -27,7 +29,7 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
   if (search.error) return failed(search.error)
   if (search.objectId === undefined) return failed({ status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
-    ports.search(search.objectId, { ...search.params, q: question }, search.scope),
+    ports.search(search.objectId, { ...search.params, q: asQuery(question, MAX_Q_BYTES) }, search.scope),
     ports.schema(search.objectId),
   ])
   const reply = replyOf(search, outcome)
@@ -108,7 +110,13 @@ export function fatalError(retrieved: Retrieved[], shape: 'single' | 'multi'): A
   return undefined
 }
 
-export const allFailed = (retrieved: Retrieved[]): boolean => retrieved.every(({ reply }) => 'error' in reply)
+/** The error of the first search, where none succeeded: it is the turn's. */
+export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
+  const [first] = retrieved
+  if (!first || retrieved.some(({ reply }) => 'result' in reply)) return undefined
+  const { reply } = first
+  return 'error' in reply ? new ApiError(reply.code, reply.error) : undefined
+}
 
 /** Replies as they are shown: with the question that was asked, where another was searched (contract 1.6, 1.7). */
 export const asAsked = (retrieved: Retrieved[], question: string, shape: 'single' | 'multi'): SearchReply[] =>

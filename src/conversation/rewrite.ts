@@ -23,10 +23,14 @@ export interface Rewritten {
   generated?: Generated
 }
 
-/** @throws ApiError from the model, or when the history does not fit into the model's max_bytes */
+/**
+ * @param raw what the question finds in its own wording
+ * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
+ */
 export async function rewriteAndRetrieve(
   request: AskRequest,
   history: HistoryMessage[],
+  raw: Promise<Retrieved[]>,
   ports: TracedPorts,
   signal: AbortSignal,
   onRewritten: (standalone: string) => void,
@@ -41,7 +45,6 @@ export async function rewriteAndRetrieve(
     namespaceOf(model.model_name),
   )
   const needless = new AbortController()
-  const raw = retrieve(searches, question, ports)
   const writing = ports.generate(
     {
       purpose: 'standalone',
@@ -54,7 +57,6 @@ export async function rewriteAndRetrieve(
     AbortSignal.any([signal, needless.signal]),
   )
   // Whichever loses the race may still fail; that is then nobody's concern.
-  raw.catch(() => {})
   writing.catch(() => {})
   const hopeless = raw.then((retrieved) =>
     fatalError(retrieved, shape) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),

@@ -6,7 +6,7 @@
  */
 import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
-import { ProviderError } from '../models/provider-error'
+import { ProviderError, passes } from '../models/provider-error'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
@@ -21,7 +21,15 @@ import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
+import {
+  allFailed,
+  asAsked,
+  fatalError,
+  type Retrieved,
+  referencesOf,
+  retrieve,
+  sourcesOf,
+} from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type Spending, spendingOf, type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
@@ -67,7 +75,7 @@ const stopOf = (signal: AbortSignal): Promise<never> =>
 function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
-    const retryable = error.status >= 500 || error.status === 408 || error.status === 429
+    const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
     const upstream = error instanceof ProviderError && error.fault !== 'refused'
     return {
       type: 'error',
@@ -94,6 +102,12 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
+  // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
+  // to another object leaves only when the writes before it are stored.
+  const raw = retrieve(request.searches, request.question, ports)
+  // Looked at when the history is there, if it comes to that.
+  raw.catch(() => {})
+
   const history = await lookBack(request, ports, started)
 
   let judging: Promise<Generated[]> | undefined
@@ -109,16 +123,13 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const aside = suggestsAside(request, ports)
   // Looked at when the documents are there, if it comes to that.
   aside.catch(() => {})
-  const { question, retrieved, generated } = await find(
-    request,
-    history.messages,
-    ports,
-    signal,
-    (standalone) => {
+  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
+    raw,
+    onRewritten: (standalone) => {
       timings.rewritten = elapsed()
       judged(standalone)
     },
-  )
+  })
   timings.retrieved = elapsed()
   const fatal = fatalError(retrieved, request.shape)
   if (fatal) throw fatal
@@ -129,11 +140,11 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     ...(question !== request.question && { standalone: question }),
   })
   const replies = asAsked(retrieved, request.question, request.shape)
-  if (allFailed(retrieved)) {
+  const failure = allFailed(retrieved)
+  if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
     ports.emit({ type: 'retrieval', replies, sources: [] })
-    ports.emit({ type: 'done', finish_reason: 'no_results', answer: '' })
-    return
+    throw failure
   }
   const family = familyOf(request.model.model_name)
   const attached = attachmentsOf(request)
@@ -194,17 +205,19 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
 const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
   attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
 
-/** Searches the question, made to stand alone first where it follows up on something. */
+/**
+ * What the question finds, made to stand alone first where it follows up on something.
+ * @param raw what it finds in its own wording
+ */
 async function find(
   request: AskRequest,
   history: HistoryMessage[],
   ports: TracedPorts,
   signal: AbortSignal,
-  onRewritten: (standalone: string) => void,
+  { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: (standalone: string) => void },
 ): Promise<Rewritten> {
-  if (history.length > 0) return rewriteAndRetrieve(request, history, ports, signal, onRewritten)
-  const retrieved = await retrieve(request.searches, request.question, ports)
-  return { question: request.question, retrieved }
+  if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
+  return { question: request.question, retrieved: await raw }
 }
 
 /** Citations, cost, history, and only then the end. */

@@ -51,6 +51,20 @@ export class ProviderError extends ApiError {
   }
 }
 
+/** Faults that pass by themselves, sooner or later: the same request may succeed then. */
+const PASSING: ReadonlySet<Fault> = new Set<Fault>([
+  'unreached',
+  'busy',
+  'limited',
+  'failed',
+  'exhausted',
+  'silent',
+  'cut',
+])
+
+/** Whether an error is a provider's that will pass, whatever status its caller is told. */
+export const passes = (error: unknown): boolean => error instanceof ProviderError && PASSING.has(error.fault)
+
 /** What OpenAI and Workers AI (by its internal code) call an allowance that is used up. */
 const USED_UP = ['insufficient_quota', '3036']
 /** Workers AI is out of capacity and says "please try again": no fault of the caller's, whatever its status. */

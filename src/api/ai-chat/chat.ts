@@ -120,7 +120,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ],
     unknown,
   }
-  const read = chatReader(answering.events)
+  const read = chatReader(answering.events, answering.resume)
   const names = { 'x-parley-conversation-id': answering.conversationId }
   if (!stream) {
     const turn = await wholeTurn(read)

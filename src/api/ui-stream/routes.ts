@@ -30,7 +30,7 @@ export async function ask(call: OpenCall): Promise<Response> {
   const { changes, followups } = planOverrides(asked.overrides, rights)
   const found = chat === undefined ? undefined : await findChat(parties, chat)
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
-  const { conversationId, events } = await askAssistant({
+  const { conversationId, events, resume } = await askAssistant({
     ...parties,
     request,
     record,
@@ -45,7 +45,7 @@ export async function ask(call: OpenCall): Promise<Response> {
     protocol: 'ui-stream',
     bodyText,
   })
-  return streamTurn(chatReader(events), encoderFor(assistant, citations), {
+  return streamTurn(chatReader(events, resume), encoderFor(assistant, citations), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })
