@@ -109,7 +109,8 @@ describe('a collection of the version before, whose vectors are hashes of words'
     const fields = [{ name: 'title', type: 'string' }, field(TYPESENSES)]
     unwrap(await again().create({ name: 'old', fields }, 1))
     await importAll(again(), documents)
-    await runInDurableObject(again() as never, (_, { storage: { sql } }: DurableObjectState) => {
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+    await runInDurableObject(stub, (_, { storage: { sql } }) => {
       const schema = readMeta<StoredSchema>(sql, 'schema') as StoredSchema
       const stored = schema.fields.find((other) => other.name === 'e')!
       delete stored.embed!.served_by
