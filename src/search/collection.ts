@@ -83,6 +83,13 @@ export class Collection extends DurableObject implements CollectionRpc {
     return open
   }
 
+  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
+  async #writable(): Promise<Open> {
+    const { embedders, store } = this.#existing()
+    await embedders.ready(store.plan.embedded)
+    return this.#existing()
+  }
+
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
       const schema = parseSchema(body)
@@ -160,6 +167,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   async reindex(): Promise<Step> {
     const open = this.#load()
     if (open === undefined) return { count: 0, done: true }
+    await open.embedders.ready(open.store.plan.embedded)
+    if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
   }
@@ -207,7 +216,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
-    const { writer, store, mirror } = this.#existing()
+    const { writer, store, mirror } = await this.#writable()
     const [result] = writer.write([incoming])
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
@@ -245,7 +254,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = this.#existing()
+      const { store, writer, mirror } = await this.#writable()
       const step = updateWhere(store, writer, filterBy, json, after)
       await mirror?.settle()
       return step
@@ -280,7 +289,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = this.#existing()
+      const { store, writer, mirror } = await this.#writable()
       const results = importLines(store, writer, lines, options)
       await mirror?.settle()
       const busy = Date.now() - this.#searchedAt < BUSY_MS
@@ -357,7 +366,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     replaced: string[] = [],
   ): Promise<Outcome<void>> {
     return attempt(async () => {
-      const { writer, store, mirror } = this.#existing()
+      const { writer, store, mirror } = await this.#writable()
       writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
         () => {

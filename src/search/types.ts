@@ -23,6 +23,11 @@ export type FieldType =
 export interface EmbedConfig {
   from: string[]
   model_config: EmbeddingModelConfig
+  /**
+   * The model that makes the vectors, where `model_name` is another's name: Typesense's own models are served by one
+   * of ours. Parley writes it; what a caller sends is dropped.
+   */
+  served_by?: string
 }
 
 /** A credential as a schema keeps it (embedding-secrets.ts). */
