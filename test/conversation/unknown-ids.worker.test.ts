@@ -52,7 +52,7 @@ it('are told from those that the server made, and from older ones that D1 knows'
   expect(await mayBeConversation(env, id)).toBe(true)
   expect(await sealedId(env, id)).toBe(id)
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-  const older = await asking('Who directed Alien?')
+  const older = await asking('Who directed Alien?', { conversationId: crypto.randomUUID() })
   expect(await sealedId(env, older.conversationId)).not.toBe(older.conversationId)
   await take(older)
   expect((await getConversation(env, ADMIN, older.conversationId)).turns).toHaveLength(1)

@@ -41,13 +41,15 @@ const documents = Array.from({ length: 160 }, (_, n) => ({
 
 let things: TestCollection
 
+const stub = () => env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+
 beforeAll(async () => {
   things = await makeCollection(FIELDS, documents, { default_sorting_field: 'points' })
 })
 
 /** A search with slices as they are given, in the object that holds the collection. */
 const search = (params: SearchParameters, slice?: Partial<Slice>): Promise<SearchResult> =>
-  runInDurableObject(things.object as never, async (_, { storage, id }: DurableObjectState) => {
+  runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
     const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
     const { context } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
     const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9, ...slice })
@@ -176,7 +178,7 @@ describe('a search that takes too long', () => {
 
 describe('long searches of one object', () => {
   it('take turns, and let others in', async () => {
-    await runInDurableObject(things.object as never, async (_, { storage, id }: DurableObjectState) => {
+    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
       const { context } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
@@ -193,7 +195,7 @@ describe('long searches of one object', () => {
   })
 
   it('end when they are abandoned', async () => {
-    await runInDurableObject(things.object as never, async (_, { storage, id }: DurableObjectState) => {
+    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
       const { context } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
@@ -207,7 +209,7 @@ describe('long searches of one object', () => {
   })
 
   it('begin again when the schema changes, and end when the collection is deleted', async () => {
-    await runInDurableObject(things.object as never, async (_, { storage, id }: DurableObjectState) => {
+    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
       const { context, store } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })

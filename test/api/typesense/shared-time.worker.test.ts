@@ -22,10 +22,10 @@ describe('a key for pages', () => {
     const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(function (
       this: Collection,
       given,
-      ticket,
+      scope,
     ) {
       asked.push(given.search_cutoff_ms)
-      return original.call(this, given, ticket)
+      return original.call(this, given, scope)
     })
     await search({ ...APPLES, ...parameters }, key)
     spied.mockRestore()
@@ -33,9 +33,9 @@ describe('a key for pages', () => {
   }
 
   it('has its searches cut off sooner', async () => {
-    const made = (actions: string[]) =>
-      call('POST', '/keys', { body: { description: '', actions, collections: ['*'] } })
-    const [, { value: page }] = await made(['documents:search'])
+    const made = (actions: string[], limits = {}) =>
+      call('POST', '/keys', { body: { description: '', actions, collections: ['*'], limits } })
+    const [, { value: page }] = await made(['documents:search'], { turns_per_day: 100 })
     const [, { value: server }] = await made(['documents:*'])
     expect(await cutoffs(page, {})).toEqual(['5000'])
     expect(await cutoffs(page, { search_cutoff_ms: 30_000 })).toEqual(['5000'])
@@ -54,11 +54,11 @@ describe('the searches of a request', () => {
     const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(async function (
       this: Collection,
       given,
-      ticket,
+      scope,
     ) {
       most = Math.max(most, ++running)
       await new Promise((resolve) => setTimeout(resolve, 5))
-      const outcome = await original.call(this, given, ticket)
+      const outcome = await original.call(this, given, scope)
       running--
       return outcome
     })
