@@ -38,13 +38,14 @@ export async function* splitLines(
     if (length > limit) parts = []
     else parts.push(part)
   }
-  function* end(): Generator<string | undefined> {
-    const line = parts.join('')
+  /** @returns the line that ends here: undefined when it is too long, empty when it is blank */
+  const end = (): string | undefined => {
+    const line = parts.length === 1 ? parts[0]! : parts.join('')
     const tooLong = length > limit
     parts = []
     length = 0
-    if (tooLong) yield undefined
-    else if (line.trim() !== '') yield line
+    if (tooLong) return undefined
+    return line.trim() === '' ? '' : line
   }
 
   for await (const bytes of chunks) {
@@ -61,14 +62,16 @@ export async function* splitLines(
     let start = 0
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', start)) {
       add(text.slice(start, at))
-      yield* end()
+      const line = end()
+      if (line !== '') yield line
       start = at + 1
       if (byLines.due(1)) await pause()
     }
     add(text.slice(start))
   }
   add(decoder.decode())
-  yield* end()
+  const last = end()
+  if (last !== '') yield last
 }
 
 /** Gathers lines. `size` is asked before every line, so that it may change on the way. */
