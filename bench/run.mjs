@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load]`: all without a name. Prints ratios
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|quality]`: all without a name. Prints ratios
  * and a table.
  */
 import { benchAdapters } from './adapters.mjs'
@@ -7,6 +7,7 @@ import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
+import { benchQuality } from './quality.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
@@ -23,6 +24,7 @@ const benches = {
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,
+  quality: benchQuality,
 }
 
 const wanted = process.argv.slice(2)
@@ -39,4 +41,4 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-console.log(`\n${table()}`)
+if (wanted.join() !== 'quality') console.log(`\n${table()}`)
