@@ -35,7 +35,11 @@ const SETS = {
 }
 
 /** Text as it is compared: in small letters, without marks of Markdown, blanks as one. */
-const plain = (text) => text.toLowerCase().replace(/[*_`\\]/g, '').replace(/\s+/g, ' ')
+const plain = (text) =>
+  text
+    .toLowerCase()
+    .replace(/[*_`\\]/g, '')
+    .replace(/\s+/g, ' ')
 
 /** Letters and digits alone: what is left of a sentence however it was marked up. */
 const letters = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
@@ -69,7 +73,12 @@ const HISTORY = ['conversation_id', 'model_id', 'role', 'message'].map((name) =>
 async function prepare(server) {
   const fields = [...HISTORY, { name: 'timestamp', type: 'int32' }]
   await call(server, '/collections', { method: 'POST', body: JSON.stringify({ name: 'history', fields }) })
-  const model = { id: 'built-in', model_name: 'local/extractive', history_collection: 'history', max_bytes: 16_384 }
+  const model = {
+    id: 'built-in',
+    model_name: 'local/extractive',
+    history_collection: 'history',
+    max_bytes: 16_384,
+  }
   await call(server, '/conversations/models', { method: 'POST', body: JSON.stringify(model) })
 }
 
@@ -102,7 +111,13 @@ function summarise(answered, unanswerable) {
   const found = (k) =>
     mean(
       answered.map(({ asked, turn }) =>
-        recallAt(turn.hits.map(({ id }) => id), new Set(asked.documents), k) > 0 ? 1 : 0,
+        recallAt(
+          turn.hits.map(({ id }) => id),
+          new Set(asked.documents),
+          k,
+        ) > 0
+          ? 1
+          : 0,
       ),
     ) ?? 0
   const quotes = [...answered, ...unanswerable].flatMap(({ turn }) =>
@@ -186,14 +201,19 @@ export async function benchQuality(server) {
   const rest = {
     ...(missing.includes('northwind') ? {} : await northwind(server)),
     ...(existsSync(join(shared, 'cast-rewrite')) ? rewriting(join(shared, 'cast-rewrite/turns.jsonl')) : {}),
-    'milliseconds a turn, median': results.map(({ ms }) => ms).sort((a, b) => a - b)[results.length >> 1].toFixed(0),
+    'milliseconds a turn, median': results
+      .map(({ ms }) => ms)
+      .sort((a, b) => a - b)
+      [results.length >> 1].toFixed(0),
   }
   print(columns, rest)
   if (missing.length > 0) console.log(`Left out, their data is not in ${shared}: ${missing.join(', ')}.`)
 }
 
 function print(columns, rest) {
-  console.log('| built-in answerer | before | held out | development | all |\n| --- | --- | --- | --- | --- |')
+  console.log(
+    '| built-in answerer | before | held out | development | all |\n| --- | --- | --- | --- | --- |',
+  )
   for (const name of Object.keys(columns.all)) {
     const cells = Object.values(columns).map((column) => column[name])
     console.log(`| ${[name, before[name] ?? '', ...cells].join(' | ')} |`)

@@ -48,11 +48,16 @@ export function rewriting(file) {
     .map((line) => JSON.parse(line))
   const figures = {}
   for (const year of ['2019', '2020']) {
-    const own = turns.filter(({ auto_rewrite: auto }) => (auto !== undefined && auto !== null) === (year === '2020'))
-    const { restored, kept, unchanged } = scoreRewrites(own, ({ query, history }) => standalone(query, history))
+    const own = turns.filter(
+      ({ auto_rewrite: auto }) => (auto !== undefined && auto !== null) === (year === '2020'),
+    )
+    const { restored, kept, unchanged } = scoreRewrites(own, ({ query, history }) =>
+      standalone(query, history),
+    )
     figures[`cast-rewrite ${year}: missing words restored`] = restored.toFixed(3)
     figures[`cast-rewrite ${year}: own words kept`] = kept.toFixed(3)
-    figures[`cast-rewrite ${year}: turns that stand alone left as they are`] = `${(100 * unchanged).toFixed(0)}%`
+    figures[`cast-rewrite ${year}: turns that stand alone left as they are`] =
+      `${(100 * unchanged).toFixed(0)}%`
   }
   return figures
 }

@@ -9,6 +9,8 @@ export interface Generated {
   usage: TokenUsage
   /** full name of the model that said it */
   model: string
+  /** the model itself says that this is no answer: nothing is cited */
+  declined: boolean
 }
 
 /** What becomes of a call while it goes on. */
@@ -44,6 +46,7 @@ export async function generate(
   let length = 0
   let finish: FinishReason | undefined
   let usage: TokenUsage | undefined
+  let declined = false
   let { name } = model
   for await (const delta of model.generate(request, signal)) {
     switch (delta.type) {
@@ -60,6 +63,7 @@ export async function generate(
         break
       case 'finish':
         finish = delta.reason
+        declined = delta.declined === true
         break
       case 'model':
         name = delta.name
@@ -72,7 +76,7 @@ export async function generate(
   }
   const text = pieces.join('')
   if (!finish || text.trim() === '') throw new ApiError(400, `Got malformed response from ${name}.`)
-  return { text, finish, usage: usage ?? usageOfPart(request, text), model: name }
+  return { text, finish, usage: usage ?? usageOfPart(request, text), model: name, declined }
 }
 
 /** What a call has used when it got this far, by the length of its texts. */

@@ -3,7 +3,7 @@
  * free, offline, and named as what it is in every answer's usage.
  */
 import { ApiError } from '../errors'
-import { answerFrom } from './extractive/answer'
+import { type Answer, answerFrom } from './extractive/answer'
 import { standalone } from './extractive/followup'
 import { suggestionsFrom } from './extractive/suggestions'
 import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
@@ -13,16 +13,17 @@ const NAME = 'local/extractive'
 async function* generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Delta> {
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
-  const text = reply(request)
+  const { text, declined } = reply(request)
   const pieces = request.stream ? (text.match(/\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
   yield { type: 'usage', inputTokens: 0, outputTokens: 0 }
-  yield { type: 'finish', reason: 'stop' }
+  yield { type: 'finish', reason: 'stop', ...(declined && { declined }) }
 }
 
-function reply({ purpose, question, history, sources }: GenerationRequest): string {
-  if (purpose === 'standalone') return standalone(question, history)
-  if (purpose === 'followups') return suggestionsFrom(question, history.at(-1)?.content ?? '', sources)
+function reply({ purpose, question, history, sources }: GenerationRequest): Answer {
+  const said = (text: string): Answer => ({ text, declined: false })
+  if (purpose === 'standalone') return said(standalone(question, history))
+  if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
   return answerFrom(question, sources)
 }
 

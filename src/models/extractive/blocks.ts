@@ -41,8 +41,7 @@ export function blocksOf(text: string): Block[] {
       const end = source.findIndex((other, at) => at > index && FENCE.test(other))
       const last = end < 0 ? source.length - 1 : end
       const code = source.slice(index, last + 1).join('\n')
-      const before = blocks.at(-1)
-      if (before && !before.code && end > 0 && code.length <= LONGEST_CODE) before.code = code
+      if (end > 0 && code.length <= LONGEST_CODE) introduce(blocks, headings, code)
       index = last
       continue
     }
@@ -75,6 +74,17 @@ export function blocksOf(text: string): Block[] {
   close()
   gatherLists(blocks)
   return blocks
+}
+
+/** Code belongs to what stands before it under the same headings; right under a heading it is the heading's. */
+function introduce(blocks: Block[], headings: { text: string }[], code: string): void {
+  const above = headings.map(({ text }) => text)
+  const before = blocks.at(-1)
+  if (before && before.headings.join('\n') === above.join('\n')) {
+    before.code ??= code
+  } else if (above.length > 0) {
+    blocks.push({ text: `${above.at(-1)}:`, headings: above, item: false, code })
+  }
 }
 
 const cellsOf = (line: string): string[] =>
