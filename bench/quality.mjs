@@ -94,13 +94,17 @@ async function ask(server, collection, question) {
   return { ...turn, hits, declined: isDeclined(turn) }
 }
 
+/** What an answer begins with that may be none. */
+const WARNING = /^The documents may not answer this/
+
 /** An answer is right when it has a phrase that answers and cites a document that does; partly with either. */
 export function verdictOf({ documents, answers }, { answer, citations, declined }) {
   if (declined) return 'declined'
   const said = plain(answer)
   const says = answers.some((phrase) => said.includes(plain(phrase)))
   const cites = citations.some(({ document_id: id }) => documents.includes(id))
-  return says && cites ? 'correct' : says || cites ? 'partly' : 'wrong'
+  if (says && cites) return 'correct'
+  return says || cites ? 'partly' : WARNING.test(answer) ? 'warned' : 'wrong'
 }
 
 const share = (list, test) => (list.length === 0 ? 0 : list.filter(test).length / list.length)
@@ -130,9 +134,12 @@ function summarise(answered, unanswerable) {
     questions: `${answered.length} + ${unanswerable.length}`,
     correct: percent(is('correct')),
     partly: percent(is('partly')),
-    wrong: percent(is('wrong')),
+    'wrong, with a warning': percent(is('warned')),
+    'wrong without a warning': percent(is('wrong')),
     'wrongly declined': percent(is('declined')),
-    'rightly declined': percent(share(unanswerable, ({ turn }) => turn.declined)),
+    'rightly declined': percent(
+      share(unanswerable, ({ turn }) => turn.declined || turn.citations.length === 0),
+    ),
     'right document in the first 3': percent(found(3)),
     'right document in the first 10': percent(found(10)),
     'quoted sentences in their document': `${quotes.filter(Boolean).length} of ${quotes.length}`,

@@ -4,10 +4,11 @@
  */
 import { advice } from './deploy/advice.mjs'
 import { find, findAccount } from './deploy/find.mjs'
+import { writeConfig } from './deploy/names.mjs'
 import { readDeployOptions, usage } from './deploy/options.mjs'
 import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
 import { report } from './deploy/report.mjs'
-import { keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
+import { configFile, keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
 import { upload } from './deploy/upload.mjs'
 import { verify } from './deploy/verify.mjs'
 import { wanted } from './deploy/wanted.mjs'
@@ -44,6 +45,7 @@ function options() {
 async function prepare() {
   try {
     const goal = wanted()
+    if (goal.config) writeConfig(goal.config, configFile(goal.worker))
     if (wish.dryRun) return { account: '', goal, steps: plan(goal, NOTHING) }
     console.log('Looking at what is there ...')
     const account = await findAccount(goal.accountId)
@@ -61,7 +63,7 @@ const titles = steps.map((step, index) => `${index + 1}/${steps.length}  ${descr
 if (wish.dryRun) {
   console.log('A first deployment does this; a later one leaves out what is there.\n')
   for (const [index, step] of steps.entries()) {
-    const args = command(step)
+    const args = step.do === 'verify' ? [] : [...command(step), ...goal.configArgs]
     console.log(titles[index] + (args.length > 0 ? `\n     wrangler ${args.join(' ')}` : ''))
   }
   process.exit(0)
@@ -80,12 +82,12 @@ for (const [index, step] of steps.entries()) {
       const secrets = makeSecrets(step.secrets, process.env, file)
       made = secrets.made
       key ??= secrets.values.ADMIN_API_KEY ?? keptSecrets(file).ADMIN_API_KEY
-      const own = await upload(command(step), secrets.values)
+      const own = await upload([...command(step), ...goal.configArgs], secrets.values)
       url ??= own
     } else if (step.do === 'verify') {
       console.log(await verify(url, key, wish))
     } else {
-      await runWrangler(command(step))
+      await runWrangler([...command(step), ...goal.configArgs])
     }
   } catch (error) {
     fail(error, `This step failed: ${describe(step)}.`, 'Run `npm run deploy` again: it goes on from here.')

@@ -1,14 +1,30 @@
 /**
- * The data folder of a local start: who uses it, and the secrets that belong to it.
+ * The data folder of a local start: the lock on it, and the secret that belongs to it.
  *
- * A Durable Object is a single writer, so one folder serves one process: a second one would write under its
- * feet. A file in the folder says who is there.
+ * A Durable Object is a single writer, so one folder serves one process: a second one would write under its feet.
+ * The lock is SQLite's own on a file of the folder. The operating system holds it for the process, however busy
+ * that is, and drops it with the process, however that ends. `in-use.json` beside it is a notice for people and for
+ * the next start; it locks nothing.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { runs } from './leftovers.mjs'
 
-const STARTING_MS = 60_000
+const CONNECT_MS = 2_000
+
+/** A folder that cannot be used. Its message says what to do. */
+export class FolderError extends Error {}
+
+/**
+ * What a start tells of itself.
+ * @typedef {object} Notice
+ * @property {number} pid
+ * @property {string} url where it answers
+ * @property {true} [locked] absent in notices of versions that had no lock
+ * @property {import('./leftovers.mjs').Child[]} [children] processes that it started
+ */
 
 /** @param {string} path */
 const read = (path) => {
@@ -19,53 +35,148 @@ const read = (path) => {
   }
 }
 
-/** @param {number} pid */
-const isAlive = (pid) => {
+/** @param {unknown} error @returns {string | undefined} */
+const codeOf = (error) => /** @type {NodeJS.ErrnoException} */ (error).code
+
+/**
+ * The notice in a file; undefined for none, an empty one, or one that was cut off.
+ * @param {string} file
+ * @returns {Notice | undefined}
+ */
+function noticeIn(file) {
   try {
-    process.kill(pid, 0)
-    return true
+    const notice = JSON.parse(read(file) ?? '')
+    return Number.isInteger(notice?.pid) && typeof notice.url === 'string' ? notice : undefined
   } catch {
-    return false
+    return undefined
   }
 }
 
 /**
- * The address of the Parley that a notice speaks of, or undefined when it is gone.
- * @param {string} file
+ * Whether somebody takes connections at an address. Unlike an answer, a connection takes no time of a busy server.
+ * @param {string} url
+ * @returns {Promise<boolean>}
  */
-async function occupant(file) {
-  const text = read(file)
-  if (text === undefined) return undefined
-  const { pid, url } = JSON.parse(text)
-  if (!isAlive(pid)) return undefined
-  // A process id is soon given to somebody else, after a restart of the machine for one: ask.
-  const healthy = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2000) }).then(
-    (response) => response.ok,
-    () => false,
-  )
-  const starting = Date.now() - statSync(file).mtimeMs < STARTING_MS
-  return healthy || starting ? url : undefined
+const listens = (url) =>
+  new Promise((resolve) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect({ host: hostname, port: Number(port), timeout: CONNECT_MS })
+    const end = (/** @type {boolean} */ listening) => {
+      socket.destroy()
+      resolve(listening)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('error', () => end(false))
+    socket.once('timeout', () => end(false))
+  })
+
+/** @param {string} folder @param {Notice | undefined} notice */
+function taken(folder, notice) {
+  // In the moment after a lock was taken the notice is still the one of the start before.
+  const known = notice !== undefined && runs(notice.pid)
+  const who = known ? `process ${notice.pid}, which answers at ${notice.url}` : 'another process'
+  return new FolderError(`${folder} is in use by ${who}.
+Stop that one first, or give this one a folder and a port of its own: npm start -- --persist-to DIR --port N`)
 }
 
 /**
- * Takes a folder, unless somebody has it.
+ * @param {string} folder
+ * @param {unknown} error of making it, or of making a file in it
+ * @returns {Error}
+ */
+function unusable(folder, error) {
+  const elsewhere = 'Name another folder: npm start -- --persist-to DIR'
+  const code = codeOf(error)
+  if (code === 'EEXIST' || code === 'ENOTDIR') {
+    return new FolderError(`${folder} is no folder, or a part of that path is a file. ${elsewhere}`)
+  }
+  if (['EACCES', 'EPERM', 'EROFS', 'ENOENT'].includes(code ?? '')) {
+    return new FolderError(`${folder} cannot be written to (${code}): it holds Parley's data. ${elsewhere}`)
+  }
+  return /** @type {Error} */ (error)
+}
+
+/**
+ * Makes sure that files can be made in a folder, which SQLite says less clearly.
+ * @param {string} folder
+ */
+function requireWritable(folder) {
+  try {
+    mkdirSync(folder, { recursive: true })
+    const probe = join(folder, `.probe-${process.pid}`)
+    writeFileSync(probe, '')
+    rmSync(probe)
+  } catch (error) {
+    throw unusable(folder, error)
+  }
+}
+
+/**
+ * Locks a file for this process.
+ * @param {string} file
+ * @returns {Promise<import('node:sqlite').DatabaseSync | undefined>} what holds the lock until it is closed;
+ *   undefined when another process has it
+ */
+async function lock(file) {
+  const { DatabaseSync } = await import('node:sqlite').catch(() => {
+    throw new FolderError(
+      `Node ${process.versions.node} is too old for this script. Start it by npm, which has a newer one here: npm start`,
+    )
+  })
+  const database = new DatabaseSync(file, { timeout: 0 })
+  try {
+    database.exec('BEGIN EXCLUSIVE')
+    return database
+  } catch (error) {
+    database.close()
+    if (/locked|busy/i.test(String(error))) return undefined
+    throw new FolderError(
+      `${file} cannot be locked: ${error instanceof Error ? error.message : error}. It may be read-only, no file of Parley's, or on a network drive that has no locks. Name another folder: npm start -- --persist-to DIR`,
+    )
+  }
+}
+
+/**
+ * Takes a folder for this process, for as long as it lives.
  * @param {string} folder
  * @param {string} url where this process will answer
- * @returns {Promise<{ release: () => void } | { takenBy: string }>}
+ * @returns {Promise<{
+ *   left: import('./leftovers.mjs').Child[],
+ *   note(children: import('./leftovers.mjs').Child[]): void,
+ *   release(): void,
+ * }>} `left` are processes of a start before, which may live on after it was killed; `note` writes down those of
+ *   this one
+ * @throws FolderError when another process has the folder, or it cannot be written to
  */
 export async function occupy(folder, url) {
-  mkdirSync(folder, { recursive: true })
+  requireWritable(folder)
   const file = join(folder, 'in-use.json')
-  const takenBy = await occupant(file)
-  if (takenBy !== undefined) return { takenBy }
-  rmSync(file, { force: true })
-  try {
-    // wx: of two that start at once, one gets it
-    writeFileSync(file, JSON.stringify({ pid: process.pid, url }), { flag: 'wx' })
-  } catch {
-    return { takenBy: JSON.parse(read(file) ?? '{}').url ?? 'another process' }
+  const held = await lock(join(folder, 'lock.db'))
+  if (held === undefined) throw taken(folder, noticeIn(file))
+  const before = noticeIn(file)
+  // A version without the lock may be running: its process lives and its port is open.
+  if (before && !before.locked && runs(before.pid) && (await listens(before.url))) {
+    held.close()
+    throw taken(folder, before)
   }
-  return { release: () => rmSync(file, { force: true }) }
+  /** @param {import('./leftovers.mjs').Child[]} children */
+  const note = (children) => {
+    // Renamed into its place: whoever reads it finds all of it.
+    const fresh = `${file}.new`
+    writeFileSync(fresh, JSON.stringify({ pid: process.pid, url, locked: true, children }))
+    renameSync(fresh, file)
+  }
+  const left = before?.children ?? []
+  // Those that are left stay on the notice until they have gone: this process may be killed as well.
+  note(left)
+  return {
+    left,
+    note,
+    release: () => {
+      rmSync(file, { force: true })
+      held.close()
+    },
+  }
 }
 
 /**
@@ -75,7 +186,10 @@ export async function occupy(folder, url) {
  */
 export function encryptionKey(folder) {
   const file = join(folder, 'encryption-key')
-  const key = read(file)?.trim() || randomBytes(32).toString('hex')
-  writeFileSync(file, `${key}\n`, { mode: 0o600 })
+  const kept = read(file)?.trim()
+  if (kept) return kept
+  const key = randomBytes(32).toString('hex')
+  writeFileSync(`${file}.new`, `${key}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
   return key
 }

@@ -12,6 +12,7 @@ import { root } from './wrangler.mjs'
  * @param {object} options
  * @param {string} options.bundle the folder with what wrangler bundled
  * @param {string} options.folder where data is kept: where `wrangler d1 ... --local --persist-to` looks for it
+ * @param {string} options.host the address to listen on
  * @param {number} options.port
  * @param {Record<string, string>} options.vars over those of wrangler.toml, secrets included
  * @param {boolean} options.log whether to print what the Worker logs; errors are printed in any case
@@ -19,7 +20,7 @@ import { root } from './wrangler.mjs'
  *   trigger of wrangler.toml does when deployed
  * @throws Error when the server cannot be started
  */
-export async function serve({ bundle, folder, port, vars, log }) {
+export async function serve({ bundle, folder, host, port, vars, log }) {
   const config = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
   // Left out are bindings that need an account, and the rate limits, whose local stand-in loses connections while
   // the machine is busy.
@@ -32,7 +33,7 @@ export async function serve({ bundle, folder, port, vars, log }) {
   const { modulesRules: _, ...worker } = workerOptions
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      host: 'localhost',
+      host,
       port,
       // Where in the world the caller is: a look-up that needs the network.
       cf: false,

@@ -6,7 +6,8 @@
 import { createServer } from 'node:net'
 import { join, relative, resolve } from 'node:path'
 import { encryptionKey, occupy } from './folder.mjs'
-import { DEFAULT_FOLDER, readOptions, usage } from './options.mjs'
+import { endChildren, endLeftovers, watchChildren, watchNpm } from './leftovers.mjs'
+import { DEFAULT_HOST, isLoopback, readOptions, urlOf, usage } from './options.mjs'
 import { loadSample } from './sample.mjs'
 import { serve } from './serve.mjs'
 import { root, runWrangler } from './wrangler.mjs'
@@ -24,15 +25,19 @@ const sleep = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(
 
 /**
  * Whether nobody listens on a port of this machine.
+ * @param {string} host
  * @param {number} port
  */
-async function isFree(port) {
-  for (const host of ['127.0.0.1', '::1']) {
+async function isFree(host, port) {
+  for (const address of host === DEFAULT_HOST ? ['127.0.0.1', '::1'] : [host]) {
     const code = await new Promise((resolve) => {
       const probe = createServer()
       probe.once('error', (/** @type {NodeJS.ErrnoException} */ error) => resolve(error.code))
-      probe.listen(port, host, () => probe.close(() => resolve('')))
+      probe.listen(port, address, () => probe.close(() => resolve('')))
     })
+    if (code === 'EADDRNOTAVAIL' && host !== DEFAULT_HOST) {
+      throw new Error(`This machine has no address ${host}. Choose another one: npm start -- --host ADDRESS`)
+    }
     if (code === 'EADDRINUSE' || code === 'EACCES') return false
   }
   return true
@@ -50,25 +55,30 @@ function options() {
   process.exit(0)
 }
 
-const { port, folder: named, sample, apiKey, allowedHosts, log } = options()
-const url = `http://localhost:${port}`
+const { host, port, folder: named, sample, apiKey, allowedHosts, servedHosts, origins, log } = options()
+const url = urlOf(host, port)
+const folder = resolve(root, named)
 
-if (!(await isFree(port))) {
-  refuse(`Port ${port} is taken. Choose another one: npm start -- --port ${port + 1}`)
+const place = await occupy(folder, url).catch((error) => refuse(error.message))
+try {
+  const ended = await endLeftovers(place.left)
+  for (const pid of ended) console.log(`Ended process ${pid}, which a start that was killed had left behind.`)
+  place.note([])
+  // What was ended just now may hold its port for a moment more.
+  const until = Date.now() + (ended.length > 0 ? STOP_MS : 0)
+  let free = await isFree(host, port)
+  while (!free && Date.now() < until) {
+    await sleep(100)
+    free = await isFree(host, port)
+  }
+  if (!free) {
+    throw new Error(`Port ${port} is taken. Choose another one: npm start -- --port ${port + 1}`)
+  }
+} catch (error) {
+  place.release()
+  refuse(/** @type {Error} */ (error).message)
 }
-
-let folder = resolve(root, named ?? DEFAULT_FOLDER)
-let place = await occupy(folder, url)
-if ('takenBy' in place && named === undefined) {
-  // Side by side without a word about folders: each port gets one.
-  console.log(`${DEFAULT_FOLDER} is in use by ${place.takenBy}: using ${DEFAULT_FOLDER}-${port}.`)
-  folder = resolve(root, `${DEFAULT_FOLDER}-${port}`)
-  place = await occupy(folder, url)
-}
-if ('takenBy' in place) {
-  refuse(`${folder} is in use by ${place.takenBy}. Choose another one: npm start -- --persist-to DIR`)
-}
-const { release } = place
+const children = watchChildren(place.note)
 
 /** @type {Awaited<ReturnType<typeof serve>> | undefined} */
 let server
@@ -82,7 +92,8 @@ async function stop(code) {
   if (stopping) return
   stopping = true
   await Promise.race([server?.stop(), sleep(STOP_MS)])
-  release()
+  await endChildren(children(), STOP_MS)
+  place.release()
   process.exit(code)
 }
 
@@ -90,9 +101,8 @@ process.on('SIGINT', () => stop(130))
 process.on('SIGTERM', () => stop(143))
 process.on('SIGHUP', () => stop(129))
 if (process.env.npm_lifecycle_event === 'start') {
-  // npm can be killed without passing a signal on; its end is ours. (`exec` in package.json leaves no shell between.)
-  const parent = process.ppid
-  setInterval(() => process.ppid !== parent && stop(0), 500).unref()
+  const hasEnded = watchNpm()
+  setInterval(() => hasEnded() && stop(0), 500).unref()
 }
 
 try {
@@ -106,6 +116,7 @@ try {
   server = await serve({
     bundle,
     folder,
+    host,
     port,
     log,
     vars: {
@@ -116,6 +127,9 @@ try {
       // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.
       ALLOWED_HOSTS: allowedHosts,
       RATE_LIMITS: 'off',
+      // The key is known to everybody: which pages may use it, and by which names this Parley can be called.
+      CORS_ORIGINS: origins,
+      SERVED_HOSTS: servedHosts,
       LOG_REQUESTS: log ? 'on' : 'off',
     },
   })
@@ -141,10 +155,14 @@ Look around:
   curl '${url}/collections' -H 'X-TYPESENSE-API-KEY: ${apiKey}'
 `
 
+const opened = isLoopback(host)
+  ? ''
+  : `  open     to every machine that reaches ${host}, with that key${apiKey === 'xyz' ? ': set PARLEY_API_KEY to one of your own' : ''}\n`
+
 console.log(`
 Parley answers at ${url}
   key      ${apiKey}
   data     ${relative(process.cwd(), folder) || '.'}
   engines  built in: no account, no network
-${question}
+${opened}${question}
 Ctrl-C stops it.`)

@@ -3,7 +3,7 @@ import { HonoBase as Hono } from 'hono/hono-base'
 import { TrieRouter } from 'hono/router/trie-router'
 import { mountAiChat } from './api/ai-chat'
 import { discardBody } from './api/edge/body'
-import { allowOrigin, preflight } from './api/edge/cors'
+import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cors'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
@@ -12,6 +12,7 @@ import { mountOpenAi } from './api/openai'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
+import { requireNoForeignDatabase } from './db/owner'
 
 // A slash at the end of a path changes nothing.
 export const app: App = new Hono({ strict: false, router: new TrieRouter() })
@@ -21,18 +22,31 @@ app.use(async (context, next) => {
   const request = context.req.raw
   const record = newRecord(request)
   context.set('record', record)
-  const asked = preflight(env, request)
+  const misdirected = refuseHost(env, request)
+  const asked = misdirected ?? preflight(env, request)
   if (asked) {
+    await discardBody(request)
     asked.headers.set('x-request-id', record.requestId)
     return asked
   }
-  await next()
+  const refused = refuseOrigin(env, request) ?? (await refuseDatabase(env, context.req.path))
+  if (refused) {
+    await discardBody(request)
+    context.res = refused
+  } else await next()
   const { headers, status } = context.res
-  allowOrigin(env, request, headers)
+  // A page that may not use the key is not to read why.
+  if (record.denied !== 'origin') allowOrigin(env, request, headers)
   protect(headers, request.url.startsWith('https:'))
   headers.set('x-request-id', record.requestId)
   logRequest(env, record, status)
 })
+
+/** Refuses all but the question for its health where the database is another Worker's. */
+async function refuseDatabase(env: Cloudflare.Env, path: string): Promise<Response | undefined> {
+  if (path === '/health') return undefined
+  return requireNoForeignDatabase(env).then(() => undefined, errorResponse)
+}
 
 mountTypesense(app)
 mountParley(app)
@@ -44,4 +58,4 @@ app.notFound(async (context) => {
   await discardBody(context.req.raw)
   return notFound()
 })
-app.onError((error, context) => errorResponse(error, context.get('record')?.requestId))
+app.onError((error, context) => errorResponse(error, context.get('record')))

@@ -3,6 +3,7 @@ import { app } from './app'
 import { sweepExpired } from './conversation/expiry'
 import { deleteExpiredApiKeys } from './db/api-keys'
 import { database } from './db/client'
+import { requireOwnDatabase } from './db/owner'
 
 export { Conversation } from './conversation/conversation'
 export { Collection } from './search/collection'
@@ -11,6 +12,7 @@ export default {
   fetch: (request, env, context) => app.fetch(request, env, context),
   async scheduled(controller, env) {
     const now = Math.floor(controller.scheduledTime / 1000)
+    await requireOwnDatabase(env)
     await Promise.all([sweepExpired(env, now), deleteExpiredApiKeys(database(env), now)])
   },
 } satisfies ExportedHandler<Cloudflare.Env>

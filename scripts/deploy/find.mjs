@@ -1,5 +1,7 @@
 /** What an account has of a deployment, asked for through wrangler. */
 import { runWrangler } from '../wrangler.mjs'
+import { BASE } from './names.mjs'
+import { READ_OWNER } from './owner.mjs'
 
 /** @param {string[]} args @returns {Promise<any>} what a command prints as JSON */
 const ask = async (...args) => JSON.parse(await runWrangler(args))
@@ -40,20 +42,39 @@ export async function find(wanted) {
 
 /** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
 async function findDatabase(wanted) {
-  const database = wanted.databaseId !== undefined || (await hasDatabase(wanted.database.name))
-  return { database, migrations: database ? await appliedMigrations(wanted) : [] }
+  const { name, chosen } = wanted.database
+  const databases = chosen ? [] : await ask('d1', 'list', '--json')
+  const has = (/** @type {string} */ wantedName) =>
+    databases.some((/** @type {{ name: string }} */ database) => database.name === wantedName)
+  const database = chosen || has(name)
+  const base = name !== BASE && has(BASE)
+  if (!database) return { database, base, owner: undefined, migrations: [] }
+  const owner = await findOwner(wanted)
+  // Another Worker's database is left alone: the list of its migrations would make a table for them.
+  const migrations = (owner ?? wanted.worker) === wanted.worker ? await appliedMigrations(wanted) : []
+  return { database, base, owner, migrations }
 }
 
-/** @param {string} name */
-async function hasDatabase(name) {
-  const databases = await ask('d1', 'list', '--json')
-  return databases.some((/** @type {{ name: string }} */ database) => database.name === name)
+/**
+ * The Worker that a database is marked with.
+ * @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted
+ * @returns {Promise<string | undefined>}
+ */
+async function findOwner({ database, configArgs }) {
+  const args = ['d1', 'execute', database.binding, '--remote', '--json', `--command=${READ_OWNER}`]
+  try {
+    const [{ results }] = await ask(...args, ...configArgs)
+    return results[0]?.worker ?? undefined
+  } catch (error) {
+    if (/no such table/.test(String(error))) return undefined
+    throw error
+  }
 }
 
-/** @param {import('./plan.mjs').Wanted} wanted */
-async function appliedMigrations({ database, migrations }) {
+/** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
+async function appliedMigrations({ database, migrations, configArgs }) {
   // wrangler has no other form of this list: the names of those that wait, in a table for people.
-  const waiting = await runWrangler(['d1', 'migrations', 'list', database.binding, '--remote'])
+  const waiting = await runWrangler(['d1', 'migrations', 'list', database.binding, '--remote', ...configArgs])
   return migrations.filter((name) => !waiting.includes(name))
 }
 

@@ -2,10 +2,13 @@
  * What a deployment has to do: from what is wanted and what the account has, the steps between. Nothing here talks
  * to anybody.
  *
- * The order is the point. Tables and indexes come first and the secrets are uploaded with the Worker itself, so no
+ * The order is the point. The database is marked as this Worker's before anything is written to it. Tables and indexes come first and the secrets are uploaded with the Worker itself, so no
  * version ever serves without them. Every step is done or not done, and what is done is not planned again: after a
  * failure the next run goes on from there.
  */
+
+import { BASE } from './names.mjs'
+import { markOwner } from './owner.mjs'
 
 /**
  * @typedef {{ name: string, type: 'string' | 'number' | 'boolean' }} MetadataIndex
@@ -13,19 +16,22 @@
  *
  * @typedef {object} Wanted what wrangler.toml and migrations/ ask for
  * @property {string} worker
- * @property {{ binding: string, name: string }} database
+ * @property {{ binding: string, name: string, chosen: boolean }} database `chosen` where its id is given
  * @property {string[]} migrations names of files
  * @property {VectorIndex[]} indexes
  * @property {string[]} secrets
  *
  * @typedef {object} Found what the account has of it
  * @property {boolean} database
+ * @property {string | undefined} owner name of the Worker that the database is marked with
+ * @property {boolean} base whether there is the database that versions before used for Workers of every name
  * @property {string[]} migrations those that were applied
  * @property {{ name: string, dimensions: number, metadata: string[] }[] | undefined} indexes
  *   undefined when the token may not see them
  * @property {string[]} secrets those that the Worker has
  *
  * @typedef {{ do: 'create-database', name: string }
+ *   | { do: 'mark', binding: string, worker: string }
  *   | { do: 'create-index', name: string, dimensions: number, metric: string }
  *   | { do: 'create-metadata-index', index: string, name: string, type: string }
  *   | { do: 'migrate', binding: string, migrations: string[] }
@@ -37,7 +43,14 @@
 const MAX_METADATA_INDEXES = 10
 
 /** An account without any of it. @type {Found} */
-export const NOTHING = { database: false, migrations: [], indexes: [], secrets: [] }
+export const NOTHING = {
+  database: false,
+  owner: undefined,
+  base: false,
+  migrations: [],
+  indexes: [],
+  secrets: [],
+}
 
 /**
  * The steps of a deployment, in their order.
@@ -47,15 +60,37 @@ export const NOTHING = { database: false, migrations: [], indexes: [], secrets: 
  * @throws Error when something is there that does not fit and that no step may replace
  */
 export function plan(wanted, found) {
+  requireOwn(wanted, found)
+  const { binding } = wanted.database
   /** @type {Step[]} */
   const steps = []
   if (!found.database) steps.push({ do: 'create-database', name: wanted.database.name })
+  if (found.owner === undefined) steps.push({ do: 'mark', binding, worker: wanted.worker })
   steps.push(...planIndexes(wanted.indexes, found.indexes))
   const migrations = wanted.migrations.filter((name) => !found.migrations.includes(name))
-  if (migrations.length > 0) steps.push({ do: 'migrate', binding: wanted.database.binding, migrations })
+  if (migrations.length > 0) steps.push({ do: 'migrate', binding, migrations })
   const secrets = wanted.secrets.filter((name) => !found.secrets.includes(name))
   steps.push({ do: 'deploy', worker: wanted.worker, secrets }, { do: 'verify', worker: wanted.worker })
   return steps
+}
+
+/**
+ * @param {Wanted} wanted
+ * @param {Found} found
+ * @throws Error when the database is another Worker's, or when that cannot be told
+ */
+function requireOwn({ worker, database }, found) {
+  if (found.owner !== undefined && found.owner !== worker) {
+    throw new Error(
+      `The D1 database ${database.name} belongs to the Worker ${found.owner}, and ${worker} would expire its history. Nothing was changed. Name another database in wrangler.toml: without a database_id, each Worker gets one of its own name.`,
+    )
+  }
+  // Worker and database have one name now. Versions before gave all Workers of an account the same database.
+  if (!database.chosen && !found.database && found.base && found.secrets.length > 0) {
+    throw new Error(
+      `The Worker ${worker} is there, and its database ${database.name} is not: it was deployed with the database ${BASE}. Nothing was changed. To keep that one, give its database_id in wrangler.toml (npx wrangler d1 list). To begin with an empty one: npx wrangler d1 create ${database.name}`,
+    )
+  }
 }
 
 /**
@@ -102,6 +137,8 @@ export function command(step) {
         `--propertyName=${step.name}`,
         `--type=${step.type}`,
       ]
+    case 'mark':
+      return ['d1', 'execute', step.binding, '--remote', '--yes', `--command=${markOwner(step.worker)}`]
     case 'migrate':
       return ['d1', 'migrations', 'apply', step.binding, '--remote']
     case 'deploy':
@@ -124,6 +161,8 @@ export function describe(step) {
       return `Create the Vectorize index ${step.name} (${step.dimensions} dimensions, ${step.metric})`
     case 'create-metadata-index':
       return `Create the metadata index ${step.name} (${step.type}) of ${step.index}`
+    case 'mark':
+      return `Mark the database as the one of the Worker ${step.worker}`
     case 'migrate':
       return `Apply ${step.migrations.length} migrations to the database: ${step.migrations.join(', ')}`
     case 'deploy':

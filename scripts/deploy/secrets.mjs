@@ -18,8 +18,16 @@ const SHORTEST = 16
  * @param {string} worker
  * @param {Record<string, string | undefined>} env
  */
-export const secretsFile = (account, worker, env) =>
-  join(resolve(root, env.PARLEY_DEPLOY_FOLDER || '.parley-deploy'), `${account}-${worker}.json`)
+export const secretsFile = (account, worker, env) => join(folder(env), `${account}-${worker}.json`)
+
+/** @param {Record<string, string | undefined>} env */
+const folder = (env) => resolve(root, env.PARLEY_DEPLOY_FOLDER || '.parley-deploy')
+
+/**
+ * Where wrangler's configuration of a Worker is written that wrangler.toml is not for.
+ * @param {string} worker
+ */
+export const configFile = (worker) => join(folder(process.env), `${worker}.wrangler.json`)
 
 /**
  * What earlier runs kept.

@@ -1,8 +1,10 @@
 /** What a deployment consists of, as wrangler.toml and migrations/ say. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { unstable_readConfig } from 'wrangler'
+import { experimental_readRawConfig, unstable_readConfig } from 'wrangler'
 import { root } from '../wrangler.mjs'
+import { BASE, namedFor } from './names.mjs'
+import { configFile } from './secrets.mjs'
 
 /** Without them nobody may ask (ADMIN_API_KEY), and no provider's credential can be stored (ENCRYPTION_KEY). */
 const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
@@ -29,22 +31,35 @@ function dimensions(binding) {
 }
 
 /**
- * @returns {import('./plan.mjs').Wanted & { accountId: string | undefined, databaseId: string | undefined }}
- *   `databaseId` where wrangler.toml names a database that exists
+ * @returns {import('./plan.mjs').Wanted & { accountId: string | undefined, config: Record<string, any> | undefined,
+ *   configArgs: string[] }} `config` where wrangler.toml is for a Worker of another name: wrangler is to read this
+ *   from the file that `configArgs` names
  * @throws Error when wrangler.toml cannot be read, or lacks what Parley needs
  */
 export function wanted() {
-  const config = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+  const path = { config: join(root, 'wrangler.toml') }
+  const read = unstable_readConfig(path, { hideWarnings: true })
+  // Workers Builds deploys a fork under the name that its owner chose there.
+  const worker = process.env.WRANGLER_CI_OVERRIDE_NAME || read.name || BASE
+  const config = namedFor(read, worker)
   const database = config.d1_databases[0]
   /** @type {{ binding: string, index_name: string }[]} */
   const indexes = config.vectorize
   if (database?.database_name === undefined) throw new Error('wrangler.toml names no [[d1_databases]].')
   return {
-    // Workers Builds deploys a fork under the name that its owner chose there.
-    worker: process.env.WRANGLER_CI_OVERRIDE_NAME || config.name || 'parley',
+    worker,
     accountId: process.env.CLOUDFLARE_ACCOUNT_ID || config.account_id,
-    database: { binding: database.binding, name: database.database_name },
-    databaseId: database.database_id,
+    database: {
+      binding: database.binding,
+      name: database.database_name,
+      chosen: database.database_id !== undefined,
+    },
+    ...(worker === BASE
+      ? { config: undefined, configArgs: [] }
+      : {
+          config: namedFor(experimental_readRawConfig(path).rawConfig, worker),
+          configArgs: [`--config=${configFile(worker)}`],
+        }),
     migrations: readdirSync(join(root, database.migrations_dir ?? 'migrations'))
       .filter((name) => name.endsWith('.sql'))
       .sort(),

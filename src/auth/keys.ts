@@ -9,11 +9,14 @@ import {
 } from '../db/api-keys'
 import { database } from '../db/client'
 import { seal } from '../db/sealing'
+import { isLimited } from '../db/usage'
 import { ApiError } from '../errors'
+import { MOST_ORIGINS, ORIGIN_PATTERN } from '../origins'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
 import { checkBudget } from './budgets'
 import { sha256 } from './digest'
+import { PAGE_BUDGET } from './page-budget'
 import { PREFIX_LENGTH } from './scoped-key'
 
 /** The end of the year 4020: what Typesense stores for a key that does not expire. Unix seconds. */
@@ -125,9 +128,19 @@ function checkKey(body: unknown): WantedKey {
   }
 }
 
-const LIMITS = ['conversation_model_id', 'assistant', 'user_id', 'tokens_per_day', 'turns_per_day']
+const LIMITS = [
+  'conversation_model_id',
+  'assistant',
+  'user_id',
+  'allowed_origins',
+  'tokens_per_day',
+  'turns_per_day',
+]
 
-/** An unknown limit is refused: a key that was meant to be narrower must not come out wide. */
+/**
+ * An unknown limit is refused: a key that was meant to be narrower must not come out wide. A key that is bound to an
+ * assistant has a budget, unless its maker gives another one or takes it away with null.
+ */
 function checkLimits(limits: unknown): KeyLimits {
   if (limits === undefined) return {}
   if (typeof limits !== 'object' || limits === null || Array.isArray(limits)) {
@@ -137,16 +150,29 @@ function checkLimits(limits: unknown): KeyLimits {
     if (!LIMITS.includes(name)) {
       throw new ApiError(400, `Unknown limit \`${name}\`. The known ones are: ${LIMITS.join(', ')}.`)
     }
+    if (name === 'allowed_origins') {
+      if (!isListOfOrigins(value)) throw wrongFormat(`limits.${name}`, ORIGINS)
+      continue
+    }
+    if (name.endsWith('_per_day') && value === null) continue
     if (!name.endsWith('_per_day') && (typeof value !== 'string' || value === '' || value.length > 256)) {
       throw wrongFormat(`limits.${name}`, 'a string of 1 to 256 characters')
     }
   }
-  checkBudget(limits, (name) => wrongFormat(`limits.${name}`, 'a positive integer'))
-  return limits
+  const given = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)) as KeyLimits
+  checkBudget(given, (name) => wrongFormat(`limits.${name}`, 'a positive integer'))
+  if (given.assistant === undefined || isLimited(given)) return given
+  const defaults = Object.entries(PAGE_BUDGET).filter(([name]) => !(name in limits))
+  return { ...given, ...Object.fromEntries(defaults) }
 }
 
 const isListOfStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+
+const ORIGINS = `an array of 1 to ${MOST_ORIGINS} origins such as \`https://shop.example\` or \`https://*.shop.example\``
+
+const isListOfOrigins = (value: unknown): boolean =>
+  isListOfStrings(value) && value.length <= MOST_ORIGINS && value.every((entry) => ORIGIN_PATTERN.test(entry))
 
 const wrongFormat = (name: string, kind: string): ApiError =>
   new ApiError(400, `Wrong format for \`${name}\`. It should be ${kind}.`)

@@ -33,6 +33,8 @@ export interface AssistantConfig {
   questions: string[]
   /** what a request may change */
   overrides: Override[]
+  /** pages that may ask it, whatever their key; those of every origin without */
+  allowed_origins?: string[]
   /** the field with the name by which answers cite a document; its id and `.txt` without one */
   citation_field?: string
   title_field?: string
@@ -79,6 +81,12 @@ export async function getAssistant(env: Cloudflare.Env, name: string): Promise<S
   const row = await readAssistantRow(database(env), name)
   if (!row) throw assistantNotFound()
   return shown(row)
+}
+
+/** An assistant past the cache, for whoever is about to change it; undefined for an unknown name. */
+export async function readAssistant(env: Cloudflare.Env, name: string): Promise<AssistantConfig | undefined> {
+  const row = await readAssistantRow(database(env), name)
+  return row && (JSON.parse(row.config) as AssistantConfig)
 }
 
 /** Its conversations stay. @throws ApiError 404 */

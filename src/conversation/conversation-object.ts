@@ -1,5 +1,6 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
+import { objectCalls, type Repetitions } from '../object-calls'
 import type { Asker, AskRequest } from './request'
 
 /** Where a turn is to be read: here, or, for a new conversation whose place is taken, in another one. */
@@ -28,11 +29,14 @@ export interface ConversationRpc {
    * asker's.
    */
   events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>>
-  /** The running turn from its beginning; null when none is running. Fails with 404 as `events` does. */
+  /**
+   * The running turn from its beginning; where none is running, the latest one if it was interrupted within the last
+   * minute, with the error that it ended in. Null when there is neither. Fails with 404 as `events` does.
+   */
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when
-   * none is running. Fails with 404 as `events` does.
+   * none is running, and when its answer is stored already: that turn ends well. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
   /**
@@ -67,8 +71,29 @@ export interface ConversationRpc {
   erase(historyId?: string): Promise<boolean>
 }
 
+/**
+ * Which calls may be made again when it is not known whether they were carried out (object-calls.ts). A stream that has
+ * begun is not: its reader asks for the rest of it.
+ */
+const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
+  // By its `attempt` a question finds the turn that it began.
+  ask: 'repeat',
+  events: 'repeat',
+  running: 'repeat',
+  lost: 'repeat',
+  isOpenTo: 'repeat',
+  welcomes: 'repeat',
+  recorded: 'repeat',
+  erase: 'repeat',
+  // The second time it would stop the turn that waited behind the first.
+  stop: 'once',
+  // The second time there is no such conversation.
+  remove: 'once',
+}
+
 /** A handle on a conversation. Makes no call. */
 export function conversationObject(env: Cloudflare.Env, conversationId: string): ConversationRpc {
   const namespace = env.CONVERSATION as DurableObjectNamespace
-  return namespace.get(namespace.idFromName(conversationId)) as unknown as ConversationRpc
+  const id = namespace.idFromName(conversationId)
+  return objectCalls(() => namespace.get(id) as unknown as ConversationRpc, CONVERSATION_CALLS)
 }

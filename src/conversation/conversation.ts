@@ -13,12 +13,20 @@ import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { settlesWithin } from '../settles'
 import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
-import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
+import {
+  identityOf,
+  joinQueued,
+  namesOf,
+  type RequestIdentity,
+  replay,
+  replayInterrupted,
+  requireSame,
+} from './joins'
 import { Memory } from './memory'
 import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
 import type { RequestNames } from './turn-log'
-import { QueuedTurn, TurnQueue } from './turn-queue'
+import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
 import { Reader } from './turn-stream'
 
@@ -43,6 +51,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   readonly #alarm = new Alarm(this.ctx.storage)
   #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()
+  #attempts = new Attempts()
   #erasing: Promise<boolean> | undefined
   /** settles when the last search for a successor has ended; never rejects */
   #succession: Promise<unknown> = Promise.resolve()
@@ -50,6 +59,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
   ask(request: AskRequest): Promise<Outcome<Asked>> {
     return attempt(async () => {
       const { asker = ADMIN, continues } = request
+      const made = this.#attempts.find(request)
+      if (made) return { events: made.addCaller().stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation(request)
@@ -101,9 +112,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(() => {
-      this.#readable(asker)
+      const { log } = this.#readable(asker)
       const { current } = this.#queue
-      if (!current) return null
+      if (!current) return replayInterrupted(log, Date.now())
       const reader = new Reader()
       current.addReader(reader)
       return reader.stream
@@ -114,8 +125,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(() => {
       this.#readable(asker)
       const { current } = this.#queue
-      current?.abort.abort()
-      return current !== undefined
+      if (!current || current.committed) return false
+      current.abort.abort()
+      return true
     })
   }
 
@@ -152,6 +164,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     memory.erase()
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
+    this.#attempts = new Attempts()
     return this.#erase(memory)
   }
 
@@ -194,6 +207,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
     const turn = new QueuedTurn(request, names)
+    this.#attempts.add(turn)
     const reader = turn.addCaller()
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
@@ -253,9 +267,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
       throw new ApiError(404, 'Turn not found')
     let text = ''
     for (const { turn } of ended) {
-      const lines = memory.log.lines(turn)
+      const lines = memory.log.linesAfter(turn, turn === from ? seq : -1)
       if (!lines) throw new ApiError(404, 'Turn not found')
-      for (const line of turn === from ? lines.slice(seq + 1) : lines) text += `${line}\n`
+      for (const line of lines) text += `${line}\n`
     }
     return text
   }

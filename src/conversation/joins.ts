@@ -6,7 +6,7 @@ import { ApiError } from '../errors'
 import type { Memory } from './memory'
 import { ADMIN } from './ownership'
 import type { AskRequest } from './request'
-import type { RequestNames } from './turn-log'
+import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
 import { Reader } from './turn-stream'
 
@@ -70,6 +70,20 @@ export function replay(
   const reader = new Reader(() => {
     if (!memory.closed) memory.log.abandon(turn, true)
   })
+  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.end()
+  return reader.stream
+}
+
+/**
+ * The events of the latest turn, if it was interrupted within the last minute: whoever comes back for an answer that
+ * broke off is told so, and not that none is running.
+ */
+export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
+  const turn = log.interruptedSince(now - ABANDONED_MS)
+  const lines = turn === undefined ? undefined : log.lines(turn)
+  if (!lines) return null
+  const reader = new Reader()
   reader.write(encoder.encode(`${lines.join('\n')}\n`))
   reader.end()
   return reader.stream

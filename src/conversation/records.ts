@@ -9,6 +9,7 @@
 import { backoff } from '../backoff'
 import { database } from '../db/client'
 import { type ConversationEntry, recordBeginning } from '../db/conversations'
+import { requireOwnDatabase } from '../db/owner'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
 import { settlesWithin } from '../settles'
@@ -151,6 +152,7 @@ export class Records {
 
   /** @returns whether the conversation has to go */
   async #send(note: Note): Promise<boolean> {
+    await requireOwnDatabase(this.#env)
     const db = database(this.#env)
     if ('turn' in note) return recordTurn(db, note)
     if ('conversation' in note) return recordBeginning(db, note.conversation)

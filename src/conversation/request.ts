@@ -1,6 +1,6 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
-import type { SearchParameters } from '../search/types'
+import type { SearchParameters, SearchScope } from '../search/types'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
@@ -11,6 +11,10 @@ export interface PlannedSearch {
   /** id of the Collection object; absent when the name is unknown, which is that search's error */
   objectId?: string
   params: SearchParameters
+  /** what the key of the search may see; absent: no history collection */
+  scope?: SearchScope
+  /** true for a key made for pages, which is told nothing that is the operator's */
+  plain?: boolean
   /** documents that score less (retrieval.ts) stay out of the prompt */
   minimumScore?: number
   /** the same by `rerank_score`, of those that have one */
@@ -60,6 +64,8 @@ export interface AskRequest {
   transcript?: TranscriptMessage[]
   /** texts that came with the question: documents of the prompt for this turn, before those that are found */
   attachments?: Attachment[]
+  /** what a visitor adds to the system prompt, which has it already: a guardrail judges it */
+  instructions?: string[]
   /** present: the answer is to cite its documents as `[label]` */
   labels?: Labelling
   /**
@@ -75,8 +81,12 @@ export interface AskRequest {
   /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
   followups?: boolean
   asker: Asker
+  /** true for a key made for pages: an error tells it nothing that is the operator's */
+  plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string
+  /** names this one call of `ask`, so that it finds its turn when it is made again (object-calls.ts). At random */
+  attempt?: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
   idempotencyKey?: string
   /** digest of who asks, path, query and body: the same request again joins a turn whose caller has gone */

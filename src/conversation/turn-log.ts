@@ -1,6 +1,6 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
 import { splitText } from '../split-text'
-import type { TurnEvent, TurnEventBody } from './events'
+import { INTERRUPTED, INTERRUPTION_SEQ, type TurnEvent, type TurnEventBody } from './events'
 import type { Replacement } from './request'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -136,9 +136,28 @@ export class TurnLog {
       .slice(0, -1)
   }
 
+  /**
+   * The lines of a turn's events after the one of a number; undefined when there is no log of it. A line's place does
+   * not tell its number: events that readers were handed may be missing from the log of an interrupted turn.
+   */
+  linesAfter(turn: number, seq: number): string[] | undefined {
+    const lines = this.lines(turn)
+    return seq < 0 ? lines : lines?.filter((line) => (JSON.parse(line) as TurnEvent).seq > seq)
+  }
+
   latest(): number | undefined {
     const { turn } = this.#sql.exec<{ turn: number | null }>('SELECT max(turn) AS turn FROM turns').one()
     return turn ?? undefined
+  }
+
+  /** The latest turn, if it was interrupted at this moment or later. */
+  interruptedSince(moment: number): number | undefined {
+    const [last] = this.#sql
+      .exec<{ turn: number; status: TurnStatus; ended_at: number | null }>(
+        'SELECT turn, status, ended_at FROM turns ORDER BY turn DESC LIMIT 1',
+      )
+      .toArray()
+    return last?.status === 'interrupted' && (last.ended_at ?? 0) >= moment ? last.turn : undefined
   }
 
   /** The turns from this one on that have ended, in order. */
@@ -195,8 +214,9 @@ export class TurnLog {
       // The log was brought up to date before the turn became history, so it holds the whole answer.
       const end: TurnEventBody = done
         ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: answerIn(lines) }
-        : { type: 'error', status: 503, message: 'The turn was interrupted. Ask again.', retryable: true }
-      const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq: lines.length }
+        : { type: 'error', status: 503, message: INTERRUPTED, retryable: true }
+      const seq = done ? lines.length : INTERRUPTION_SEQ
+      const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)
       // Whoever read along has lost the stream, and may well ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)

@@ -4,7 +4,7 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, type Outcome, reasonOf } from '../errors'
+import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
 import type { HistoryMessage, TurnEventBody } from './events'
@@ -31,6 +31,12 @@ export interface Surroundings {
 const statusOf = (end: TurnEventBody): TurnStatus => {
   if (end.type === 'done') return 'done'
   return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
+}
+
+/** What a collection answered; one that cannot be asked now fails by itself, and not all that are asked beside it. */
+async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  const outcome = await attempt(ask)
+  return outcome.ok ? outcome.value : outcome
 }
 
 /** Far enough for any ttl, and a date that every part of the platform can hold. */
@@ -184,8 +190,8 @@ export class TurnRun {
         return languageModelOf(request.model, env)
       },
       rewriter: () => rewriterOf(request.model, env),
-      search: (objectId, params) => collectionObject(env, objectId).search(params),
-      schema: (objectId) => collectionObject(env, objectId).schema(),
+      search: (objectId, params, scope) => told(() => collectionObject(env, objectId).search(params, scope)),
+      schema: (objectId) => told(() => collectionObject(env, objectId).schema()),
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>
@@ -211,6 +217,7 @@ export class TurnRun {
     if (memory.closed) throw new ApiError(400, STOPPED)
     const { historyId, model } = this.#queued.request
     const { turn } = stream
+    this.#queued.committed = true
     stream.flush()
     memory.outbox.put(
       turn,

@@ -33,6 +33,8 @@ export interface KeyLimits {
   assistant?: string
   /** the user on whose behalf it asks, whatever the request says */
   user_id?: string
+  /** pages that may use it; a request without an origin is no page's */
+  allowed_origins?: string[]
   /** tokens in and out that its conversations may use in a day */
   tokens_per_day?: number
   turns_per_day?: number

@@ -4,12 +4,13 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../alarm'
-import { ApiError, attempt, type Outcome } from '../errors'
+import { ApiError, attempt, forbidden, type Outcome } from '../errors'
 import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
 import { discoverDimensions } from './embedding/embedders'
 import { resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
+import { isHistoryShaped } from './history-shape'
 import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
@@ -31,7 +32,7 @@ import { executeSearch } from './search'
 import { Store } from './store'
 import { createTables } from './tables'
 import * as turns from './turns'
-import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from './types'
 import { VectorOutbox } from './vectorize/outbox'
 import type { Reconciliation } from './vectorize/reconcile'
 import { VectorMirror } from './vectorize/vector-mirror'
@@ -78,6 +79,13 @@ export class Collection extends DurableObject implements CollectionRpc {
     const open = this.#load()
     if (open === undefined) throw notFound()
     return open
+  }
+
+  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
+  async #writable(): Promise<Open> {
+    const { embedders, store } = this.#existing()
+    await embedders.ready(store.plan.embedded)
+    return this.#existing()
   }
 
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
@@ -157,6 +165,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   async reindex(): Promise<Step> {
     const open = this.#load()
     if (open === undefined) return { count: 0, done: true }
+    await open.embedders.ready(open.store.plan.embedded)
+    if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
   }
@@ -204,7 +214,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
-    const { writer, store, mirror } = this.#existing()
+    const { writer, store, mirror } = await this.#writable()
     const [result] = writer.write([incoming])
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
@@ -242,7 +252,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = this.#existing()
+      const { store, writer, mirror } = await this.#writable()
       const step = updateWhere(store, writer, filterBy, json, after)
       await mirror?.settle()
       return step
@@ -277,7 +287,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = this.#existing()
+      const { store, writer, mirror } = await this.#writable()
       const results = importLines(store, writer, lines, options)
       await mirror?.settle()
       const busy = Date.now() - this.#searchedAt < BUSY_MS
@@ -292,11 +302,12 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => exportPage(this.#existing().store, options, after))
   }
 
-  search(params: SearchParameters): Promise<Outcome<SearchResult>> {
+  search(params: SearchParameters, scope: SearchScope = {}): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
     return attempt(async () => {
-      const { context, store } = this.#existing()
-      const result = await executeSearch(context, params)
+      const { context, store, mirror } = this.#existing()
+      if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
+      const result = await executeSearch(context, params, scope)
       result.request_params.collection_name = store.schema.name
       return result
     })
@@ -349,7 +360,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     replaced: string[] = [],
   ): Promise<Outcome<void>> {
     return attempt(async () => {
-      const { writer, store, mirror } = this.#existing()
+      const { writer, store, mirror } = await this.#writable()
       writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
         () => {

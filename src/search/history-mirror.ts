@@ -11,6 +11,7 @@ import type { Alarm } from '../alarm'
 import { backoff } from '../backoff'
 import { type Database, database } from '../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
+import { requireOwnDatabase } from '../db/owner'
 import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 import type { Store } from './store'
@@ -29,6 +30,7 @@ const STANDBY_MS = 30_000
 export class HistoryMirror {
   #sql: SqlStorage
   #store: Store
+  #env: Cloudflare.Env
   #db: Database
   #historyId: string
   #alarm: Alarm
@@ -40,6 +42,7 @@ export class HistoryMirror {
   constructor(store: Store, env: Cloudflare.Env, historyId: string, alarm: Alarm) {
     this.#sql = store.sql
     this.#store = store
+    this.#env = env
     this.#db = database(env)
     this.#historyId = historyId
     this.#alarm = alarm
@@ -116,6 +119,7 @@ export class HistoryMirror {
 
   async #flushAll(): Promise<boolean> {
     try {
+      await requireOwnDatabase(this.#env)
       while (!this.#store.closed && this.#fillFromBackfill()) await this.#flushSome()
       this.#failures = 0
       return true

@@ -6,6 +6,7 @@ import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
 import { Embedders } from './embedding/embedders'
 import { EmbeddingQueues } from './embedding/queues'
+import { upgradeEmbeddings } from './embedding/upgrade'
 import { HistoryMirror } from './history-mirror'
 import type { StoredSchema } from './layout'
 import { readMeta } from './migrations'
@@ -18,6 +19,7 @@ import { Writer } from './writer'
 
 export interface Open {
   store: Store
+  embedders: Embedders
   writer: Writer
   reindex: Reindex
   embeddings: EmbeddingQueues
@@ -67,7 +69,13 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
-    { name: 'reindex', step: async () => (reindex.step().done ? undefined : 0) },
+    {
+      name: 'reindex',
+      step: async () => {
+        await embedders.ready(store.plan.embedded)
+        return store.closed || reindex.step().done ? undefined : 0
+      },
+    },
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -83,6 +91,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   const open: Open = {
     store,
+    embedders,
     writer,
     reindex,
     embeddings,
@@ -93,6 +102,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     mirror: undefined,
   }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  upgradeEmbeddings(storage, store, env)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
   for (const work of embeddings.waiting()) background.kick(work)
   // Each index is made now, so that Vectorize gets what was there before it was bound.

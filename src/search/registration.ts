@@ -1,6 +1,7 @@
 /** Objects that no name leads to: made by a Worker that did not live to register them, or that lost a race. */
 import { database } from '../db/client'
 import { findCollectionByObject } from '../db/collections'
+import { requireOwnDatabase } from '../db/owner'
 import { reasonOf } from '../errors'
 import { readMeta, writeMeta } from './migrations'
 
@@ -17,7 +18,11 @@ export async function checkRegistration(
   const age = Date.now() - (readMeta<number>(sql, 'created_at') ?? 0) * 1000
   if (age < REGISTRATION_MS) return REGISTRATION_MS - age
   try {
-    if ((await findCollectionByObject(database(env), objectId)) === undefined) return 'orphan'
+    if ((await findCollectionByObject(database(env), objectId)) === undefined) {
+      // Another Worker's database knows nothing of this Worker's objects.
+      await requireOwnDatabase(env)
+      return 'orphan'
+    }
     writeMeta(sql, 'registered', true)
     return 'registered'
   } catch (error) {

@@ -17,4 +17,5 @@ const QUIET = [
   '--disable-sync',
 ]
 
-export const launch = (): Promise<Browser> => chromium.launch({ executablePath: CHROMIUM ?? '', args: QUIET })
+export const launch = (more: string[] = []): Promise<Browser> =>
+  chromium.launch({ executablePath: CHROMIUM ?? '', args: [...QUIET, ...more] })

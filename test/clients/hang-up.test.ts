@@ -45,7 +45,8 @@ async function send({ method, path, body }: Sent): Promise<any> {
 }
 
 const WORDS = 10
-const GAP = 60
+/** An answer of more than a second: of a quicker one it is not noticed that its caller has gone. */
+const GAP = 150
 
 const typesense = (model: string): Sent => ({
   method: 'GET',

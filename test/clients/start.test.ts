@@ -1,6 +1,7 @@
 /** `npm start` itself: its data outlives it, its sample is loaded once, and nothing of it stays behind. */
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -57,6 +58,21 @@ const isUp = (port: number): Promise<boolean> =>
     () => false,
   )
 
+const again = (...args: string[]) => spawnSync(process.execPath, [START, ...args], { encoding: 'utf8' })
+
+const HEADERS = { 'X-TYPESENSE-API-KEY': KEY }
+
+const create = async (port: number, name: string) => {
+  const body = JSON.stringify({ name, fields: [{ name: 'text', type: 'string' }] })
+  const init = { method: 'POST', headers: HEADERS, body }
+  expect((await fetch(`http://localhost:${port}/collections`, init)).status).toBe(201)
+}
+
+const collections = async (port: number): Promise<string[]> => {
+  const response = await fetch(`http://localhost:${port}/collections`, { headers: HEADERS })
+  return ((await response.json()) as { name: string }[]).map(({ name }) => name).sort()
+}
+
 test('a start loads the sample, refuses a taken port, and the next one finds all of it, even if its runtime dies', {
   timeout: 180_000,
 }, async () => {
@@ -73,13 +89,11 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
     expect(documents).toBeGreaterThan(10)
     expect(conversation.answer).not.toBe('')
 
-    const again = (...args: string[]) => spawnSync(process.execPath, [START, ...args], { encoding: 'utf8' })
-    const taken = again('--port', String(port))
+    const other = join(folder, 'other')
+    const taken = again('--port', String(port), '--persist-to', other)
     expect(taken.status).toBe(1)
     expect(taken.stderr).toContain(`Port ${port} is taken.`)
-    const shared = again('--port', String(await freePort()), '--persist-to', folder)
-    expect(shared.status).toBe(1)
-    expect(shared.stderr).toContain(`is in use by http://localhost:${port}`)
+    expect(taken.stderr).toContain(`npm start -- --port ${port + 1}`)
   } finally {
     await first.stop()
   }
@@ -101,4 +115,107 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
     await second.stop()
   }
   expect(leftovers(port)).toEqual([])
+})
+
+test('killed ten times and started again at once, it has its data each time, and one runtime', {
+  timeout: 400_000,
+}, async () => {
+  const port = await freePort()
+  const place = mkdtempSync(join(tmpdir(), 'parley-killed-'))
+  const args = ['--port', String(port), '--persist-to', place, '--no-sample']
+  const kill = async (child: ChildProcess) => {
+    expect(child.exitCode).toBeNull()
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+  }
+  const made: string[] = []
+  try {
+    for (let round = 0; round < 5; round++) {
+      // Killed while it prepares, at any moment of it, then when it serves.
+      const early = spawn(process.execPath, [START, ...args], { stdio: 'ignore' })
+      await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 4_000))
+      await kill(early)
+      const { child } = await start(...args)
+      try {
+        expect(await collections(port)).toEqual(made)
+        made.push(`round-${round}`)
+        await create(port, made.at(-1)!)
+        expect(processes(`localhost:${port} `)).toHaveLength(1)
+      } finally {
+        await kill(child)
+      }
+    }
+    const last = await start(...args)
+    expect(last.output()).toMatch(/Ended process \d+, which a start that was killed had left behind/)
+    expect(await collections(port)).toEqual(made)
+    await last.stop()
+    expect([...processes(place), ...processes(`localhost:${port} `)]).toEqual([])
+  } finally {
+    for (const { pid } of [...processes(place), ...processes(`localhost:${port} `)])
+      process.kill(pid, 'SIGKILL')
+    rmSync(place, { recursive: true, force: true })
+  }
+})
+
+test('a second start leaves the folder to a server that is too busy to answer', {
+  timeout: 180_000,
+}, async () => {
+  const port = await freePort()
+  const place = mkdtempSync(join(tmpdir(), 'parley-busy-'))
+  // What a version before left there, and an empty notice.
+  writeFileSync(join(place, 'in-use.json'), '')
+  const first = await start('--port', String(port), '--persist-to', place, '--no-sample')
+  const [runtime] = processes(`localhost:${port} `)
+  try {
+    await create(port, 'kept')
+    process.kill(runtime!.pid, 'SIGSTOP')
+    for (const other of [port, await freePort()]) {
+      const second = again('--port', String(other), '--persist-to', place)
+      expect(second.status).toBe(1)
+      expect(second.stderr).toContain(
+        `${place} is in use by process ${first.child.pid}, which answers at http://localhost:${port}.`,
+      )
+      expect(second.stderr).toContain('npm start -- --persist-to DIR --port N')
+    }
+    process.kill(runtime!.pid, 'SIGCONT')
+    expect(await collections(port)).toEqual(['kept'])
+  } finally {
+    process.kill(runtime!.pid, 'SIGCONT')
+    await first.stop()
+    rmSync(place, { recursive: true, force: true })
+  }
+})
+
+test('a folder that cannot be one is refused with what to do', () => {
+  const file = join(folder, 'a-file')
+  writeFileSync(file, '')
+  const refused = again('--persist-to', file)
+  expect(refused.status).toBe(1)
+  expect(refused.stderr).toContain(`${file} is no folder`)
+  expect(refused.stderr).toContain('npm start -- --persist-to DIR')
+  const readOnly = again('--persist-to', '/proc/self/fdinfo')
+  expect(readOnly.status).toBe(1)
+  expect(readOnly.stderr).toContain('/proc/self/fdinfo cannot be written to')
+})
+
+test('a start ends with the npm that it was started by, even if that is killed', {
+  timeout: 180_000,
+}, async () => {
+  const port = await freePort()
+  const place = mkdtempSync(join(tmpdir(), 'parley-npm-'))
+  const args = ['start', '--', '--port', String(port), '--persist-to', place, '--no-sample']
+  const npm = spawn('npm', args, { cwd: join(import.meta.dirname, '../..'), stdio: 'ignore' })
+  try {
+    await expect.poll(() => isUp(port), { timeout: 60_000, interval: 500 }).toBe(true)
+    const gone = once(npm, 'exit')
+    npm.kill('SIGKILL')
+    await gone
+    await expect
+      .poll(() => [...processes(place), ...processes(`localhost:${port} `)], { timeout: 30_000 })
+      .toEqual([])
+  } finally {
+    npm.kill('SIGKILL')
+    rmSync(place, { recursive: true, force: true })
+  }
 })

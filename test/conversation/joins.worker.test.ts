@@ -63,6 +63,46 @@ describe('a retry with an idempotency key', () => {
     ).toHaveLength(1)
   })
 
+  const answers = (status: number, body = '{"error":{"message":"Not now."}}') =>
+    (async () => new Response(body, { status })) as typeof fetch
+
+  it.each([
+    ['is down', answers(503, '')],
+    ['has an error', answers(500)],
+    ['is asked too often', answers(429)],
+    ['gives up', answers(408)],
+    ['cannot be reached', () => Promise.reject(new TypeError('Network connection lost.'))],
+    ['breaks off', answers(200, 'data: {"choices":[{"delta":{"content":"Ridl"}}]}\n\n')],
+    [
+      'says nothing',
+      (_, init) =>
+        new Promise((_resolve, reject) => {
+          init?.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+        }),
+    ],
+  ] as [string, typeof fetch][])('runs again after a provider that %s', async (_, fails) => {
+    const model = { ...openai, timeout: 0.3 }
+    const question = await newQuestion(QUESTION, { model, idempotencyKey: name() })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(fails)
+    const first = await ask(question)
+    expect((await read(first.events)).at(-1)).toMatchObject({ type: 'error', status: 400, retryable: true })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const again = await ask(question)
+    expect(again.conversationId).toBe(first.conversationId)
+    const events = await read(again.events)
+    expect(events.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect(await read((await ask(question)).events)).toEqual(events)
+  })
+
+  it.each([400, 401, 404])('is told a refusal of the provider again: %s', async (status) => {
+    const question = await newQuestion(QUESTION, { model: openai, idempotencyKey: name() })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(answers(status))
+    const events = await read((await ask(question)).events)
+    expect(events.at(-1)).toMatchObject({ type: 'error', status: 400, retryable: false })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    expect(await read((await ask(question)).events)).toEqual(events)
+  })
+
   it('joins within a conversation too, waiting turns included', async () => {
     const opening = await asking(QUESTION, { model: openai })
     vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))

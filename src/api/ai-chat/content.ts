@@ -39,7 +39,7 @@ export async function content(call: ChatCall, label: string): Promise<Response> 
 
 async function textsBehind({ env, request, record, path }: ChatCall, label: string): Promise<string[]> {
   const access = await admitAsker(env, request, record)
-  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT)
+  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)
   if (label.length > LONGEST_LABEL) return []
   const { citation_field: field, url_field: urlField } = assistant
   const labelling = field === undefined ? {} : { field }

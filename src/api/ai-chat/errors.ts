@@ -2,7 +2,7 @@
 import { ApiError } from '../../errors'
 import { OverrideError } from '../assistants/overrides'
 import { ImpossibleChange } from '../assistants/plan'
-import { failureOf } from '../edge/response'
+import { type FailedRequest, failureOf } from '../edge/response'
 import { TurnFailure, type TurnFault } from '../turn-failure'
 import type { ErrorForm } from './dialect'
 
@@ -31,6 +31,7 @@ export interface ChatFault {
 const CODES: Record<number, string> = {
   400: 'bad_request',
   401: 'unauthorized',
+  403: 'forbidden',
   404: 'not_found',
   405: 'method_not_allowed',
   413: 'too_large',
@@ -51,8 +52,8 @@ const CHANGES: Record<string, string> = {
   excludeCategory: 'exclude_category',
 }
 
-/** What is told of a thrown error. @param requestId for faults of ours, which are told without detail */
-export function faultOf(error: unknown, requestId?: string): ChatFault {
+/** What is told of a thrown error. @param request the one that failed */
+export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   if (error instanceof ImpossibleChange) {
     const override = CHANGES[error.change] ?? error.change
     return faultOf(new OverrideError(override, 'unsupported_override', `is not supported: ${error.message}`))
@@ -66,7 +67,7 @@ export function faultOf(error: unknown, requestId?: string): ChatFault {
     return { status, code, message, ...(field !== undefined && { field }) }
   }
   const upstream = error instanceof TurnFailure && error.upstream
-  return turnFault({ ...failureOf(error, requestId), upstream })
+  return turnFault({ ...failureOf(error, request), upstream })
 }
 
 /**
@@ -89,6 +90,7 @@ const UNAUTHORISED =
 const REASONS: Record<number, string> = {
   400: 'Bad Request',
   401: 'Unauthorized',
+  403: 'Forbidden',
   404: 'Not Found',
   500: 'Internal Server Error',
 }

@@ -1,6 +1,6 @@
 /** From a name to an assistant that its asker may ask. */
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
-import { admit } from '../../auth/admit'
+import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../conversation/assistants'
 import { presentedKey } from '../edge/presented-key'
@@ -34,10 +34,21 @@ export function openTo(access: Access, assistant: Assistant): Assistant | undefi
   return { ...rest, searches }
 }
 
-/** An assistant to be asked. @throws ApiError 404 for an unknown one, and for one that is closed, in the same words */
-export async function openAssistant(env: Cloudflare.Env, access: Access, name: string): Promise<Assistant> {
+/**
+ * An assistant to be asked.
+ * @param record of the request
+ * @throws ApiError 404 for an unknown one, and for one that is closed, in the same words; 403 for a page of an origin
+ *   that it does not list
+ */
+export async function openAssistant(
+  env: Cloudflare.Env,
+  access: Access,
+  name: string,
+  record: RequestRecord,
+): Promise<Assistant> {
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
   if (!open) throw assistantNotFound()
+  requireOrigin('This assistant', open.allowed_origins, record)
   return open
 }

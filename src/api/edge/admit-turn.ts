@@ -21,6 +21,8 @@ export interface Admission {
   asker: Asker
   idempotencyKey?: string
   fingerprint: string
+  /** true where a key is made for pages */
+  plain?: true
 }
 
 /** What a turn is asked by. */
@@ -67,5 +69,10 @@ export async function admitTurn(
   const fingerprint = await sha256(
     JSON.stringify([...identity, keys, request.method, pathname, search, body]),
   )
-  return { asker, fingerprint, ...(idempotencyKey !== undefined && { idempotencyKey }) }
+  return {
+    asker,
+    fingerprint,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
+  }
 }

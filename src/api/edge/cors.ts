@@ -1,33 +1,40 @@
-/** Which pages of other origins may call the API and read its answers. */
+/** Which pages of other origins may call the API and read its answers, and by which names it can be called. */
+import { foreignOrigin, isLoopbackHost, matchesOrigin } from '../../origins'
+import { json } from './response'
 
 const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
 /** What a page may read besides the headers that it always may. */
 const EXPOSED = 'Retry-After, X-Request-Id, X-Parley-Conversation-Id, X-Vercel-AI-UI-Message-Stream'
 const MAX_AGE = '3600'
 
-const listed = (env: Cloudflare.Env): string[] =>
-  (env.CORS_ORIGINS ?? '*').split(',').map((origin) => origin.trim().toLowerCase().replace(/\/$/, ''))
+const entries = (list: string): string[] =>
+  list
+    .split(',')
+    .map((entry) => entry.trim().toLowerCase())
+    .filter(Boolean)
+
+const origins = (env: Cloudflare.Env): string[] => entries(env.CORS_ORIGINS ?? '*')
 
 /**
  * Says who may read an answer: everyone where CORS_ORIGINS is `*` or not set, else the origins that it lists. An
  * origin that it does not list is told nothing, and its browser keeps the answer from the page.
  */
 export function allowOrigin(env: Cloudflare.Env, request: Request, headers: Headers): boolean {
-  const origins = listed(env)
+  const listed = origins(env)
   const origin = request.headers.get('origin')
-  if (origins.includes('*')) {
+  if (listed.includes('*')) {
     headers.set('access-control-allow-origin', '*')
   } else {
     // Caches must not hand one origin's answer to another.
     headers.append('vary', 'Origin')
-    if (origin === null || !origins.includes(origin.toLowerCase())) return false
+    if (origin === null || !matchesOrigin(listed, origin)) return false
     headers.set('access-control-allow-origin', origin)
   }
   headers.set('access-control-expose-headers', EXPOSED)
   return true
 }
 
-/** The answer to a preflight; undefined for any other request. */
+/** The answer to a preflight; undefined for any other request. It cannot know the key, which comes with the request. */
 export function preflight(env: Cloudflare.Env, request: Request): Response | undefined {
   if (request.method !== 'OPTIONS') return undefined
   const asked = request.headers.get('access-control-request-headers')
@@ -40,3 +47,46 @@ export function preflight(env: Cloudflare.Env, request: Request): Response | und
   }
   return response
 }
+
+/**
+ * Refuses a request of a page whose origin CORS_ORIGINS does not list. A browser would keep the answer from it, but a
+ * simple request is carried out before that.
+ */
+export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | undefined {
+  const origin = foreignOrigin(request)
+  const listed = origins(env)
+  if (origin === undefined || listed.includes('*') || matchesOrigin(listed, origin)) return undefined
+  const who = origin === 'null' ? 'A page that does not tell its origin' : `A page of ${origin}`
+  const remedy = listed.includes('loopback')
+    ? `To let it in, start Parley with: npm start -- --allow-origin ${origin === 'null' ? 'ORIGIN' : origin}`
+    : 'Its origin has to be listed in the variable CORS_ORIGINS.'
+  return json({ message: `${who} may not use this Parley. ${remedy}` }, 403)
+}
+
+/**
+ * Refuses a request to a name that this Parley does not answer to: SERVED_HOSTS, where it is set, lists the names.
+ * `loopback` stands for those of this machine, `addresses` for every IP address, `*.name` for the names below one.
+ *
+ * Against DNS rebinding: a page can have a name of its own point to this machine, and is then of the same origin.
+ */
+export function refuseHost(env: Cloudflare.Env, request: Request): Response | undefined {
+  const served = entries(env.SERVED_HOSTS ?? '')
+  const { hostname } = new URL(request.url)
+  if (served.length === 0 || served.some((entry) => isServed(entry, hostname.toLowerCase()))) return undefined
+  const option = isAddress(hostname)
+    ? `--host ${hostname.replace(/^\[|\]$/g, '')}`
+    : `--allow-host ${hostname}`
+  const remedy = served.includes('loopback')
+    ? `To have it do so, start it with: npm start -- ${option}`
+    : 'The name has to be listed in the variable SERVED_HOSTS.'
+  return json({ message: `This Parley does not answer to the name ${hostname}. ${remedy}` }, 403)
+}
+
+const isServed = (entry: string, host: string): boolean => {
+  if (entry === 'loopback') return isLoopbackHost(host)
+  if (entry === 'addresses') return isAddress(host)
+  return entry.startsWith('*.') ? host.endsWith(entry.slice(1)) : host === entry
+}
+
+/** Whether a host as a URL has it is an IP address: no name server can have it mean another machine. */
+const isAddress = (host: string): boolean => /^\d{1,3}(?:\.\d{1,3}){3}$|^\[.*\]$/.test(host)

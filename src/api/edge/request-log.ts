@@ -4,6 +4,7 @@
  * finding faults, the question of a search is in.
  */
 import type { Note } from '../../auth/admit'
+import { foreignOrigin } from '../../origins'
 
 /** What is known of a request so far. Whoever learns something adds it. */
 export interface RequestRecord extends Note {
@@ -29,6 +30,7 @@ export function newRecord(request: Request): RequestRecord {
     started: Date.now(),
     method: request.method,
     address: request.headers.get('cf-connecting-ip') ?? '',
+    origin: foreignOrigin(request),
   }
 }
 

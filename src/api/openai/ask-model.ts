@@ -30,7 +30,7 @@ export async function askModel<Q extends ModelQuestion>(
   const bodyText = await readText(request)
   const asked = read(parseJson(bodyText))
   const { model, question, transcript, stream } = asked
-  const assistant = await openAssistant(env, access, model).catch((error) => {
+  const assistant = await openAssistant(env, access, model, record).catch((error) => {
     throw error instanceof ApiError && error.status === 404 ? new UnknownModel(model) : error
   })
   const parties: ChatParties = { env, access, assistant, user: namedUser(request, query) ?? asked.user }

@@ -1,12 +1,13 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
 import { ApiError, type Failure } from '../../errors'
-import { failureOf } from '../edge/response'
+import { type FailedRequest, failureOf } from '../edge/response'
 import { InvalidParameter } from './question'
 
 /** By status: what kind of error it is, and its code where there is one. */
 const KINDS: Record<number, [type: string, code: string | null]> = {
   400: ['invalid_request_error', null],
   401: ['invalid_request_error', 'invalid_api_key'],
+  403: ['permission_error', 'origin_not_allowed'],
   404: ['invalid_request_error', 'not_found'],
   408: ['timeout_error', 'timeout'],
   409: ['invalid_request_error', 'conflict'],
@@ -22,8 +23,8 @@ export function errorBody({ status, message }: Failure, param: string | null = n
 }
 
 /** The answer to a thrown error. */
-export function openAiError(error: unknown, requestId?: string): Response {
-  const failure = failureOf(error, requestId)
+export function openAiError(error: unknown, request?: FailedRequest): Response {
+  const failure = failureOf(error, request)
   const unknownModel = error instanceof UnknownModel
   const param = error instanceof InvalidParameter ? error.param : unknownModel ? 'model' : null
   // The usual words name a header that these clients do not send.

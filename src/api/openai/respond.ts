@@ -8,7 +8,7 @@ import { ResponseEncoder, responseOf } from './response-encoder'
 import { previousNotFound, readResponse } from './response-request'
 
 export async function respond(call: OpenCall): Promise<Response> {
-  const { asked, assistant, conversationId, events, delivery } = await askModel(
+  const { asked, assistant, conversationId, events, resume, delivery } = await askModel(
     call,
     readResponse,
     ({ previous }, chat) => {
@@ -23,7 +23,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     previous: asked.previous ?? null,
   }
   const headers = { 'x-parley-conversation-id': conversationId }
-  const read = chatReader(events)
+  const read = chatReader(events, resume)
   if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)
   return deliver(responseOf(turn, shape), headers, delivery(turn.turn))

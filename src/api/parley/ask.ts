@@ -24,20 +24,24 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
   const conversationId = embedded.conversation_id ?? body.conversation_id
   const stream = body.stream ?? request.headers.get('accept')?.includes('text/event-stream') ?? false
 
-  const answering = await askConversation(env, {
-    ...(conversationId !== undefined && { conversationId }),
-    question,
-    model,
-    historyId,
-    searches,
-    shape: 'multi',
-    stream,
-    withHistory: false,
-    ...(body.followups !== undefined && { followups: body.followups }),
-    protocol: 'parley',
-    ...(await admitTurn({ env, request, accesses: [access], body: text, userId: user }, model)),
-  })
+  const answering = await askConversation(
+    env,
+    {
+      ...(conversationId !== undefined && { conversationId }),
+      question,
+      model,
+      historyId,
+      searches,
+      shape: 'multi',
+      stream,
+      withHistory: false,
+      ...(body.followups !== undefined && { followups: body.followups }),
+      protocol: 'parley',
+      ...(await admitTurn({ env, request, accesses: [access], body: text, userId: user }, model)),
+    },
+    request.signal,
+  )
   const names = { 'x-parley-conversation-id': answering.conversationId }
-  const read = eventReader(answering.events)
+  const read = eventReader(answering.events, answering.resume)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }

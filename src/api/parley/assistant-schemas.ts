@@ -1,6 +1,7 @@
 /** What comes in where assistants are looked after. As schemas.ts, this imports nothing of the Worker. */
 import * as v from 'valibot'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../conversation/overrides.ts'
+import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../origins.ts'
 import { CollectionName, Id, MOST_SEARCHES, Search } from './schemas.ts'
 
 const LONGEST_PROMPT = 100_000
@@ -54,6 +55,24 @@ export const assistantEntries = {
   overrides: v.optional(described(v.array(v.picklist(OVERRIDES)), 'What a request may change'), [
     ...SAFE_OVERRIDES,
   ]),
+  allowed_origins: v.optional(
+    described(
+      v.pipe(
+        v.array(
+          v.pipe(
+            v.string(),
+            v.regex(
+              ORIGIN_PATTERN,
+              'Expected an origin such as `https://shop.example` or `https://*.shop.example`.',
+            ),
+          ),
+        ),
+        v.minLength(1),
+        v.maxLength(MOST_ORIGINS),
+      ),
+      'Origins whose pages may ask it. Absent: every origin',
+    ),
+  ),
   citation_field: v.optional(
     described(
       FieldName,

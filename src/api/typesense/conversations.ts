@@ -45,7 +45,10 @@ export async function converseOnce(
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, 'Model not found')
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
-  const [historyId, search] = await Promise.all([findHistory(env, model), planSearch(env, collection, query)])
+  const [historyId, search] = await Promise.all([
+    findHistory(env, model),
+    planSearch(env, access, collection, query),
+  ])
   const conversing: Conversing = {
     question: query.q ?? '',
     model,
@@ -120,20 +123,24 @@ export async function converse(
   withHistory: boolean,
 ): Promise<Response> {
   const { question, model, historyId, stream } = conversing
-  const { conversationId, events, delivery } = await ask(caller.env, {
-    ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
-    question,
-    model,
-    historyId,
-    searches,
-    shape,
-    stream,
-    withHistory,
-    protocol: 'typesense',
-    ...(await admitTurn(caller, model)),
-  })
+  const { conversationId, events, resume, delivery } = await ask(
+    caller.env,
+    {
+      ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
+      question,
+      model,
+      historyId,
+      searches,
+      shape,
+      stream,
+      withHistory,
+      protocol: 'typesense',
+      ...(await admitTurn(caller, model)),
+    },
+    caller.request.signal,
+  )
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
-  return stream ? answerStreaming(events, answer) : answerWhole(events, answer, delivery)
+  return stream ? answerStreaming(events, answer, resume) : answerWhole(events, answer, delivery, resume)
 }
 
 /** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */

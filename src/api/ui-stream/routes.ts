@@ -30,7 +30,7 @@ export async function ask(call: OpenCall): Promise<Response> {
   const { changes, followups } = planOverrides(asked.overrides, rights)
   const found = chat === undefined ? undefined : await findChat(parties, chat)
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
-  const { conversationId, events } = await askAssistant({
+  const { conversationId, events, resume } = await askAssistant({
     ...parties,
     request,
     record,
@@ -45,7 +45,7 @@ export async function ask(call: OpenCall): Promise<Response> {
     protocol: 'ui-stream',
     bodyText,
   })
-  return streamTurn(chatReader(events), encoderFor(assistant, citations), {
+  return streamTurn(chatReader(events, resume), encoderFor(assistant, citations), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })
@@ -72,7 +72,7 @@ export async function stop(call: OpenCall): Promise<Response> {
 
 async function partiesOf({ env, request, record, path, query }: OpenCall): Promise<ChatParties> {
   const access = await admitAsker(env, request, record)
-  const assistant = await openAssistant(env, access, path.assistant ?? '')
+  const assistant = await openAssistant(env, access, path.assistant ?? '', record)
   return { env, access, assistant, user: namedUser(request, query) }
 }
 

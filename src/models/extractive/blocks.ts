@@ -5,6 +5,8 @@ export interface Block {
   headings: string[]
   /** a list item or a table row: one sentence, whatever its punctuation */
   item: boolean
+  /** a row of a table as it is written, where `text` says its columns too */
+  row?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
   /** the list or table that follows directly, or that this is the first item of: a Markdown list */
@@ -26,12 +28,17 @@ export function blocksOf(text: string): Block[] {
   const headings: { level: number; text: string }[] = []
   let lines: string[] = []
   let item = false
+  let row: string | undefined
   let columns: string[] = []
   const close = () => {
     const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
-    if (joined !== '') blocks.push({ text: joined, headings: headings.map((heading) => heading.text), item })
+    if (joined !== '') {
+      const above = headings.map((heading) => heading.text)
+      blocks.push({ text: joined, headings: above, item, ...(row !== undefined && { row }) })
+    }
     lines = []
     item = false
+    row = undefined
   }
   const source = text.split(/\r?\n/)
   for (let index = 0; index < source.length; index++) {
@@ -67,6 +74,7 @@ export function blocksOf(text: string): Block[] {
       }
       lines.push(rowOf(cellsOf(line), columns))
       item = true
+      row = inline(line.trim())
       close()
     } else lines.push(line.replace(/^\s*>\s?/, ''))
     if (!ROW.test(line)) columns = []

@@ -41,7 +41,7 @@ async function ask(
   const record = newRecord(request)
   try {
     const access = await admitAsker(env, request, record)
-    const assistant = await openAssistant(env, access, name)
+    const assistant = await openAssistant(env, access, name, record)
     const { events, retrievals } = await askAssistant({
       env,
       request,

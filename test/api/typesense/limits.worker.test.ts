@@ -64,7 +64,7 @@ describe('limits of a key', () => {
     [{ tokens_per_day: '9' }, 'Wrong format for `limits.tokens_per_day`. It should be a positive integer.'],
     [
       { model: 'one' },
-      'Unknown limit `model`. The known ones are: conversation_model_id, assistant, user_id, tokens_per_day, turns_per_day.',
+      'Unknown limit `model`. The known ones are: conversation_model_id, assistant, user_id, allowed_origins, tokens_per_day, turns_per_day.',
     ],
   ])('%j are refused', async (limits, message) => {
     const body = { description: '', actions: ['*'], collections: ['*'], limits }

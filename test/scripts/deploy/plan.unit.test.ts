@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, describe as group, test } from 'vitest'
 import { advice } from '../../../scripts/deploy/advice.mjs'
+import { namedFor } from '../../../scripts/deploy/names.mjs'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
+import { CREATE_OWNER, markOwner } from '../../../scripts/deploy/owner.mjs'
 import {
   command,
   describe,
@@ -31,7 +35,7 @@ const index = fc.record({
 
 const wanted: fc.Arbitrary<Wanted> = fc.record({
   worker: fc.constant('parley'),
-  database: fc.constant({ binding: 'DB', name: 'parley' }),
+  database: fc.record({ binding: fc.constant('DB'), name: fc.constant('parley'), chosen: fc.boolean() }),
   migrations: fc.integer({ min: 0, max: MIGRATIONS.length }).map((count) => MIGRATIONS.slice(0, count)),
   indexes: fc
     .uniqueArray(index, { selector: ({ dimensions }) => dimensions })
@@ -42,6 +46,8 @@ const wanted: fc.Arbitrary<Wanted> = fc.record({
 /** An account at any point on the way: Vectorize's indexes fit, since another size is an error of its own. */
 const found: fc.Arbitrary<Found> = fc.record({
   database: fc.boolean(),
+  owner: fc.constantFrom(undefined, 'parley'),
+  base: fc.constant(false),
   migrations: fc.subarray(MIGRATIONS),
   indexes: fc.option(
     fc.subarray(DIMENSIONS).chain((sizes) =>
@@ -69,6 +75,8 @@ function after(state: Found, step: Step): Found {
   switch (step.do) {
     case 'create-database':
       return { ...state, database: true }
+    case 'mark':
+      return { ...state, owner: step.worker }
     case 'create-index':
       return { ...state, indexes: [...(state.indexes ?? []), { ...step, metadata: [] }] }
     case 'create-metadata-index':
@@ -136,10 +144,38 @@ group('the plan of a deployment', () => {
     )
   })
 
+  test('a database is marked before anything is written to it', () => {
+    fc.assert(
+      fc.property(wanted, found, (goal, state) => {
+        const steps = kinds(plan(goal, state))
+        expect(steps.includes('mark')).toBe(state.owner === undefined)
+        const writes = (['migrate', 'deploy'] as const).map((kind) => steps.indexOf(kind))
+        for (const write of writes.filter((at) => at >= 0)) expect(steps.indexOf('mark')).toBeLessThan(write)
+      }),
+    )
+  })
+
+  test('a database of another Worker, or one that could be, is left alone', () => {
+    fc.assert(
+      fc.property(wanted, found, (goal, state) => {
+        expect(() => plan(goal, { ...state, owner: 'shop' })).toThrow(
+          'The D1 database parley belongs to the Worker shop, and parley would expire its history.',
+        )
+        const shop = { ...goal, worker: 'shop', database: { binding: 'DB', name: 'shop', chosen: false } }
+        const before = { ...NOTHING, base: true, secrets: SECRETS }
+        expect(() => plan(shop, before)).toThrow('it was deployed with the database parley')
+        // A Worker that is new, or whose database was chosen, is no such case.
+        expect(kinds(plan(shop, { ...before, secrets: [] }))[0]).toBe('create-database')
+        const chosen = { ...shop, database: { binding: 'DB', name: 'parley', chosen: true } }
+        expect(kinds(plan(chosen, { ...before, database: true }))[0]).toBe('mark')
+      }),
+    )
+  })
+
   test('of a first deployment', () => {
     const goal: Wanted = {
       worker: 'parley',
-      database: { binding: 'DB', name: 'parley' },
+      database: { binding: 'DB', name: 'parley', chosen: false },
       migrations: ['0000_a.sql'],
       indexes: [
         {
@@ -154,6 +190,7 @@ group('the plan of a deployment', () => {
     const steps = plan(goal, NOTHING)
     expect(steps.map((step) => command(step).join(' '))).toEqual([
       'd1 create parley',
+      `d1 execute DB --remote --yes --command=${markOwner('parley')}`,
       'vectorize create parley-1024 --dimensions=1024 --metric=cosine',
       'vectorize create-metadata-index parley-1024 --propertyName=a --type=string',
       'd1 migrations apply DB --remote',
@@ -164,6 +201,56 @@ group('the plan of a deployment', () => {
     expect(() =>
       plan(goal, { ...NOTHING, indexes: [{ name: 'parley-1024', dimensions: 768, metadata: [] }] }),
     ).toThrow('parley-1024 has 768 dimensions, and Parley needs 1024')
+  })
+})
+
+group('names', () => {
+  const config = {
+    name: 'shop',
+    d1_databases: [{ binding: 'DB', database_name: 'parley' }],
+    vectorize: [
+      { binding: 'VECTORIZE_1024', index_name: 'parley-1024' },
+      { binding: 'VECTORIZE_384', index_name: 'mine-384' },
+    ],
+    ratelimits: [
+      { name: 'RATE_LIMIT', namespace_id: '1001' },
+      { name: 'RATE_LIMIT_TURNS', namespace_id: '1002' },
+      { name: 'OWN', namespace_id: '7' },
+    ],
+  }
+
+  test('of a Worker called parley are those of wrangler.toml', () => {
+    expect(namedFor(config, 'parley')).toBe(config)
+  })
+
+  test('of two Workers are never the same, unless somebody chose them', () => {
+    const worker = fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/)
+    fc.assert(
+      fc.property(worker, worker, (one, other) => {
+        fc.pre(one !== other && one !== 'parley' && other !== 'parley')
+        const resources = (name: string) => {
+          const { d1_databases, vectorize, ratelimits } = namedFor(config, name)
+          const ids = ratelimits.slice(0, 2).map(({ namespace_id }) => namespace_id)
+          for (const id of ids) expect(Number(id)).toBeLessThan(2 ** 31)
+          expect([vectorize[1]!.index_name, ratelimits[2]!.namespace_id]).toEqual(['mine-384', '7'])
+          expect([d1_databases[0]!.database_name, vectorize[0]!.index_name]).toEqual([name, `${name}-1024`])
+          return ids
+        }
+        expect(new Set([...resources(one), ...resources(other), '1001', '1002']).size).toBe(6)
+      }),
+    )
+  })
+
+  test('that go with a database_id are left as they are', () => {
+    const chosen = { ...config, d1_databases: [{ ...config.d1_databases[0]!, database_id: 'id' }] }
+    const { d1_databases, vectorize, ratelimits } = namedFor(chosen, 'shop')
+    expect([d1_databases, vectorize]).toEqual([chosen.d1_databases, chosen.vectorize])
+    expect(ratelimits[0]!.namespace_id).not.toBe('1001')
+  })
+
+  test('the mark is the one that the Worker looks for', () => {
+    const source = readFileSync(join(import.meta.dirname, '../../../src/db/owner.ts'), 'utf8')
+    expect(source).toContain(`'${CREATE_OWNER}'`)
   })
 })
 
