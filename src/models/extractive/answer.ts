@@ -140,7 +140,8 @@ function compose(chosen: Candidate[], question: Question, sources: Source[]): st
         : undefined
     const more = following === undefined ? '' : `\n\n${following}`
     const joined = last && last.section === section && last.sentence.paragraph === sentence.paragraph
-    if (joined && paragraphs.length > 0) paragraphs[paragraphs.length - 1] += ` ${text}${more}`
+    if (joined && paragraphs.length > 0)
+      paragraphs[paragraphs.length - 1] += `${gapAfter(last!)}${text}${more}`
     else paragraphs.push(text + more)
     last = candidate
   }
@@ -151,6 +152,9 @@ function compose(chosen: Candidate[], question: Question, sources: Source[]): st
   }
   return paragraphs.join('\n\n')
 }
+
+/** What stands between a sentence and the next: nothing in scripts that set no spaces. */
+const gapAfter = ({ sentence }: Candidate): string => (/[。！？]$/.test(sentence.text) ? '' : ' ')
 
 /** The first item of a list that opens its section, or that stands by itself: the whole list says it. */
 const isFirstItem = ({ sentence }: Candidate): boolean =>

@@ -6,6 +6,7 @@
  * counting for less than the one before; a word that means nearly the same counts for a part of it. Where there is a
  * table of meanings, the likeness of sentence and question is added.
  */
+import { regExp } from '../../once'
 import type { Source } from '../language-model'
 import { type Word, wordsOf } from '../words'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
@@ -72,7 +73,8 @@ export interface Evidence {
 }
 
 /** The sentences of the documents with their scores, and the sections that they stand in. */
-export function weighEvidence(question: Question, sources: Source[], meaning?: Meaning): Evidence {
+export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
+  const meaning = isLatin(question.text) ? given : undefined
   const sections = sources.flatMap((source, rank) => sectionsOf(source, rank))
   const candidates = sections.flatMap((section) => section.candidates)
   const strengths = strengthsOf(question.terms, sections, likenessBy(meaning))
@@ -82,6 +84,13 @@ export function weighEvidence(question: Question, sources: Source[], meaning?: M
   const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
   return { candidates, sections, weight, strange }
 }
+
+const LATIN = regExp(String.raw`\p{Script=Latin}`, 'gu')
+const LETTER = regExp(String.raw`\p{L}`, 'gu')
+
+/** The table knows the meaning of words in Latin letters. */
+const isLatin = (text: string): boolean =>
+  (text.match(LATIN())?.length ?? 0) * 2 > (text.match(LETTER())?.length ?? 0)
 
 function sectionsOf(source: Source, rank: number): Section[] {
   const sections = new Map<string, Section>()

@@ -159,6 +159,31 @@ describe('an answer', () => {
   })
 })
 
+describe('a text without spaces', () => {
+  const pages = from(
+    { id: 'r', title: '返品', text: '商品は三十日以内であれば返品できます。送料はお客様のご負担です。' },
+    { id: 'b', title: '営業時間', text: '店は朝九時に開きます。日曜日は休みです。' },
+    { id: 'z', title: '会员', text: '会员每年的费用是一百元。学生可以免费加入。' },
+    { id: 't', title: 'การจัดส่ง', text: 'สินค้าจะจัดส่งภายในสามวัน' },
+  )
+
+  it.each([
+    ['日曜日は開いていますか？', '日曜日は休みです。'],
+    ['返品は何日以内にできますか', '三十日以内'],
+    ['会员费用是多少？', '一百元'],
+    ['จัดส่งสินค้าภายในกี่วัน', 'สามวัน'],
+  ])('answers %s', (question, said) => {
+    const { text, declined } = answer(question, pages)
+    expect(declined).toBe(false)
+    expect(text).toContain(said)
+  })
+
+  it('does not answer what it does not say', () => {
+    expect(answer('駐車場はありますか', pages).declined).toBe(true)
+    expect(answer('老板叫什么名字', pages).declined).toBe(true)
+  })
+})
+
 describe('sentences', () => {
   it('end where they end', () => {
     expect(
