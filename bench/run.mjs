@@ -1,10 +1,12 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|quality]`: all without a name. Prints ratios
- * and a table.
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models|quality]`: all
+ * without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
+import { benchHostile } from './hostile.mjs'
+import { benchHostileModels } from './hostile-models.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
 import { benchQuality } from './quality.mjs'
@@ -25,6 +27,8 @@ const benches = {
   sweep: benchSweep,
   load: benchLoad,
   quality: benchQuality,
+  hostile: benchHostile,
+  'hostile-models': benchHostileModels,
 }
 
 const wanted = process.argv.slice(2)

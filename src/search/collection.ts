@@ -15,6 +15,7 @@ import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
+import { LongSearches } from './pace'
 import { project } from './projection'
 import { checkRegistration, REGISTRATION_MS } from './registration'
 import type {
@@ -59,6 +60,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   #altering = false
   /** when the last search came in, in milliseconds */
   #searchedAt = 0
+  #longSearches = new LongSearches()
 
   /** The collection, read from storage when the object has just woken. */
   #load(): Open | undefined {
@@ -302,15 +304,19 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => exportPage(this.#existing().store, options, after))
   }
 
-  search(params: SearchParameters, scope: SearchScope = {}): Promise<Outcome<SearchResult>> {
+  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
     return attempt(async () => {
       const { context, store, mirror } = this.#existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
-      const result = await executeSearch(context, params, scope)
+      const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })
       result.request_params.collection_name = store.schema.name
       return result
     })
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#longSearches.abandon(ticket)
   }
 
   async keepHistory(): Promise<void> {

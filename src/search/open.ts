@@ -1,6 +1,7 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
 
 import type { Alarm } from '../alarm'
+import { ApiError } from '../errors'
 import { createReranker } from '../models/reranker'
 import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
@@ -58,6 +59,9 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     sql,
     get schema() {
       return store.schema
+    },
+    requireOpen: () => {
+      if (store.closed) throw new ApiError(404, 'Collection not found')
     },
     count: () => store.count,
     vectors: (field) => store.vectors(field),

@@ -137,7 +137,14 @@ export interface FacetCounts {
   field_name: string
   sampled: boolean
   counts: { value: string; highlighted: string; count: number }[]
-  stats: { total_values: number; min?: number; max?: number; sum?: number; avg?: number }
+  /** of an int64 field `min`, `max` and `sum` are exact */
+  stats: {
+    total_values: number
+    min?: number | bigint
+    max?: number | bigint
+    sum?: number | bigint
+    avg?: number
+  }
 }
 
 /** One search's reply, ready to be written as JSON. */
