@@ -19,6 +19,7 @@ const BOUND_ACTIONS: readonly string[] = [
   'conversations:get',
   'conversations:list',
   'conversations:stop',
+  'conversations:delete',
 ]
 
 /** All that a key can do as a visitor. A key with any other action is one of a server's. */
@@ -60,7 +61,16 @@ export interface Access {
    * @param collection its name as the request gave it
    */
   readsHistory(collection: string): boolean
+  /**
+   * How far the key reaches among conversations: those that its holder is shown to have begun, all that were begun with
+   * the key, or those of every key.
+   * @param action one that it has to be given by name; what a search key may do besides does not count
+   */
+  reach(action: string): Reach
 }
+
+/** Whose conversations a key opens. `own`: only its holder's. */
+export type Reach = 'own' | 'key' | 'all'
 
 export const ADMIN: Access = {
   owner: 'admin',
@@ -71,6 +81,7 @@ export const ADMIN: Access = {
   allows: () => true,
   covers: () => true,
   readsHistory: () => true,
+  reach: () => 'all',
 }
 
 const matchesAction = (granted: string, action: string): boolean =>
@@ -91,6 +102,7 @@ export function accessOf(
   const may = (action: string) => key.actions.some((granted) => matchesAction(granted, action))
   const bound = key.limits.assistant !== undefined
   const asks = ASK_ACTIONS.some(may)
+  const reach = key.collections.includes('*') ? 'all' : 'key'
   return {
     keyId: key.id,
     owner: String(key.id),
@@ -107,6 +119,8 @@ export function accessOf(
       bound
         ? asks && collection === undefined && BOUND_ACTIONS.includes(action)
         : may(action) && (!collection || patterns.some((matches) => matches(collection))),
+    // A bound key lies in a page: its actions give it no more than the assistant does.
+    reach: (action) => (!bound && may(action) ? reach : 'own'),
   }
 }
 

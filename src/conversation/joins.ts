@@ -1,29 +1,31 @@
 /**
- * How a request that comes again meets the turn that it began: a client that was cut off repeats its question, and is
- * to read the answer that is being written, or was, and not to pay for another one.
+ * What becomes of a request that comes again: a client that was cut off repeats its question, and is to read the answer
+ * that is being written, or was, and not to pay for another one.
+ *
+ * Whoever names the turn joins it: by an idempotency key, or by the id of the conversation that it is in. A request that
+ * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
  */
 import { ApiError } from '../errors'
 import type { Memory } from './memory'
-import { ADMIN } from './ownership'
+import { Reader } from './reader'
 import type { AskRequest } from './request'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
-import { Reader } from './turn-stream'
-
-const encoder = new TextEncoder()
 
 /** What tells requests apart: who asks, the key that the caller gave it, and what it asks for. */
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
 
 export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): RequestIdentity => ({
-  ...(asker && { asker }),
+  asker,
   ...(idempotencyKey !== undefined && { idempotencyKey }),
   ...(fingerprint !== undefined && { fingerprint }),
 })
 
 /** What a request is known by: its own names, with who asks. */
-export function namesOf({ asker = ADMIN, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
-  const name = (given: string) => JSON.stringify([asker.owner, asker.userId, given])
+export function namesOf({ asker, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
+  const { owner, userId, proofs: [proof] = [] } = asker
+  const name = (given: string) =>
+    JSON.stringify([owner, userId, given, ...(proof === undefined ? [] : [proof])])
   return {
     ...(idempotencyKey !== undefined && { idempotencyKey: name(idempotencyKey) }),
     ...(fingerprint !== undefined && { fingerprint: name(fingerprint) }),
@@ -60,8 +62,8 @@ export function replay(
   turn: number,
   names: RequestNames,
 ): ReadableStream<Uint8Array> | undefined {
-  const lines = memory.log.lines(turn)
-  if (!lines) {
+  const source = memory.log.reading(turn)
+  if (!source) {
     if (names.idempotencyKey === undefined) return undefined
     throw new ApiError(409, 'The turn of this idempotency key has ended too long ago to be replayed.')
   }
@@ -70,7 +72,7 @@ export function replay(
   const reader = new Reader(() => {
     if (!memory.closed) memory.log.abandon(turn, true)
   })
-  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.follow(source)
   reader.end()
   return reader.stream
 }
@@ -81,10 +83,10 @@ export function replay(
  */
 export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
   const turn = log.interruptedSince(now - ABANDONED_MS)
-  const lines = turn === undefined ? undefined : log.lines(turn)
-  if (!lines) return null
+  const source = turn === undefined ? undefined : log.reading(turn)
+  if (!source) return null
   const reader = new Reader()
-  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.follow(source)
   reader.end()
   return reader.stream
 }

@@ -14,6 +14,8 @@
  * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
  * `finish_reason` says why its answer ended.
  *
+ * `spent` is what it has cost so far (JSON), as long as no record tells of it.
+ *
  * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
  * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
  *
@@ -21,7 +23,7 @@
  * than a row may be.
  */
 
-import type { Asker } from './request'
+import type { Owner } from './ownership'
 
 /** Append only: an object that has run one of these never runs it again. */
 const MIGRATIONS = [
@@ -51,6 +53,7 @@ const MIGRATIONS = [
    CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
   `ALTER TABLE outbox ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';`,
   'ALTER TABLE turns ADD COLUMN finish_reason TEXT;',
+  'ALTER TABLE turns ADD COLUMN spent TEXT;',
 ]
 
 /** Whether this object has ever held anything. One that was merely asked about stays empty. */
@@ -72,13 +75,18 @@ export function migrate(sql: SqlStorage): void {
 export interface Self {
   /** tells this conversation from an earlier one of its id, which was deleted */
   incarnation: string
-  /** the key and the user that asked first; absent before, and where that was before conversations had owners */
-  owner?: Asker
+  /**
+   * whose it is: who asked first; absent before, and where that was before conversations had owners. In one of the time
+   * before proofs there is none: a user may have been claimed
+   */
+  owner?: Owner
   /** the beginning of the first question */
   title: string
   protocol: string
   /** milliseconds since 1970 */
   created_at: number
+  /** until when, in milliseconds since 1970, the same request leads to its id; absent: its id is random */
+  found_until?: number
   /** objects of the history collections that it was written to */
   histories: string[]
 }

@@ -29,12 +29,16 @@ export interface Attachment {
   text: string
 }
 
-/** Who asks. A conversation is open to the key and user that began it, and to the admin key. */
+/** Who asks. Which conversations are open to whom says ownership.ts. */
 export interface Asker {
   /** `admin`, or the id of an API key (a scoped key's is its parent's) */
   owner: string
-  /** the user on whose behalf the key asks; '' where none is named */
+  /** the user on whose behalf the key asks; '' where none is named. Without a proof it is the caller's own word */
   userId: string
+  /** what shows who it is: first the user that the key fixes, then the visitor whose secret came along; absent: nothing */
+  proofs?: readonly string[]
+  /** conversations that the key opens besides its holder's: all that were begun with it, or those of every key */
+  reach?: 'key' | 'all'
 }
 
 /**
@@ -57,6 +61,8 @@ export interface AskRequest {
   question: string
   /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
   model: ConversationModelConfig
+  /** properties of the model that the request sets, such as `max_tokens`: they are for its answer alone */
+  settings?: Record<string, unknown>
   /** id of the Collection object of the model's history collection */
   historyId: string
   searches: PlannedSearch[]
@@ -89,6 +95,12 @@ export interface AskRequest {
   attempt?: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
   idempotencyKey?: string
-  /** digest of who asks, path, query and body: the same request again joins a turn whose caller has gone */
+  /** digest of who asks, path, query and body: the same request again is told the same answer (joins.ts) */
   fingerprint?: string
+  /** the turn that the question goes on from; where it is not the last one, the question begins another conversation */
+  after?: number
+  /** another conversation: where it has a turn of this request, its answer is copied and no model is asked */
+  copies?: string
+  /** until when, in milliseconds since 1970, the same request is led to this id; absent: the id is random */
+  foundUntil?: number
 }

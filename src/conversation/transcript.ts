@@ -15,6 +15,10 @@ export interface TranscriptMessage {
 const MOST_MESSAGES = 100
 const MOST_CHARACTERS = 100_000
 
+/** What was said in a conversation that is stored, for another one to begin with. */
+export const transcriptOf = (messages: readonly { role: string; message: string }[]): TranscriptMessage[] =>
+  messages.map(({ role, message }) => ({ role: role === 'user' ? 'user' : 'assistant', message }))
+
 /**
  * The end of a transcript, in whole messages without the empty ones.
  * @param transcript oldest first

@@ -5,12 +5,16 @@ import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
+import { withSettings } from '../models/sampling'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
+import { conversationObject } from './conversation-object'
+import { copyTurn } from './copy'
 import type { HistoryMessage, TurnEventBody } from './events'
 import { isTerminal } from './events'
+import { identityOf } from './joins'
 import type { Memory } from './memory'
-import { ADMIN, unknownConversation } from './ownership'
+import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
 import { type Spending, spendingOf } from './trace'
 import { runTurn, STOPPED } from './turn'
@@ -18,6 +22,20 @@ import type { TurnStatus } from './turn-log'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
+
+/**
+ * Has what comes before an answer told once: a copy that breaks off leaves its turn to be run, which would say it again.
+ */
+function once(emit: TurnPorts['emit']): TurnPorts['emit'] {
+  const told = new Set<string>()
+  return (event) => {
+    if (event.type === 'question' || event.type === 'retrieval') {
+      if (told.has(event.type)) return
+      told.add(event.type)
+    }
+    emit(event)
+  }
+}
 
 /** What a turn needs of its object. */
 export interface Surroundings {
@@ -32,6 +50,12 @@ const statusOf = (end: TurnEventBody): TurnStatus => {
   if (end.type === 'done') return 'done'
   return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
 }
+
+/** How often what a turn has spent is noted at least, in milliseconds. */
+const NOTE_MS = 2_000
+
+const isNothing = (spent: Spending[]): boolean =>
+  spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
 
 /** What a collection answered; one that cannot be asked now fails by itself, and not all that are asked beside it. */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
@@ -49,8 +73,14 @@ export class TurnRun {
   readonly #id: string
   /** whether D1 may have counted what this turn cost */
   #counted = false
+  /** whether its answer is another turn's, and paid for there */
+  #copied = false
   /** earlier turns that give way to this one */
   #replaced: number[] = []
+  /** what the turn has spent so far, and what of that is noted in its log */
+  #spent: () => Spending[] = () => []
+  #noted = ''
+  #over = false
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -81,7 +111,7 @@ export class TurnRun {
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
     if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
-    const asker = request.asker ?? ADMIN
+    const { asker } = request
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
       return this.#refuse(unknownConversation(request))
@@ -99,23 +129,55 @@ export class TurnRun {
     }
     // The first searches are sent in this very moment, before anything is written: a call waits for the writes
     // before it. No event comes before the turn has its number.
-    const work = runTurn(
-      request,
-      this.#ports(() => begun!, known, emit),
-      abort.signal,
-    )
+    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : once(emit))
+    const work =
+      request.copies === undefined
+        ? runTurn(request, ports, abort.signal)
+        : this.#copyOrRun(request.copies, ports, abort.signal)
     // Should the beginning fail, that is the error to tell, and not what becomes of the rest.
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
-    const spent = await work
+    const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
+    const spent = await work.finally(() => clearInterval(noting))
+    this.#over = true
     if ((status as TurnStatus) === 'done' || this.#counted) return
-    if (spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)) return
-    const cost = this.#cost(Date.now(), spent)
+    const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
     // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
-    if (memory.closed) return await this.#owe(cost)
+    if (memory.closed) {
+      memory.forgetSpent(stream.turn)
+      if (cost) await this.#owe(cost)
+      return
+    }
+    memory.log.spend(stream.turn, null)
+    if (!cost) return
     memory.records.putCost(stream.turn, cost)
     await memory.records.settle()
+  }
+
+  /** Copies the answer of another conversation, and asks for one where that conversation has none to give. */
+  async #copyOrRun(source: string, ports: TurnPorts, signal: AbortSignal): Promise<Spending[]> {
+    const { request } = this.#queued
+    const events = await conversationObject(this.#env, source)
+      .copy(identityOf(request))
+      .catch(() => undefined)
+    if (events?.ok && events.value) {
+      this.#copied = true
+      if ((await copyTurn(request, events.value, ports, signal)) === 'ended') return []
+      this.#copied = false
+    }
+    return runTurn(request, ports, signal)
+  }
+
+  /** Notes what the turn has spent so far: should this object not live to see its end, that is charged. */
+  #note(memory: Memory, turn: number): void {
+    if (this.#over || memory.closed) return
+    const spent = this.#spent()
+    if (isNothing(spent)) return
+    const cost = JSON.stringify(this.#cost(Date.now(), spent))
+    if (cost === this.#noted) return
+    this.#noted = cost
+    memory.log.spend(turn, cost)
   }
 
   /** Counts a cost that is kept nowhere here. */
@@ -134,7 +196,10 @@ export class TurnRun {
     const turn = memory.log.begin(now, this.#expiry(now), names)
     this.#around.schedule(memory)
     const stream = new TurnStream(this.#id, turn, (lines) => {
-      if (!memory.closed) memory.log.append(turn, lines)
+      if (memory.closed) return
+      memory.log.append(turn, lines)
+      // The first time: after that it is noted now and then, since it goes through all that was received.
+      if (this.#noted === '') this.#note(memory, turn)
     })
     this.#queued.begin(stream, () => {
       if (!memory.closed) memory.log.abandon(turn, true)
@@ -189,6 +254,12 @@ export class TurnRun {
       get model() {
         return languageModelOf(request.model, env)
       },
+      get answerer() {
+        return request.settings && languageModelOf(withSettings(request.model, request.settings), env)
+      },
+      spends: (spent) => {
+        this.#spent = spent
+      },
       rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params, scope) => told(() => collectionObject(env, objectId).search(params, scope)),
       schema: (objectId) => told(() => collectionObject(env, objectId).schema()),
@@ -232,6 +303,9 @@ export class TurnRun {
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
+    // From here on the record tells of it.
+    this.#over = true
+    memory.log.spend(turn, null)
     memory.log.markSaid(turn, said.at(-1)!.timestamp, finished.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.
@@ -300,10 +374,10 @@ export class TurnRun {
   }
 
   #cost(now: number, spent: Spending[]): Cost {
-    const { owner } = this.#queued.request.asker ?? ADMIN
+    const { owner } = this.#queued.request.asker
     const day = dayOf(now)
     const [usage, ...others] = spent.map((spending): Spent => ({ day, owner, ...spending }))
-    return { usage: usage!, ...(others.length > 0 && { others }) }
+    return { usage: usage!, ...(others.length > 0 && { others }), ...(this.#copied && { copied: true }) }
   }
 
   /** When what was said at a moment is to be forgotten, in milliseconds since 1970. */

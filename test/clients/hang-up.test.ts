@@ -82,6 +82,8 @@ test.each([
     expect(retried.answer).toBe(words(WORDS).join(''))
     expect(paced.begun).toBe(before + 1)
 
+    // Who asks again at once may not have got it either.
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
     const again = read(await send(asked))
     expect(again.conversation_id).not.toBe(retried.conversation_id)
     expect(paced.begun).toBe(before + 2)

@@ -3,6 +3,7 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import {
+  ADMIN,
   ask,
   asking,
   begin,
@@ -190,118 +191,20 @@ describe('a retry with an idempotency key', () => {
   })
 })
 
-describe('the same request without a key', () => {
-  it('joins a turn that is still running', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    const first = await ask(question)
-    const provider = makeProvider(first.conversationId)
-    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    await provider.say('Ridley')
-    const second = await ask(question)
-    await provider.say(' Scott')
-    await provider.finish()
-    expect(await read(second.events)).toEqual(await read(first.events))
-    expect(second.conversationId).toBe(first.conversationId)
-    expect(provider.requests).toHaveLength(1)
-  })
-
-  it('joins even when both come at the same moment', async () => {
-    const question = await newQuestion(QUESTION, { fingerprint: name() })
-    const [one, two] = await Promise.all([ask(question), ask(question)])
-    expect(two.conversationId).toBe(one.conversationId)
-    expect(await read(two.events)).toEqual(await read(one.events))
-    expect(await messagesOf(one.conversationId)).toHaveLength(2)
-  })
-
-  /** A turn whose caller leaves before it has ended. */
-  async function abandoned(fingerprint: string) {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint })
-    const first = await ask(question)
-    const provider = makeProvider(first.conversationId)
-    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const reader = first.events.getReader()
-    await reader.read()
-    await reader.cancel()
-    await provider.say('Ridley Scott')
-    await provider.finish()
-    await expect.poll(() => messagesOf(first.conversationId)).toHaveLength(2)
-    fetch.mockImplementation(speaking('Again.'))
-    return { question, first, fetch }
-  }
-
-  it('gets the answer of a turn that ended after its caller had gone, once', async () => {
-    const { question, first, fetch } = await abandoned(name())
-    const retry = await ask(question)
-    expect(retry.conversationId).toBe(first.conversationId)
-    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
-    expect(fetch).toHaveBeenCalledTimes(1)
-    const again = await ask(question)
-    expect(again.conversationId).not.toBe(first.conversationId)
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Again.' })
-  })
-
-  it('gets a whole answer again that was not delivered, once', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
-    const first = await ask(question)
-    const done = (await read(first.events)).at(-1)
-    await first.delivery(done!.turn).lost()
-    const retry = await ask(question)
-    expect(retry.conversationId).toBe(first.conversationId)
-    expect((await read(retry.events)).at(-1)).toEqual(done)
-    expect(fetch).toHaveBeenCalledTimes(1)
-    const again = await ask(question)
-    expect(again.conversationId).not.toBe(first.conversationId)
-    // To its end, so that nothing of it runs during the next test.
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done' })
-  })
-
-  it('is a new question more than a minute later', async () => {
-    const { question, first } = await abandoned(name())
-    await countSql(first.conversationId, 'UPDATE turns SET ended_at = ended_at - 61000')
-    const later = await ask(question)
-    expect(later.conversationId).not.toBe(first.conversationId)
-    expect((await read(later.events)).at(-1)).toMatchObject({ answer: 'Again.' })
-  })
-
-  it('is a new question for who has read the answer, each time, and its retries meet', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
-    const ids = []
-    for (let time = 0; time < 3; time++) {
-      const { conversationId, events } = await ask(question)
-      expect((await read(events)).at(-1)).toMatchObject({ type: 'done', turn: 1 })
-      ids.push(conversationId)
-    }
-    expect(new Set(ids).size).toBe(3)
-    const fourth = await ask(question)
-    const provider = makeProvider(fourth.conversationId)
-    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const retry = await ask(question)
-    expect(retry.conversationId).toBe(fourth.conversationId)
-    await provider.say('Scott.')
-    await provider.finish()
-    expect(await read(retry.events)).toEqual(await read(fourth.events))
-    expect(provider.requests).toHaveLength(1)
-  })
-
-  it('makes two turns of a conversation where it is asked twice', async () => {
-    const request = await asking(QUESTION, { fingerprint: name() })
-    await take({ ...request, fingerprint: name() })
-    const follow = { ...request, continues: true }
-    expect((await take(follow))[0]).toMatchObject({ turn: 2 })
-    expect((await take(follow))[0]).toMatchObject({ turn: 3 })
-    expect(await messagesOf(request.conversationId)).toHaveLength(6)
-  })
-
-  it('begins again where nothing was said', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('', { status: 500 }))
-    const failed = await ask(question)
-    expect((await read(failed.events)).at(-1)).toMatchObject({ type: 'error' })
-    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
-    const again = await ask(question)
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+describe('a call of another version, which says nothing of who asks', () => {
+  it('opens nothing, and begins nothing', async () => {
+    const request = await asking(QUESTION, {})
+    await take(request)
+    const nobody = undefined as unknown as typeof ADMIN
+    const { asker: _, ...without } = request
+    const object = conversation(request.conversationId)
+    expect(await object.ask(without as typeof request)).toMatchObject({ ok: false })
+    expect(await object.ask({ ...without, continues: true } as typeof request)).toMatchObject({ ok: false })
+    expect(await object.events(nobody)).toMatchObject({ error: { status: 404 } })
+    expect(await object.stop(nobody)).toMatchObject({ error: { status: 404 } })
+    expect(await object.remove(nobody)).toMatchObject({ error: { status: 404 } })
+    expect(await object.isOpenTo(nobody)).toBe(false)
+    expect(await messagesOf(request.conversationId)).toHaveLength(2)
   })
 })
 
@@ -316,4 +219,25 @@ it('gives ids that a caller who knows everything but the secret cannot work out'
   const hex = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   expect(conversationId.replaceAll('-', '').slice(0, 12)).not.toBe(hex.slice(0, 12))
   expect(unwrap(await conversation(conversationId).stop({ owner: 'admin', userId: '' }))).toBe(false)
+})
+
+it('more readers of a running turn than a conversation takes are told to come back', async () => {
+  const request = await asking('Who directed Alien?', { model: openai })
+  const provider = makeProvider(request.conversationId)
+  vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+  const reading = read(await begin(request))
+  await provider.say('Ridley ')
+  const object = conversation(request.conversationId)
+  const readers = await Promise.all(Array.from({ length: 99 }, () => object.running(ADMIN)))
+  expect(readers.filter(({ ok }) => ok)).toHaveLength(99)
+  for (const refused of [await object.running(ADMIN), await object.events(ADMIN)]) {
+    expect(refused).toMatchObject({ ok: false, error: { status: 429, retryAfter: 5 } })
+  }
+  await unwrap(readers[0]!)!.cancel()
+  await expect.poll(async () => (await object.running(ADMIN)).ok).toBe(true)
+  await provider.say('Scott')
+  await provider.finish()
+  expect((await reading).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+  const text = await new Response(unwrap(readers[1]!)!).text()
+  expect(text).toContain('"type":"done"')
 })

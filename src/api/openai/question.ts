@@ -30,6 +30,8 @@ export interface ModelQuestion {
   user?: string
   /** a name of the client's for the conversation, or its id */
   conversation?: string
+  /** the turn that the question goes on from; absent: the last one */
+  after?: number
   /** properties of the language model, by the names that a conversation model has for them */
   sampling: Sampling
 }

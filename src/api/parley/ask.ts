@@ -11,7 +11,7 @@ import { planSearches } from './searches'
 import { answerStreaming, answerWhole } from './turn-stream'
 
 export async function ask(served: Served<typeof operations.ask>): Promise<Response> {
-  const { env, request, access, user, record, body, text } = served
+  const { env, request, access, user, parameters, record, body, text } = served
   const { embedded } = access
   const question = embedded.q ?? body.question
   record.question = question
@@ -37,7 +37,10 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
       withHistory: false,
       ...(body.followups !== undefined && { followups: body.followups }),
       protocol: 'parley',
-      ...(await admitTurn({ env, request, accesses: [access], body: text, userId: user }, model)),
+      ...(await admitTurn(
+        { env, request, accesses: [access], body: text, userId: user, query: parameters },
+        model,
+      )),
     },
     request.signal,
   )

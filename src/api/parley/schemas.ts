@@ -72,7 +72,21 @@ export const Ask = v.pipe(
 
 export const UserHeader = v.object({
   'x-typesense-user-id': v.optional(
-    v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('The user on whose behalf the key asks')),
+    v.pipe(
+      v.string(),
+      v.maxLength(LONGEST_USER),
+      v.description('The user on whose behalf the key asks: a label, unless the key fixes the user'),
+    ),
+  ),
+  'x-parley-visitor': v.optional(
+    v.pipe(
+      v.string(),
+      v.description(
+        'A secret of the visitor who asks: a random value of 32 to 256 letters, digits, dashes and underscores. What is asked with it is open to nobody else with this key',
+      ),
+      // Checked where every protocol is (auth/visitor.ts).
+      v.metadata({ minLength: 32, maxLength: 256 }),
+    ),
   ),
 })
 

@@ -3,13 +3,14 @@
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
 import type { Access } from '../../auth/access'
-import { identify, pinnedModel } from '../../auth/pins'
+import { pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { SearchParameters } from '../../search/types'
 import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
+import { askerOf } from '../edge/asker'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import { isTrue, listed } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
@@ -110,7 +111,7 @@ export async function checkConversation(
 export async function requireConversation(caller: TurnCaller, conversing: Conversing): Promise<void> {
   const { conversationId, historyId } = conversing
   if (conversationId === undefined) return
-  const asker = identify(caller.accesses, caller.userId)
+  const asker = await askerOf(caller)
   if (!(await mayContinue(caller.env, asker, conversationId, historyId))) throw invalidId()
 }
 

@@ -20,9 +20,9 @@ import { chatName, lastKeptTurn, readUiRequest } from './request'
 const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
 
 export async function ask(call: OpenCall): Promise<Response> {
-  const { request, record } = call
+  const { record } = call
   const parties = await partiesOf(call)
-  const bodyText = await readText(request)
+  const bodyText = await readText(call.request)
   const { chat, rewrites, ...asked } = readUiRequest(parseJson(bodyText))
   const citations = citationsOf(call)
   const { access, assistant } = parties
@@ -32,7 +32,6 @@ export async function ask(call: OpenCall): Promise<Response> {
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
   const { conversationId, events, resume } = await askAssistant({
     ...parties,
-    request,
     record,
     question: asked.question,
     transcript: asked.transcript,
@@ -73,7 +72,7 @@ export async function stop(call: OpenCall): Promise<Response> {
 async function partiesOf({ env, request, record, path, query }: OpenCall): Promise<ChatParties> {
   const access = await admitAsker(env, request, record)
   const assistant = await openAssistant(env, access, path.assistant ?? '', record)
-  return { env, access, assistant, user: namedUser(request, query) }
+  return { env, request, access, assistant, user: namedUser(request, query) }
 }
 
 /** Asks the conversation of a chat. @returns undefined where there is none, or where it says no */
