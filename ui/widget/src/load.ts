@@ -8,6 +8,15 @@ interface Part {
 /** Filled in by scripts/widget.mjs. */
 declare const PARTS: { markdown: Part; languages: Part }
 
+interface Policies {
+  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string }
+}
+
+/** Pages that ask for Trusted Types let the policy `parley-chat` make the addresses of parts. */
+const trusted = (globalThis as { trustedTypes?: Policies }).trustedTypes?.createPolicy('parley-chat', {
+  createScriptURL: (url) => url,
+})
+
 const loading = new Map<string, Promise<unknown>>()
 
 /** @param nonce of the page's policy, where it goes by nonces */
@@ -21,7 +30,8 @@ export function load<T>(name: keyof typeof PARTS, nonce: string): Promise<T> {
     script.crossOrigin = 'anonymous'
     script.integrity = integrity
     if (nonce) script.nonce = nonce
-    script.src = new URL(file, import.meta.url).href
+    const address = new URL(file, import.meta.url).href
+    script.src = trusted?.createScriptURL(address) ?? address
     script.onload = () =>
       resolve((globalThis as Record<symbol, unknown>)[Symbol.for(`parley-chat.${name}`)] as T)
     script.onerror = () => {

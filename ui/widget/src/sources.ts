@@ -57,15 +57,16 @@ function sourceOf(number: number, collection: string, id: string, doc: Doc, fron
   const titles = [title, 'title', 'name', 'heading', 'question'].map((field) => text(field && doc[field]))
   const url = linkable(doc[address])
   const named = text(name && doc[name])
+  const called = titles.find(Boolean) || id
   return {
     number,
     collection,
     documentId: id,
-    title: titles.find(Boolean) || id,
+    title: called,
     label: named ? encode(named, /[[\]:%\p{Cc}]/gu) : `${encode(id, /[[\]:%#?\p{Cc}]/gu)}.txt`,
     ...(url !== undefined && { url }),
     text: Object.entries(doc)
-      .filter(([field, value]) => typeof value === 'string' && field !== 'id' && field !== address)
+      .filter(([field, value]) => typeof value === 'string' && field !== 'id' && field !== address && value !== called)
       .map(([, value]) => value)
       .sort((a, b) => String(a).length - String(b).length)
       .join('\n'),
