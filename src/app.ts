@@ -58,4 +58,4 @@ app.notFound(async (context) => {
   await discardBody(context.req.raw)
   return notFound()
 })
-app.onError((error, context) => errorResponse(error, context.get('record')?.requestId))
+app.onError((error, context) => errorResponse(error, context.get('record')))

@@ -11,15 +11,22 @@ export class ApiError extends Error {
    * @param status HTTP status to answer with
    * @param message the wire's own sentence, saying what to do
    * @param retryAfter seconds after which the same request may succeed, where that is known
+   * @param confidential whether the message is for whoever runs the server: it quotes a provider, or tells of the
+   *   deployment. Whoever holds a key made for pages is told `plainMessage` in its place
    */
   constructor(
     readonly status: number,
     message: string,
     readonly retryAfter?: number,
+    readonly confidential: boolean = false,
   ) {
     super(message)
   }
 }
+
+/** The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403. */
+export const forbidden = (): ApiError =>
+  new ApiError(401, 'Forbidden - a valid `x-typesense-api-key` header must be sent.')
 
 /** An ApiError as plain data: exceptions lose their class and properties on their way through RPC. */
 export interface Failure {
@@ -27,6 +34,8 @@ export interface Failure {
   message: string
   /** seconds */
   retryAfter?: number
+  /** present: the message is for whoever runs the server (ApiError) */
+  confidential?: true
 }
 
 /** What an RPC method that can fail on its caller's account returns. */
@@ -47,15 +56,34 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Outcome<T>
 /** The value of an outcome. @throws ApiError when it is a failure */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value
-  throw new ApiError(outcome.error.status, outcome.error.message, outcome.error.retryAfter)
+  const { status, message, retryAfter, confidential } = outcome.error
+  throw new ApiError(status, message, retryAfter, confidential)
 }
 
 /** An ApiError as plain data. */
-export const failed = ({ status, message, retryAfter }: ApiError): Failure => ({
+export const failed = ({ status, message, retryAfter, confidential }: ApiError): Failure => ({
   status,
   message,
   ...(retryAfter !== undefined && { retryAfter }),
+  ...(confidential && { confidential }),
 })
+
+/**
+ * A failure as a visitor of a page is told it. What a confidential message says goes to the log, under the reference that
+ * the visitor can pass on.
+ * @param reference an id: of the request, where the caller knows it, else a new one
+ */
+export function plainFailure<F extends Failure>(failure: F, reference: string = crypto.randomUUID()): F {
+  if (!failure.confidential) return failure
+  const { confidential: _, ...rest } = failure
+  const { status, message } = failure
+  console.error(JSON.stringify({ type: 'failure', reference, status, message }))
+  return { ...rest, message: plainMessage(reference) } as F
+}
+
+/** What a visitor is told in the place of a message that is the operator's. */
+export const plainMessage = (reference: string): string =>
+  `This did not work through no fault of yours. Try again later, or report it with the reference ${reference}.`
 
 /** Where an error came from: the innermost lines of its stack, without its message. */
 export const placesOf = (error: unknown): string[] =>

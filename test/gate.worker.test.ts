@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { app } from '../src/app'
 import { call, send } from './api/typesense/api'
+import { scopedKey } from './api/typesense/conversing'
 
 /** Every route that there is, as a request: the words in its path stand for themselves, its parameters for nothing. */
 const routes = app.routes
@@ -38,4 +39,69 @@ it('keeps a key to what it may do', async () => {
   expect((await send('GET', '/debug', { key: value })).status).toBe(200)
   const { handled } = await statuses(value, ['GET /health', 'GET /debug'])
   expect(new Set(handled)).toEqual(new Set([401]))
+})
+
+/** Routes that ask an assistant, of every protocol. */
+const ASKING = [
+  'GET /a/x',
+  'POST /ui/x',
+  'GET /ui/x',
+  'GET /ui/x/x/stream',
+  'POST /ui/x/x/stop',
+  'POST /v1/chat/completions',
+  'POST /v1/responses',
+  'GET /v1/models',
+  'GET /v1/models/x',
+]
+// Each search of a multi_search may bring its own key; here there is none.
+const SEARCHING = ['GET /collections/x/documents/search', 'POST /multi_search', ...ASKING]
+const WRITING = [
+  'POST /collections/x/documents/import',
+  'GET /collections/x/documents/export',
+  'POST /collections/x/documents',
+  'PATCH /collections/x/documents',
+  'DELETE /collections/x/documents',
+  'GET /collections/x/documents/x',
+  'PATCH /collections/x/documents/x',
+  'DELETE /collections/x/documents/x',
+]
+const ALIASES = ['PUT /aliases/x', 'GET /aliases/x', 'DELETE /aliases/x']
+const BOUND = { limits: { assistant: 'x' } }
+const SEARCH = { actions: ['documents:search'] }
+
+const KINDS: [kind: string, key: Record<string, unknown>, isScoped: boolean, entered: string[]][] = [
+  ['that can only search', { ...SEARCH, collections: ['x'] }, false, SEARCHING],
+  ['that is scoped', SEARCH, true, SEARCHING],
+  ['that is bound', { actions: ['*'], ...BOUND }, false, ASKING],
+  ['that is bound and scoped', { ...SEARCH, ...BOUND }, true, ASKING],
+  ['for documents', { actions: ['documents:*'], collections: ['x'] }, false, [...SEARCHING, ...WRITING]],
+  ['for aliases', { actions: ['aliases:*'], collections: ['x'] }, false, ['GET /aliases', ...ALIASES]],
+  ['for other aliases', { actions: ['aliases:*'], collections: ['y'] }, false, ['GET /aliases']],
+]
+
+/** Whose conversations are is another matter: test/conversation/ownership.worker.test.ts. */
+const OF_CONVERSATIONS = /^\/(conversations(?!\/models)|users)/
+
+it.each(KINDS)('lets a key %s go where it may, and nowhere else', async (_, key, isScoped, expected) => {
+  const [, { value }] = await call('POST', '/keys', { body: { description: '', collections: ['*'], ...key } })
+  const presented = isScoped ? await scopedKey(value, { filter_by: 'id:=1' }) : value
+  const entered: string[] = []
+  for (const { method, path, isHandled } of routes) {
+    if (!isHandled || OF_CONVERSATIONS.test(path)) continue
+    const response = await send(method, path, { key: presented, ...(method === 'GET' ? {} : { body: '{}' }) })
+    await response.text()
+    if (response.status !== 401) entered.push(`${method} ${path}`)
+  }
+  expect(entered.sort()).toEqual(['GET /health', ...expected].sort())
+})
+
+it('lets a key for another collection touch nothing of this one', async () => {
+  const body = { description: '', actions: ['*'], collections: ['y'] }
+  const [, { value }] = await call('POST', '/keys', { body })
+  for (const { method, path, isHandled } of routes) {
+    if (!isHandled || !/^\/(collections|aliases)\/x/.test(path)) continue
+    expect(
+      (await send(method, path, { key: value, ...(method === 'GET' ? {} : { body: '{}' }) })).status,
+    ).toBe(401)
+  }
 })

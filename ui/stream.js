@@ -3,6 +3,8 @@
  * turn goes on without its readers, so that a connection that breaks is made again after the last event that came.
  */
 
+import { visitorSecret } from './visitor.js'
+
 /** @typedef {{ id: string, type: string, data: any }} TurnEvent */
 
 /**
@@ -80,7 +82,12 @@ export function inWords(status, message) {
  * @throws AskError
  */
 export async function call(path, key, init = {}) {
-  const headers = { ...init.headers, 'x-typesense-api-key': key }
+  const visitor = visitorSecret()
+  const headers = {
+    ...init.headers,
+    'x-typesense-api-key': key,
+    ...(visitor && { 'x-parley-visitor': visitor }),
+  }
   const response = await fetch(path, { ...init, headers }).catch((error) => {
     if (error.name === 'AbortError') throw error
     throw new AskError('Parley cannot be reached. Is it running?')

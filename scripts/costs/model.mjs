@@ -3,6 +3,7 @@
  * docs/deploy.md shows what comes out, and a test compares the two.
  */
 
+import { PAGE_BUDGET } from '../../src/auth/page-budget.ts'
 import { sum, times } from './amount.mjs'
 
 /**
@@ -27,6 +28,15 @@ export const CONVERSATION = {
   /** what an answer is made of: `max_bytes` of 12 KB and the prompt; a follow-up is rewritten from the history first */
   tokens: { question: 20, answerIn: 3_000, answerOut: 250, rewriteIn: 500, rewriteOut: 30 },
 }
+
+/** What wrangler.toml lets a key do at one location: so many times in so many seconds. */
+export const RATES = {
+  requests: { limit: 1_000, period: 10 },
+  turns: { limit: 300, period: 60 },
+}
+
+/** Seconds for which the sum of what was spent is remembered (src/db/usage.ts). */
+export const SPENT_REMEMBERED = 2
 
 /** Passages that are searched, in Vectorize: enough of them for it to be asked (docs/search.md). */
 export const STORED_VECTORS = 8_000
@@ -156,3 +166,38 @@ export function includedConversations() {
   })
   return limits.reduce((least, limit) => (limit.conversations < least.conversations ? limit : least))
 }
+
+/**
+ * What the holder of a key that is bound to an assistant can make of a day at one location, its budget being the default:
+ * all of its tokens spent on text that the model writes, and requests without end. The budget can be overrun by the turns
+ * that run when it is reached.
+ * @returns {{ models: (Line & { model: string })[], platform: Line[] }}
+ */
+export function worstDay() {
+  const { tokens, objectSeconds, cpuMilliseconds } = CONVERSATION
+  const { limit, period } = RATES.turns
+  const running = (limit / period) * (objectSeconds + SPENT_REMEMBERED)
+  const byTurn = tokens.answerIn + tokens.answerOut + tokens.rewriteIn + tokens.rewriteOut
+  const spent = sum(PAGE_BUDGET.tokens_per_day, times(running, byTurn))
+  const conversations = (PAGE_BUDGET.turns_per_day + running) / CONVERSATION.turns
+  const turns = platformCosts(conversations).reduce((total, { cost }) => total + cost, 0)
+  const requests = times(DAY_SECONDS, RATES.requests.limit / RATES.requests.period)
+  return {
+    models: Object.entries(LANGUAGE_MODELS).map(([model, { out }]) => ({
+      model,
+      ...line(`${model}: all tokens as if it had written them`, 'tokens', spent, out),
+    })),
+    platform: [
+      line('Worker requests', '', requests, PRICES.requests.price),
+      line('Worker CPU', 'ms', times(requests, cpuMilliseconds), PRICES.cpu.price),
+      line('Durable Object requests', '', times(requests, 2), PRICES.objectRequests.price),
+      {
+        ...line('The platform of its turns', '', sum(PAGE_BUDGET.turns_per_day, running), 0),
+        price: (turns * MILLION) / (PAGE_BUDGET.turns_per_day + running),
+        cost: turns,
+      },
+    ],
+  }
+}
+
+const DAY_SECONDS = 86_400

@@ -1,5 +1,5 @@
 /** The costs as docs/deploy.md and the README show them. */
-import { includedConversations, modelCosts, platformCosts } from './model.mjs'
+import { includedConversations, modelCosts, platformCosts, worstDay } from './model.mjs'
 
 const CONVERSATIONS = 1_000
 
@@ -90,5 +90,28 @@ export function costsArithmetic() {
       row(model.out),
       total(`All with ${model.model}`, [...platform, model]),
     ]),
+  ])
+}
+
+/** The worst day of a key that is bound to an assistant, for docs/keys.md, in Markdown. */
+export function worstDayTable() {
+  const { models, platform } = worstDay()
+  const price = (/** @type {number} */ value) => `$${Number(value.toPrecision(4))}`
+  const bill = platform.reduce((total, { cost }) => total + cost, 0)
+  return markdown([
+    ['The worst day of a bound key', 'How many', 'A million', 'Cost'],
+    ...platform.map(({ what, unit, amount, working, price: each, cost }) => [
+      what,
+      `${working} = ${whole(amount)}${unit && ` ${unit}`}`,
+      price(each),
+      dollars(cost),
+    ]),
+    ...models.map(({ what, working, amount, price: each, cost }) => [
+      what,
+      `${working} = ${whole(amount)} tokens`,
+      price(each),
+      dollars(cost),
+    ]),
+    ...models.map(({ model, cost }) => [`All with ${model}`, '', '', dollars(bill + cost)]),
   ])
 }

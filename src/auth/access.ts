@@ -1,7 +1,8 @@
 /** What a presented key may do. */
 import type { ApiKeyRecord, KeyLimits } from '../db/api-keys'
-import { ApiError } from '../errors'
-import { collectionPattern } from './pattern'
+import { collectionPattern, fitsAnyName } from './pattern'
+
+export { forbidden } from '../errors'
 
 export const SEARCH_ACTION = 'documents:search'
 
@@ -18,7 +19,11 @@ const BOUND_ACTIONS: readonly string[] = [
   'conversations:get',
   'conversations:list',
   'conversations:stop',
+  'conversations:delete',
 ]
+
+/** All that a key can do as a visitor. A key with any other action is one of a server's. */
+const VISITOR_ACTIONS: readonly string[] = [SEARCH_ACTION, CONVERSE_ACTION, ...BOUND_ACTIONS]
 
 export interface Access {
   /** id of the API key (a scoped key has its parent's); undefined for the admin key */
@@ -36,17 +41,48 @@ export interface Access {
   /** true of a scoped key: one of many that speak for the same parent */
   readonly scoped?: boolean
   /**
+   * Whether the key is made for a page, where visitors hold it: a scoped key, or one with `limits`, such as a key that is
+   * bound to an assistant. Such a key is told no detail that is the operator's, and gets fewer searches a request.
+   */
+  readonly forPages: boolean
+  /**
    * @param action `resource:verb`
    * @param collection its name as the request gave it; absent where the route has none
    */
   allows(action: string, collection?: string): boolean
+  /**
+   * Whether a key that this one makes may have a pattern of collections: one of its own, or a plain name that it allows.
+   * Whether another expression stays within its own cannot be told.
+   */
+  covers(pattern: string): boolean
+  /**
+   * Whether a search by this key may read what was said in a history collection. A key that may do no more than search
+   * has to name it: `*` does not open everybody's conversations.
+   * @param collection its name as the request gave it
+   */
+  readsHistory(collection: string): boolean
+  /**
+   * How far the key reaches among conversations: those that its holder is shown to have begun, all that were begun with
+   * the key, or those of every key.
+   * @param action one that it has to be given by name; what a search key may do besides does not count
+   */
+  reach(action: string): Reach
 }
 
-export const ADMIN: Access = { owner: 'admin', digest: 'admin', limits: {}, embedded: {}, allows: () => true }
+/** Whose conversations a key opens. `own`: only its holder's. */
+export type Reach = 'own' | 'key' | 'all'
 
-/** The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403. */
-export const forbidden = (): ApiError =>
-  new ApiError(401, 'Forbidden - a valid `x-typesense-api-key` header must be sent.')
+export const ADMIN: Access = {
+  owner: 'admin',
+  digest: 'admin',
+  limits: {},
+  embedded: {},
+  forPages: false,
+  allows: () => true,
+  covers: () => true,
+  readsHistory: () => true,
+  reach: () => 'all',
+}
 
 const matchesAction = (granted: string, action: string): boolean =>
   granted === '*' || granted === action || (granted.endsWith(':*') && action.startsWith(granted.slice(0, -1)))
@@ -56,19 +92,35 @@ export function accessOf(
   key: Pick<ApiKeyRecord, 'id' | 'actions' | 'collections' | 'hash' | 'limits'>,
 ): Access {
   const patterns = key.collections.map(collectionPattern)
+  // Worked out for keys that can only search, and once for each.
+  let naming: typeof patterns | undefined
+  const names = (collection: string): boolean => {
+    naming ??= patterns.filter((_, index) => !fitsAnyName(key.collections[index]!))
+    return naming.some((matches) => matches(collection))
+  }
+  const onlyVisits = key.actions.every((granted) => VISITOR_ACTIONS.includes(granted))
   const may = (action: string) => key.actions.some((granted) => matchesAction(granted, action))
   const bound = key.limits.assistant !== undefined
   const asks = ASK_ACTIONS.some(may)
+  const reach = key.collections.includes('*') ? 'all' : 'key'
   return {
     keyId: key.id,
     owner: String(key.id),
     digest: key.hash.slice(0, 32),
     limits: key.limits,
     embedded: {},
+    forPages: Object.keys(key.limits).length > 0,
+    covers: (pattern) =>
+      key.collections.some((own) => [pattern, '*', '.*'].includes(own)) ||
+      (/^[\w-]+$/.test(pattern) && patterns.some((matches) => matches(pattern))),
+    // A bound key searches what its assistant names, and nothing else.
+    readsHistory: (collection) => bound || !onlyVisits || names(collection),
     allows: (action, collection) =>
       bound
         ? asks && collection === undefined && BOUND_ACTIONS.includes(action)
         : may(action) && (!collection || patterns.some((matches) => matches(collection))),
+    // A bound key lies in a page: its actions give it no more than the assistant does.
+    reach: (action) => (!bound && may(action) ? reach : 'own'),
   }
 }
 

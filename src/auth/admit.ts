@@ -15,6 +15,8 @@ export interface Note {
   /** of the page that asks, unless it is one of Parley's own; undefined where none does */
   readonly origin?: string | undefined
   key?: string
+  /** true as soon as one of the request's keys is made for pages: errors tell it nothing that is the operator's */
+  plain?: boolean
   denied?: 'no key' | 'unknown or expired key' | 'action' | 'collection' | 'origin'
 }
 
@@ -39,6 +41,21 @@ export async function admit(
   return admitted
 }
 
+/**
+ * Checks the collections that a request leads to by what it stores: an alias, an assistant or a model is used by others
+ * later, whose keys are not asked for the collection behind it.
+ * @param action that the request was let in for
+ * @throws ApiError 401
+ */
+export function requireCollections(
+  access: Access,
+  action: string,
+  collections: readonly string[],
+  note: Note,
+): void {
+  for (const collection of collections) requireAccess(access, undefined, action, collection, note)
+}
+
 /** The check of `admit` by itself: for a key that was looked up and counted already. @throws ApiError 401, 403 */
 export function requireAccess(
   access: Access | undefined,
@@ -48,6 +65,7 @@ export function requireAccess(
   note: Note,
 ): Access {
   note.key ??= access?.owner
+  if (access?.forPages) note.plain = true
   const wanted = typeof actions === 'string' ? [actions] : actions
   if (access !== undefined && wanted.some((action) => access.allows(action, collection))) {
     requireOrigin('This API key', access.limits.allowed_origins, note)

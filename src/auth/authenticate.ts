@@ -100,7 +100,14 @@ async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<
   // Base64 can be written in several ways; what was signed cannot. A limit thus holds for the key, however spelt.
   const digest = `${access.digest}:${(await sha256Bytes(scoped.parameters)).slice(0, 32)}`
   return {
-    access: { ...access, digest, parentDigest: access.digest, embedded: parameters.values, scoped: true },
+    access: {
+      ...access,
+      digest,
+      parentDigest: access.digest,
+      embedded: parameters.values,
+      scoped: true,
+      forPages: true,
+    },
     expiresAt: Math.min(parent.expiresAt, parameters.expiresAt ?? Number.POSITIVE_INFINITY),
   }
 }

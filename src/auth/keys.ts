@@ -9,12 +9,14 @@ import {
 } from '../db/api-keys'
 import { database } from '../db/client'
 import { seal } from '../db/sealing'
+import { isLimited } from '../db/usage'
 import { ApiError } from '../errors'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../origins'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
 import { checkBudget } from './budgets'
 import { sha256 } from './digest'
+import { PAGE_BUDGET } from './page-budget'
 import { PREFIX_LENGTH } from './scoped-key'
 
 /** The end of the year 4020: what Typesense stores for a key that does not expire. Unix seconds. */
@@ -135,7 +137,10 @@ const LIMITS = [
   'turns_per_day',
 ]
 
-/** An unknown limit is refused: a key that was meant to be narrower must not come out wide. */
+/**
+ * An unknown limit is refused: a key that was meant to be narrower must not come out wide. A key that is bound to an
+ * assistant has a budget, unless its maker gives another one or takes it away with null.
+ */
 function checkLimits(limits: unknown): KeyLimits {
   if (limits === undefined) return {}
   if (typeof limits !== 'object' || limits === null || Array.isArray(limits)) {
@@ -149,12 +154,16 @@ function checkLimits(limits: unknown): KeyLimits {
       if (!isListOfOrigins(value)) throw wrongFormat(`limits.${name}`, ORIGINS)
       continue
     }
+    if (name.endsWith('_per_day') && value === null) continue
     if (!name.endsWith('_per_day') && (typeof value !== 'string' || value === '' || value.length > 256)) {
       throw wrongFormat(`limits.${name}`, 'a string of 1 to 256 characters')
     }
   }
-  checkBudget(limits, (name) => wrongFormat(`limits.${name}`, 'a positive integer'))
-  return limits
+  const given = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)) as KeyLimits
+  checkBudget(given, (name) => wrongFormat(`limits.${name}`, 'a positive integer'))
+  if (given.assistant === undefined || isLimited(given)) return given
+  const defaults = Object.entries(PAGE_BUDGET).filter(([name]) => !(name in limits))
+  return { ...given, ...Object.fromEntries(defaults) }
 }
 
 const isListOfStrings = (value: unknown): value is string[] =>

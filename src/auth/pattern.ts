@@ -221,6 +221,19 @@ function compile(root: Node): { states: State[]; first: number } {
   return { states, first: build(root, 0) }
 }
 
+/** Ends of names that nobody gives: a pattern that takes one of them takes whatever it is given. */
+const NOBODYS = ['qxzjvkwpygbf', 'QXZJVKWPYGBF', '7039184625', '_qx-7.zj']
+const BEGINNINGS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_']
+
+/**
+ * Whether a pattern names no collection in particular: `*`, and expressions such as `.*`, `.+`, `[a-z_]+` or `[^x].*`. One
+ * that says how a name begins, ends or goes on names those collections.
+ */
+export function fitsAnyName(pattern: string): boolean {
+  const matches = collectionPattern(pattern)
+  return NOBODYS.some((end) => BEGINNINGS.filter((beginning) => matches(beginning + end)).length > 1)
+}
+
 /** A test for the names that a collection pattern of a key allows. */
 export function collectionPattern(pattern: string): (name: string) => boolean {
   if (pattern === '*') return () => true

@@ -17,16 +17,24 @@ const PERIODS = { RATE_LIMIT: 10, RATE_LIMIT_TURNS: 60 } as const
  */
 const FAMILY = 20
 
-/** @throws ApiError 429, in Typesense's words */
+/**
+ * @param times how often the request counts: once for each search in it
+ * @throws ApiError 429, in Typesense's words
+ */
 export async function requireRate(
   env: Cloudflare.Env,
   limit: keyof typeof PERIODS,
   { digest, parentDigest }: Pick<Access, 'digest' | 'parentDigest'>,
+  times = 1,
 ): Promise<void> {
-  await count(env, limit, digest)
-  if (parentDigest !== undefined)
-    await count(env, limit, `${parentDigest}/${Math.floor(Math.random() * FAMILY)}`)
+  await countTimes(times, () => count(env, limit, digest))
+  if (parentDigest === undefined) return
+  await countTimes(times, () => count(env, limit, `${parentDigest}/${Math.floor(Math.random() * FAMILY)}`))
 }
+
+/** The binding counts by ones. */
+const countTimes = (times: number, once: () => Promise<void>): Promise<unknown> =>
+  Promise.all(Array.from({ length: times }, once))
 
 /** Counts a key that has to be looked up. @param address where it came from @throws ApiError 429 */
 export const requireLookUps = (env: Cloudflare.Env, address: string): Promise<void> =>

@@ -1,8 +1,7 @@
 /** The call that answers: its prompt, and its text as readers are to see it. */
-import { ApiError } from '../errors'
 import type { Source } from '../models/language-model'
 import { FollowupFilter } from './followup-filter'
-import type { Generated } from './generate'
+import { type Generated, malformedBy } from './generate'
 import { answerPrompt, citing, familyOf, promptDocument, suggesting } from './prompt'
 import type { AskRequest } from './request'
 import type { TracedPorts } from './trace'
@@ -55,6 +54,6 @@ export async function answerQuestion(
   if (!filter) return { answer, followups: [] }
   show(filter.end())
   const text = shown.join('')
-  if (text.trim() === '') throw new ApiError(400, `Got malformed response from ${answer.model}.`)
+  if (text.trim() === '') throw malformedBy(answer.model)
   return { answer: { ...answer, text }, followups: filter.questions }
 }

@@ -7,19 +7,20 @@
  * others. The first request and its retries thus meet in one object, in a single hop and without a
  * coordinator on the way.
  *
- * Somebody who asks the same thing again later, with the first answer in hand, meets there too. The object then
- * hands out a random id, and remembers the last one that it gave, for the retries of that request: only
- * repeated requests pay a second hop.
+ * An idempotency key joins the turn that it named. A fingerprint does not show that the same person asks: two visitors
+ * behind one address may click on the same question. Whoever comes second with it gets a conversation of a random id, at
+ * most with a copy of the answer in it (joins.ts). Only repeated requests pay a second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { unwrap } from '../errors'
+import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
-import { conversationObject } from './conversation-object'
+import { conversationObject, type Elsewhere, type Position } from './conversation-object'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from './question-length'
 import type { Asker, AskRequest } from './request'
 
 /** A request whose conversation may be new. */
-export interface Question extends Omit<AskRequest, 'conversationId' | 'continues'> {
+export interface Question extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
   /** absent: a new conversation */
   conversationId?: string
 }
@@ -28,6 +29,8 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
+  /** The events after one of them, for a reader whose stream broke off. @throws ApiError */
+  resume(after: Position): Promise<ReadableStream<Uint8Array> | null>
   /** What the delivery of a whole answer needs, by the answer's turn. */
   delivery(turn: number): Delivery
 }
@@ -36,6 +39,10 @@ export interface Answering {
 export interface Delivery {
   /** To be called when its caller had gone before it was delivered: a retry is then told this answer again. */
   lost(): Promise<void>
+  /** when it was asked for, in milliseconds since 1970 */
+  asked: number
+  /** aborts when the caller leaves, where the runtime notices */
+  signal?: AbortSignal
   /** Keeps the request alive until a promise has settled: workerd ends those whose callers have gone. */
   waitUntil(settled: Promise<unknown>): void
 }
@@ -44,28 +51,51 @@ export interface Delivery {
 const MOST_HOPS = 5
 
 /**
- * Asks, or joins the turn that the same request began before: one with its idempotency key, running or
- * finished; without a key one with its fingerprint that is running, or that ended within the last minute after
- * its caller had gone.
- * @throws ApiError 429 with `retryAfter`, 422; 400 for another asker's conversation, as for an unknown one
+ * Asks, joins the turn of the same idempotency key, running or finished, or has the answer copied that the same request
+ * was given a moment ago.
+ * @param signal of the request that asks
+ * @throws ApiError 429 and 503 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's
+ *   conversation, as for an unknown one
  */
-export async function ask(env: Cloudflare.Env, question: Question): Promise<Answering> {
-  const continues = question.conversationId !== undefined
-  let conversationId = question.conversationId ?? (await newConversationId(env, question))
+export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
+  const began = Date.now()
+  if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
+  const { conversationId: given } = question
+  const attempt = crypto.randomUUID()
+  let request: AskRequest =
+    given === undefined
+      ? { ...question, ...(await newConversationId(env, question)), continues: false, attempt }
+      : { ...question, conversationId: given, continues: true, attempt }
   for (let hop = 0; hop < MOST_HOPS; hop++) {
-    const request: AskRequest = { ...question, conversationId, continues }
+    const { conversationId } = request
     const object = conversationObject(env, conversationId)
     const asked = unwrap(await object.ask(request))
     if ('events' in asked)
       return {
         conversationId,
         events: asked.events,
-        delivery: (turn) => ({ lost: () => object.lost(turn), waitUntil }),
+        // With a handle of its own: the stub of a stream that broke off is broken too.
+        resume: async (after) =>
+          unwrap(await conversationObject(env, conversationId).events(question.asker, after)),
+        delivery: (turn) => ({
+          lost: () => object.lost(turn),
+          asked: began,
+          ...(signal && { signal }),
+          waitUntil,
+        }),
       }
-    conversationId = asked.elsewhere
+    request = { ...question, ...beginningOf(asked), continues: false, attempt }
   }
   throw new Error('No conversation took the question.')
 }
+
+/** What becomes of a question that begins another conversation than the one it came to. */
+const beginningOf = ({ elsewhere, copies, transcript }: Elsewhere) => ({
+  conversationId: elsewhere,
+  named: false,
+  ...(copies !== undefined && { copies }),
+  ...(transcript && { transcript }),
+})
 
 /**
  * Whether an asker may go on with a conversation. A turn finds out by itself; this is for requests with another

@@ -83,6 +83,12 @@ export async function getAssistant(env: Cloudflare.Env, name: string): Promise<S
   return shown(row)
 }
 
+/** An assistant past the cache, for whoever is about to change it; undefined for an unknown name. */
+export async function readAssistant(env: Cloudflare.Env, name: string): Promise<AssistantConfig | undefined> {
+  const row = await readAssistantRow(database(env), name)
+  return row && (JSON.parse(row.config) as AssistantConfig)
+}
+
 /** Its conversations stay. @throws ApiError 404 */
 export async function deleteAssistant(env: Cloudflare.Env, name: string): Promise<ShownAssistant> {
   const row = await deleteAssistantRow(database(env), name)

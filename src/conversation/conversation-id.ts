@@ -1,36 +1,57 @@
 /** Ids of conversations: random to whoever looks at them, and made from what they stand for. */
-import { ADMIN } from './ownership'
+import { isToldApart } from './ownership'
 import type { Asker, AskRequest } from './request'
+
+const DAY_MS = 86_400_000
+
+/** The id of a new conversation, and until when the same request is led to it, in milliseconds since 1970. */
+export interface NewId {
+  conversationId: string
+  /** absent: by its idempotency key at any time, or, being random, never */
+  foundUntil?: number
+}
 
 /**
  * The id of a new conversation, which a retry of its first request is led to as well: by its idempotency key, else by
  * its fingerprint. Made under a secret of the server, or whoever shares a key could work out the ids of others.
+ *
+ * A fingerprint leads there for a day. Its object must not begin a second conversation in that time, since whoever
+ * began the first one knows the id.
  */
 export async function newConversationId(
   env: Cloudflare.Env,
-  {
-    asker = ADMIN,
-    idempotencyKey,
-    fingerprint,
-  }: Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>,
-): Promise<string> {
-  if (idempotencyKey === undefined && fingerprint === undefined) return crypto.randomUUID()
-  const named = idempotencyKey === undefined ? ['request', fingerprint] : ['key', idempotencyKey]
+  { asker, idempotencyKey, fingerprint }: Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>,
+): Promise<NewId> {
   const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
-  if (!secret) return crypto.randomUUID()
-  return digestOf(`conversation ids ${secret}`, [asker.owner, asker.userId, ...named])
+  const day = Math.floor(Date.now() / DAY_MS)
+  if ((idempotencyKey === undefined && fingerprint === undefined) || !secret) {
+    return { conversationId: crypto.randomUUID() }
+  }
+  const { owner, userId, proofs: [proof] = [] } = asker
+  const named = idempotencyKey === undefined ? ['request', fingerprint, day] : ['key', idempotencyKey]
+  const conversationId = await digestOf(`conversation ids ${secret}`, [
+    owner,
+    userId,
+    ...named,
+    ...(proof === undefined ? [] : [proof]),
+  ])
+  return { conversationId, ...(idempotencyKey === undefined && { foundUntil: (day + 1) * DAY_MS }) }
 }
 
 /**
  * The id of a conversation that its caller gave a name. Another key's conversation of the same name is another one, and
- * so is another user's. There is no secret in it: the name alone lets its key and user in, and the conversation has to
- * be found again when the server's secrets have changed.
+ * so is another user's, another visitor's, and that of somebody who merely claims to be the user. There is no secret in
+ * it: the name alone lets its asker in, and the conversation has to be found again when the server's secrets have changed.
  * @param scope where the name counts
  */
-export const namedConversationId = ({ owner, userId }: Asker, scope: string, name: string): Promise<string> =>
-  digestOf('named conversations', [owner, userId, 'name', scope, name])
+export function namedConversationId(asker: Asker, scope: string, name: string): Promise<string> {
+  const { owner, userId, proofs: [proof = ''] = [] } = asker
+  const visitor = proof.startsWith('visitor:') ? [proof] : []
+  const claimed = userId !== '' && !isToldApart(asker) ? ['claimed'] : []
+  return digestOf('named conversations', [owner, userId, 'name', scope, name, ...visitor, ...claimed])
+}
 
-async function digestOf(secret: string, parts: (string | undefined)[]): Promise<string> {
+async function digestOf(secret: string, parts: (string | number | undefined)[]): Promise<string> {
   const key = await crypto.subtle.importKey(
     'raw',
     encoder.encode(secret),

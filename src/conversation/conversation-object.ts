@@ -1,9 +1,22 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
+import { objectCalls, type Repetitions } from '../object-calls'
+import type { RequestIdentity } from './joins'
 import type { Asker, AskRequest } from './request'
+import type { TranscriptMessage } from './transcript'
 
-/** Where a turn is to be read: here, or, for a new conversation whose place is taken, in another one. */
-export type Asked = { events: ReadableStream<Uint8Array> } | { elsewhere: string }
+/** Another conversation, which a question is to begin. */
+export interface Elsewhere {
+  /** its id */
+  elsewhere: string
+  /** the conversation that has the answer to the same request, to be copied */
+  copies?: string
+  /** what was said before, where the question goes on from an earlier turn than the last one */
+  transcript?: TranscriptMessage[]
+}
+
+/** Where a turn is to be read: here, or, where its place is taken, in another conversation. */
+export type Asked = { events: ReadableStream<Uint8Array> } | Elsewhere
 
 /** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
 export interface Position {
@@ -28,11 +41,14 @@ export interface ConversationRpc {
    * asker's.
    */
   events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>>
-  /** The running turn from its beginning; null when none is running. Fails with 404 as `events` does. */
+  /**
+   * The running turn from its beginning; where none is running, the latest one if it was interrupted within the last
+   * minute, with the error that it ended in. Null when there is neither. Fails with 404 as `events` does.
+   */
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when
-   * none is running. Fails with 404 as `events` does.
+   * none is running, and when its answer is stored already: that turn ends well. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
   /**
@@ -43,10 +59,15 @@ export interface ConversationRpc {
   /** Whether an asker may go on with this conversation, if there is one: whether there is, its history knows. */
   isOpenTo(asker: Asker): Promise<boolean>
   /**
-   * Whether a request for a new conversation would be taken here, or joined to the turn that it began before,
-   * rather than sent elsewhere.
+   * What there is here for a request that was sent elsewhere: a `turn` whose answer may be copied, `nothing` so far, or
+   * `other` turns.
    */
-  welcomes(request: Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>): Promise<boolean>
+  holds(identity: RequestIdentity): Promise<'turn' | 'nothing' | 'other'>
+  /**
+   * The events of the turn of the same request, from its first one, for another conversation to copy. A request that is
+   * on its way here is waited for a little. Null where there is none.
+   */
+  copy(identity: RequestIdentity): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * Sees to it that D1 has all that is to be read of it, where this object holds anything. Fails with 404 for a
    * conversation that is deleted or another asker's, and with 503 while D1 does not take it.
@@ -67,8 +88,30 @@ export interface ConversationRpc {
   erase(historyId?: string): Promise<boolean>
 }
 
+/**
+ * Which calls may be made again when it is not known whether they were carried out (object-calls.ts). A stream that has
+ * begun is not: its reader asks for the rest of it.
+ */
+const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
+  // By its `attempt` a question finds the turn that it began.
+  ask: 'repeat',
+  events: 'repeat',
+  running: 'repeat',
+  lost: 'repeat',
+  isOpenTo: 'repeat',
+  holds: 'repeat',
+  copy: 'repeat',
+  recorded: 'repeat',
+  erase: 'repeat',
+  // The second time it would stop the turn that waited behind the first.
+  stop: 'once',
+  // The second time there is no such conversation.
+  remove: 'once',
+}
+
 /** A handle on a conversation. Makes no call. */
 export function conversationObject(env: Cloudflare.Env, conversationId: string): ConversationRpc {
   const namespace = env.CONVERSATION as DurableObjectNamespace
-  return namespace.get(namespace.idFromName(conversationId)) as unknown as ConversationRpc
+  const id = namespace.idFromName(conversationId)
+  return objectCalls(() => namespace.get(id) as unknown as ConversationRpc, CONVERSATION_CALLS)
 }

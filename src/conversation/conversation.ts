@@ -12,15 +12,18 @@ import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { settlesWithin } from '../settles'
-import { type Asked, type ConversationRpc, conversationObject, type Position } from './conversation-object'
-import { identityOf, joinQueued, namesOf, type RequestIdentity, replay, requireSame } from './joins'
+import { transcriptTo } from './branch'
+import type { Asked, ConversationRpc, Position } from './conversation-object'
+import { joinQueued, namesOf, type RequestIdentity, replay, replayInterrupted, requireSame } from './joins'
 import { Memory } from './memory'
-import { ADMIN, conversationNotFound, unknownConversation } from './ownership'
+import { conversationNotFound, requireAsker, unknownConversation } from './ownership'
 import type { Asker, AskRequest } from './request'
+import { Succession, UNDERWAY_MS } from './succession'
 import type { RequestNames } from './turn-log'
-import { QueuedTurn, TurnQueue } from './turn-queue'
+import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
 import { Reader } from './turn-stream'
+import { UsedMark } from './used-mark'
 
 /**
  * While a turn runs an alarm is set this far ahead, in milliseconds: should the object not live to see its end, it
@@ -41,27 +44,42 @@ const encoder = new TextEncoder()
 export class Conversation extends DurableObject implements ConversationRpc {
   readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
   readonly #alarm = new Alarm(this.ctx.storage)
+  readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
   #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()
+  #attempts = new Attempts()
   #erasing: Promise<boolean> | undefined
-  /** settles when the last search for a successor has ended; never rejects */
-  #succession: Promise<unknown> = Promise.resolve()
+  readonly #succession = new Succession(this.env, {
+    id: this.#id,
+    memory: () => this.#memory,
+    isCopyable: (identity) => this.#isCopyable(identity),
+  })
 
   ask(request: AskRequest): Promise<Outcome<Asked>> {
     return attempt(async () => {
-      const { asker = ADMIN, continues } = request
+      const { asker, continues, after } = request
+      requireAsker(asker)
+      const made = this.#attempts.find(request)
+      if (made) return { events: made.addCaller().stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation(request)
-        return { elsewhere: crypto.randomUUID() }
+        return this.#succession.place(request)
       }
       const names = namesOf(request)
+      if (!continues && names.idempotencyKey === undefined) {
+        // Somebody else may have asked the same. The id of a request without names is random: it met nobody here.
+        return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueued(request, names)
+      }
       const joined = (await this.#joinFinished(names)) ?? joinQueued(this.#queue, names)
       if (joined) return { events: joined }
-      const named = names.idempotencyKey !== undefined || names.fingerprint !== undefined
-      // The id of a request without names is random: it met nobody here by asking again.
-      if (!continues && named && this.#taken) return { elsewhere: await this.#successor(request) }
-      return { events: this.#enqueue(request, names) }
+      if (!continues && this.#taken) return this.#succession.place(request)
+      if (after !== undefined) {
+        if (memory) await this.#forgetDeleted(memory, after)
+        const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
+        if (transcript) return { ...(await this.#succession.place(request)), transcript }
+      }
+      return this.#enqueued(request, names)
     })
   }
 
@@ -70,15 +88,19 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return memory === undefined || (!memory.closed && memory.mayContinue(asker))
   }
 
-  async welcomes(request: RequestIdentity): Promise<boolean> {
-    const memory = this.#memory
-    if (memory?.closed || memory?.mayContinue(request.asker ?? ADMIN) === false) return false
-    const names = namesOf(request)
-    return (
-      !this.#taken ||
-      this.#queue.find(names) !== undefined ||
-      memory?.log.joinable(names, Date.now()) !== undefined
-    )
+  async holds(identity: RequestIdentity): Promise<'turn' | 'nothing' | 'other'> {
+    if (this.#isCopyable(identity)) return 'turn'
+    return this.#memory === undefined && this.#queue.idle ? 'nothing' : 'other'
+  }
+
+  copy(identity: RequestIdentity): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
+    return attempt(async () => {
+      if (this.#memory === undefined && this.#queue.idle)
+        await settlesWithin(UNDERWAY_MS, this.#queue.arrival())
+      if (!this.#isCopyable(identity)) return null
+      const names = namesOf(identity)
+      return (await this.#joinFinished(names, true)) ?? joinQueued(this.#queue, names) ?? null
+    })
   }
 
   events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
@@ -89,7 +111,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const memory = this.#readable(asker)
       const { current } = this.#queue
       const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (memory.log.latest() ?? 0))
-      const missed = this.#loggedAfter(memory, from, after?.seq ?? -1, current?.stream?.turn)
+      const missed = memory.log.linesAfter(from, after?.seq ?? -1, current?.stream?.turn)
       if (missed === '' && !current) return null
       const reader = new Reader()
       if (missed !== '') reader.write(encoder.encode(missed))
@@ -101,9 +123,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
 
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(() => {
-      this.#readable(asker)
+      const { log } = this.#readable(asker)
       const { current } = this.#queue
-      if (!current) return null
+      if (!current) return replayInterrupted(log, Date.now())
       const reader = new Reader()
       current.addReader(reader)
       return reader.stream
@@ -114,8 +136,9 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(() => {
       this.#readable(asker)
       const { current } = this.#queue
-      current?.abort.abort()
-      return current !== undefined
+      if (!current || current.committed) return false
+      current.abort.abort()
+      return true
     })
   }
 
@@ -152,6 +175,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     memory.erase()
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
+    this.#attempts = new Attempts()
     return this.#erase(memory)
   }
 
@@ -159,7 +183,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   override async alarm(): Promise<void> {
     this.#alarm.rang()
     const memory = this.#memory
-    if (!memory) return
+    if (!memory) return this.#clear()
     if (memory.closed) {
       await this.#erase(memory)
       return
@@ -192,8 +216,25 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return !this.#queue.idle || this.#memory?.log.answered === true
   }
 
+  /** Whether somebody may know this id already whose request was led to it by what it says. */
+  #isUsed({ foundUntil }: AskRequest): boolean {
+    return foundUntil !== undefined && (this.#memory !== undefined || !this.#queue.idle || this.#mark.isSet)
+  }
+
+  #isCopyable(identity: RequestIdentity): boolean {
+    const memory = this.#memory
+    if (memory?.closed || memory?.mayContinue(identity.asker) === false) return false
+    const names = namesOf(identity)
+    return this.#queue.find(names) !== undefined || memory?.log.copyable(names, Date.now()) !== undefined
+  }
+
+  #enqueued(request: AskRequest, names: RequestNames): Asked {
+    return { events: this.#enqueue(request, names) }
+  }
+
   #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
     const turn = new QueuedTurn(request, names)
+    this.#attempts.add(turn)
     const reader = turn.addCaller()
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
@@ -214,50 +255,15 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   /** @throws ApiError 422; 409 for an idempotency key of long ago */
-  async #joinFinished(names: RequestNames): Promise<ReadableStream<Uint8Array> | undefined> {
+  async #joinFinished(names: RequestNames, copies = false): Promise<ReadableStream<Uint8Array> | undefined> {
     const memory = this.#memory
-    const finished = memory?.log.joinable(names, Date.now())
+    const finished = memory?.log[copies ? 'copyable' : 'joinable'](names, Date.now())
     if (!memory || !finished || this.#queue.find(names)) return undefined
     const { turn } = finished
     requireSame(names, finished.fingerprint ?? undefined)
     await this.#forgetDeleted(memory, turn)
     if (memory.closed || !memory.log.ended(turn).some((ended) => ended.turn === turn)) return undefined
     return replay(memory, turn, names)
-  }
-
-  /** The conversation that a request begins whose place here is taken, the same one for its retries. */
-  #successor(request: AskRequest): Promise<string> {
-    const identity = identityOf(request)
-    const search = async (): Promise<string> => {
-      const latest = this.#memory?.successor
-      if (latest !== undefined && (await conversationObject(this.env, latest).welcomes(identity)))
-        return latest
-      const id = crypto.randomUUID()
-      if (this.#memory && !this.#memory.closed) this.#memory.successor = id
-      return id
-    }
-    // One at a time, or two retries at once would be given two conversations.
-    const found = this.#succession.then(search)
-    this.#succession = found.catch(() => {})
-    return found
-  }
-
-  /**
-   * The lines of the turns that have ended, after a position.
-   * @throws ApiError 404 when some of them are not kept
-   */
-  #loggedAfter(memory: Memory, from: number, seq: number, running: number | undefined): string {
-    const ended = memory.log.ended(from)
-    const latest = Math.max(memory.log.latest() ?? 0, running ?? 0)
-    if (from <= latest && from !== running && ended[0]?.turn !== from)
-      throw new ApiError(404, 'Turn not found')
-    let text = ''
-    for (const { turn } of ended) {
-      const lines = memory.log.lines(turn)
-      if (!lines) throw new ApiError(404, 'Turn not found')
-      for (const line of turn === from ? lines.slice(seq + 1) : lines) text += `${line}\n`
-    }
-    return text
   }
 
   /**
@@ -324,9 +330,15 @@ export class Conversation extends DurableObject implements ConversationRpc {
     if (remembered) {
       this.#alarm.set(Date.now() + LINGER_MS)
     } else {
-      this.#memory = undefined
-      await this.ctx.storage.deleteAll()
+      await this.#clear()
     }
+  }
+
+  /** Lets go of everything but the mark that its id has been used, where it needs one. */
+  async #clear(): Promise<void> {
+    const until = this.#memory?.foundUntil
+    this.#memory = undefined
+    await this.#mark.clear(until)
   }
 
   /** Whether its history holds any message of it. */
@@ -356,9 +368,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         while (!(await collection.removeConversation(this.#id)).done);
       }
       await deleteConversationRows(database(this.env), this.#id)
-      this.#memory = undefined
-      await this.ctx.storage.deleteAll()
-      this.#alarm.rang()
+      await this.#clear()
       return true
     } catch (error) {
       console.error('a conversation could not be deleted yet', reasonOf(error))

@@ -16,7 +16,7 @@ import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } 
 import { ApiError, unwrap } from '../errors'
 import { conversationObject } from './conversation-object'
 import type { Citation, Timings, Usage } from './events'
-import { ADMIN, conversationNotFound, mayOpen } from './ownership'
+import { conversationNotFound, mayOpen, scopeOf } from './ownership'
 import type { Asker } from './request'
 import type { TurnTrace } from './trace'
 
@@ -67,9 +67,9 @@ const TURNS_A_PAGE = 100
 const TRACES_A_PAGE = 20
 
 /**
- * An asker's conversations, the last used first. The admin key on nobody's behalf sees everybody's.
+ * The conversations that an asker may list (ownership.ts), the last used first.
  * @param limit 1 to 100 @param cursor `next_cursor` of the page before
- * @throws ApiError 400 for another cursor
+ * @throws ApiError 400 for another cursor, 401 where nothing shows who asks
  */
 export async function listConversations(
   env: Cloudflare.Env,
@@ -77,6 +77,7 @@ export async function listConversations(
   { userId, limit, cursor }: { userId?: string; limit: number; cursor?: string },
 ): Promise<{ conversations: ConversationSummary[]; next_cursor?: string }> {
   const scope = scopeOf(asker, userId)
+  if (scope === 'unproven') throw unproven('lists', 'list')
   if (!scope) return { conversations: [] }
   const most = Math.max(1, Math.min(limit, MOST_LISTED))
   const rows = await listConversationRows(database(env), {
@@ -118,18 +119,25 @@ export async function getConversation(
   }
 }
 
+const unproven = (does: string, action: string): ApiError =>
+  new ApiError(
+    401,
+    `Forbidden - this key ${does} the conversations of a visitor or user who is shown to ask: send the visitor's secret in \`X-Parley-Visitor\`, use a key that fixes the user, or one with the action \`conversations:${action}\`.`,
+  )
+
 /**
  * How answers came about: the rewritten question, each search, the prompts as they were sent, tokens and
- * durations. For admin keys only, which is the caller's to check.
+ * durations. For keys with the action alone, which is the caller's to check.
  * @param turn undefined: the latest 20
  * @throws ApiError 404
  */
 export async function traceConversation(
   env: Cloudflare.Env,
+  asker: Asker,
   id: string,
   turn?: number,
 ): Promise<{ id: string; turns: TracedTurn[] }> {
-  await readable(env, ADMIN, id)
+  await readable(env, asker, id)
   const db = database(env)
   const now = Date.now()
   if (turn === undefined) {
@@ -160,10 +168,9 @@ const ERASE_BUDGET_MS = 20_000
 const MOST_ERASED = 500
 
 /**
- * Deletes a user's conversations: with the admin key those of every key, else those of the asker's own. A call
- * is bounded. Those that D1 has not heard of yet are not counted: they go when it does (db/erasures.ts).
+ * Deletes a user's conversations, as far as the asker may list them (ownership.ts). A call is bounded. Those that D1 has not heard of yet are not counted: they go when it does (db/erasures.ts).
  * @returns how many went, and whether none is left; if some are, call again
- * @throws ApiError 404 for a user that the asker does not speak for
+ * @throws ApiError 401 where nothing shows who asks, 404 for a user that the asker does not speak for
  */
 export async function deleteUserConversations(
   env: Cloudflare.Env,
@@ -171,15 +178,17 @@ export async function deleteUserConversations(
   userId: string,
 ): Promise<{ deleted: number; done: boolean }> {
   const scope = scopeOf(asker, userId)
+  if (scope === 'unproven') throw unproven('deletes', 'delete')
   if (!scope) throw conversationNotFound()
+  const whose = { ...scope, userId }
   const db = database(env)
   const now = Date.now()
   // Before anything is looked for: what D1 hears of later finds the mark.
-  await markErased(db, userId, scope.owner, now)
+  await markErased(db, whose, now)
   const until = now + ERASE_BUDGET_MS
   let deleted = 0
   while (deleted < MOST_ERASED && Date.now() < until) {
-    const some = await conversationsOfUser(db, userId, scope.owner, ERASED_AT_ONCE)
+    const some = await conversationsOfUser(db, whose, ERASED_AT_ONCE)
     const gone = await Promise.all(
       some.map(({ id, historyId }) => conversationObject(env, id).erase(historyId)),
     )
@@ -189,13 +198,6 @@ export async function deleteUserConversations(
     if (!gone.some(Boolean)) break
   }
   return { deleted, done: false }
-}
-
-/** What an asker may list, narrowed to a user; undefined when that is nothing. */
-function scopeOf(asker: Asker, userId: string | undefined): { owner?: string; userId?: string } | undefined {
-  if (asker.owner === ADMIN.owner && asker.userId === '') return userId === undefined ? {} : { userId }
-  if (userId !== undefined && userId !== asker.userId) return undefined
-  return asker.owner === ADMIN.owner ? { userId: asker.userId } : { owner: asker.owner, userId: asker.userId }
 }
 
 /**

@@ -89,6 +89,17 @@ export type TurnEventBody =
       history?: HistoryMessage[]
     }
 
+/**
+ * The number of the error that ends a turn whose object did not live to see its end. Readers are written before the
+ * log is, so they may hold events that the log never got: only a number above all that a turn can hand out is one that
+ * none of them has. It is the highest that fits the ids of the wire (nine digits); an event every 32 ms would take a
+ * year to reach it.
+ */
+export const INTERRUPTION_SEQ = 999_999_999
+
+/** What a turn ends with that its object did not live to see the end of. */
+export const INTERRUPTED = 'The turn was interrupted. Ask again.'
+
 export type TurnEvent = TurnEventBody & { conversation_id: string; turn: number; seq: number }
 
 /** The last event of a turn. After it nothing follows. */

@@ -71,9 +71,13 @@ export async function generate(
     }
   }
   const text = pieces.join('')
-  if (!finish || text.trim() === '') throw new ApiError(400, `Got malformed response from ${name}.`)
+  if (!finish || text.trim() === '') throw malformedBy(name)
   return { text, finish, usage: usage ?? usageOfPart(request, text), model: name }
 }
+
+/** The error for an answer without text. @param name full name of the model, which is nobody's business but the operator's */
+export const malformedBy = (name: string): ApiError =>
+  new ApiError(400, `Got malformed response from ${name}.`, undefined, true)
 
 /** What a call has used when it got this far, by the length of its texts. */
 export const usageOfPart = (request: GenerationRequest, text: string): TokenUsage => ({

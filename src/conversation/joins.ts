@@ -1,12 +1,14 @@
 /**
- * How a request that comes again meets the turn that it began: a client that was cut off repeats its question, and is
- * to read the answer that is being written, or was, and not to pay for another one.
+ * What becomes of a request that comes again: a client that was cut off repeats its question, and is to read the answer
+ * that is being written, or was, and not to pay for another one.
+ *
+ * Whoever names the turn joins it: by an idempotency key, or by the id of the conversation that it is in. A request that
+ * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
  */
 import { ApiError } from '../errors'
 import type { Memory } from './memory'
-import { ADMIN } from './ownership'
 import type { AskRequest } from './request'
-import type { RequestNames } from './turn-log'
+import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
 import { Reader } from './turn-stream'
 
@@ -16,14 +18,16 @@ const encoder = new TextEncoder()
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
 
 export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): RequestIdentity => ({
-  ...(asker && { asker }),
+  asker,
   ...(idempotencyKey !== undefined && { idempotencyKey }),
   ...(fingerprint !== undefined && { fingerprint }),
 })
 
 /** What a request is known by: its own names, with who asks. */
-export function namesOf({ asker = ADMIN, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
-  const name = (given: string) => JSON.stringify([asker.owner, asker.userId, given])
+export function namesOf({ asker, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
+  const { owner, userId, proofs: [proof] = [] } = asker
+  const name = (given: string) =>
+    JSON.stringify([owner, userId, given, ...(proof === undefined ? [] : [proof])])
   return {
     ...(idempotencyKey !== undefined && { idempotencyKey: name(idempotencyKey) }),
     ...(fingerprint !== undefined && { fingerprint: name(fingerprint) }),
@@ -70,6 +74,20 @@ export function replay(
   const reader = new Reader(() => {
     if (!memory.closed) memory.log.abandon(turn, true)
   })
+  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.end()
+  return reader.stream
+}
+
+/**
+ * The events of the latest turn, if it was interrupted within the last minute: whoever comes back for an answer that
+ * broke off is told so, and not that none is running.
+ */
+export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
+  const turn = log.interruptedSince(now - ABANDONED_MS)
+  const lines = turn === undefined ? undefined : log.lines(turn)
+  if (!lines) return null
+  const reader = new Reader()
   reader.write(encoder.encode(`${lines.join('\n')}\n`))
   reader.end()
   return reader.stream

@@ -1,12 +1,15 @@
 /** All that a Conversation object holds, from its first turn until it is deleted. */
 import { isCreated, migrate, readMeta, type Self, writeMeta } from './migrations'
 import { Outbox } from './outbox'
-import { ADMIN, mayOpen } from './ownership'
+import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
 import type { Asker, AskRequest } from './request'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
+
+/** Whose a conversation is that nobody has begun here: only the admin key reads it. */
+const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
 
 export class Memory {
   readonly log: TurnLog
@@ -66,7 +69,7 @@ export class Memory {
   }
 
   /** Whose it is. Nobody's before its first turn here, and where that was before conversations had owners. */
-  get owner(): Asker | undefined {
+  get owner(): Owner | undefined {
     return this.#self.owner
   }
 
@@ -78,22 +81,25 @@ export class Memory {
 
   /** Whether an asker may read along. One that is nobody's is the admin key's to read. */
   mayRead(asker: Asker): boolean {
-    return !this.#closed && mayOpen(asker, this.owner ?? ADMIN)
+    return !this.#closed && mayOpen(asker, this.owner ?? ADMIN_OWNER)
   }
 
   /**
    * Notes what there is to know of a conversation when a turn of it begins.
    * @returns whether it is the first one
    */
-  introduce(
-    { asker = ADMIN, protocol = 'typesense', question, historyId }: AskRequest,
-    now: number,
-  ): boolean {
+  introduce({ asker, protocol, question, historyId, foundUntil }: AskRequest, now: number): boolean {
     const self = this.#self
     const first = self.owner === undefined
     if (!first && self.histories.includes(historyId)) return false
     if (first) {
-      Object.assign(self, { owner: asker, protocol, title: clip(question, LONGEST_TITLE), created_at: now })
+      Object.assign(self, {
+        owner: ownerOf(asker),
+        protocol,
+        title: clip(question, LONGEST_TITLE),
+        created_at: now,
+        ...(foundUntil !== undefined && { found_until: foundUntil }),
+      })
     }
     if (!self.histories.includes(historyId)) self.histories.push(historyId)
     this.#save()
@@ -101,9 +107,15 @@ export class Memory {
   }
 
   /** Its row in D1, as far as it is known here. */
-  get row(): { owner: string; userId: string; protocol: string; title: string; createdAt: number } {
-    const { owner: { owner, userId } = ADMIN, protocol, title, created_at: createdAt } = this.#self
-    return { owner, userId, protocol, title, createdAt }
+  get row(): Required<Owner> & { protocol: string; title: string; createdAt: number } {
+    const { owner, protocol, title, created_at: createdAt } = this.#self
+    if (!owner) throw new Error('A conversation that nobody has begun has no row.')
+    return { owner: owner.owner, userId: owner.userId, proof: owner.proof ?? '', protocol, title, createdAt }
+  }
+
+  /** Until when a request for another conversation may be led to this id; undefined: the id is random. */
+  get foundUntil(): number | undefined {
+    return this.#self.found_until
   }
 
   /** Objects of the history collections that hold its messages. */

@@ -21,7 +21,7 @@
  * than a row may be.
  */
 
-import type { Asker } from './request'
+import type { Owner } from './ownership'
 
 /** Append only: an object that has run one of these never runs it again. */
 const MIGRATIONS = [
@@ -72,13 +72,18 @@ export function migrate(sql: SqlStorage): void {
 export interface Self {
   /** tells this conversation from an earlier one of its id, which was deleted */
   incarnation: string
-  /** the key and the user that asked first; absent before, and where that was before conversations had owners */
-  owner?: Asker
+  /**
+   * whose it is: who asked first; absent before, and where that was before conversations had owners. In one of the time
+   * before proofs there is none: a user may have been claimed
+   */
+  owner?: Owner
   /** the beginning of the first question */
   title: string
   protocol: string
   /** milliseconds since 1970 */
   created_at: number
+  /** until when, in milliseconds since 1970, the same request leads to its id; absent: its id is random */
+  found_until?: number
   /** objects of the history collections that it was written to */
   histories: string[]
 }

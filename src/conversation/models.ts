@@ -28,18 +28,29 @@ const DEFAULT_TTL = 86_400
 /** A model as it is shown: its secrets masked. */
 export type ShownModel = Record<string, unknown> & { id: string }
 
+/** Throws unless whoever makes or changes a model may have its history in a collection. */
+export type RequireHistory = (collection: string) => void
+
+/** Of a caller who has no key: the server itself. */
+const ANY_HISTORY: RequireHistory = () => {}
+
 /**
  * Checks and stores a new model.
  * @param body the request's JSON, parsed
+ * @param requireHistory what is said to the model can be read there
  * @throws ApiError 400 for a failed check, 408 when the provider does not answer, 409 when the id is taken
  */
-export async function createModel(env: Cloudflare.Env, body: unknown): Promise<ShownModel> {
+export async function createModel(
+  env: Cloudflare.Env,
+  body: unknown,
+  requireHistory = ANY_HISTORY,
+): Promise<ShownModel> {
   const given = asObject(body)
   const db = database(env)
   const named = typeof given.id === 'string' && given.id !== ''
   if (named && (await readModel(db, given.id as string))) throw taken()
   const id = named ? (given.id as string) : crypto.randomUUID()
-  const config = await check(env, { ttl: DEFAULT_TTL, ...given, id })
+  const config = await check(env, { ttl: DEFAULT_TTL, ...given, id }, requireHistory)
   const row = await toRow(env, config)
   if (!(await insertModel(db, row))) throw taken()
   return shown(row)
@@ -51,13 +62,21 @@ const MOST_TRIES = 10
 /**
  * Merges properties into a model and checks the whole anew. Another `id` renames it. A secret that comes masked, as
  * GET gave it, stays as it is. Of changes at the same time none is lost.
+ * @param requireHistory asked of the history that the model has and of the one that it gets: who may not read what was
+ *   said to it may not have it said elsewhere either
  * @throws ApiError as createModel does, and 404 when there is no such model
  */
-export async function updateModel(env: Cloudflare.Env, id: string, body: unknown): Promise<ShownModel> {
+export async function updateModel(
+  env: Cloudflare.Env,
+  id: string,
+  body: unknown,
+  requireHistory = ANY_HISTORY,
+): Promise<ShownModel> {
   const given = asObject(body)
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const row = (await readModel(database(env), id)) ?? missing()
-    const updated = await merged(env, row, given)
+    requireHistory(historyNameOf(row))
+    const updated = await merged(env, row, given, requireHistory)
     const outcome = await replaceModel(database(env), row, updated, unixNow())
     if (outcome === 'taken') throw taken()
     if (outcome === 'missing') missing()
@@ -71,6 +90,7 @@ async function merged(
   env: Cloudflare.Env,
   row: ConversationModelRow,
   given: Record<string, unknown>,
+  requireHistory: RequireHistory,
 ): Promise<ConversationModelRow> {
   const id = typeof given.id === 'string' && given.id !== '' ? given.id : row.id
   if (id !== row.id && (await readModel(database(env), id))) throw taken()
@@ -81,7 +101,8 @@ async function merged(
     const names = keptSecrets(row, secrets)
     if (names.length > 0) requireSameDestination(stored, config, names, env)
   }
-  return toRow(env, await check(env, { ...JSON.parse(row.config), ...rest, ...kept, id }, requireSent))
+  const changed = { ...JSON.parse(row.config), ...rest, ...kept, id }
+  return toRow(env, await check(env, changed, requireHistory, requireSent))
 }
 
 /**
@@ -112,10 +133,15 @@ export async function getModel(env: Cloudflare.Env, id: string): Promise<ShownMo
   return shown((await readModel(database(env), id)) ?? missing())
 }
 
-/** Its messages stay, and go on expiring by its ttl. @throws ApiError 404 */
-export async function deleteModel(env: Cloudflare.Env, id: string): Promise<ShownModel> {
+/** Its messages stay, and go on expiring by its ttl. @throws ApiError 404, or what `requireHistory` throws */
+export async function deleteModel(
+  env: Cloudflare.Env,
+  id: string,
+  requireHistory = ANY_HISTORY,
+): Promise<ShownModel> {
   const db = database(env)
   const row = (await readModel(db, id)) ?? missing()
+  requireHistory(historyNameOf(row))
   if (!(await markDeleted(db, id, unixNow()))) missing()
   return shown(row)
 }
@@ -145,6 +171,7 @@ function asObject(body: unknown): Record<string, unknown> {
 async function check(
   env: Cloudflare.Env,
   given: Record<string, unknown>,
+  requireHistory: RequireHistory,
   requireMore: (config: ConversationModelConfig) => void = () => {},
 ): Promise<ConversationModelConfig> {
   const config = withoutNulls(given)
@@ -159,6 +186,7 @@ async function check(
   if (typeof config.history_collection !== 'string') {
     throw new ApiError(400, 'Property `history_collection` is missing or is not a string.')
   }
+  requireHistory(config.history_collection)
   if (!isUnsigned(config.max_bytes) || config.max_bytes === 0) {
     throw new ApiError(400, 'Property `max_bytes` is not provided or not a positive integer.')
   }
@@ -183,6 +211,9 @@ async function check(
 }
 
 const isUnsigned = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+
+const historyNameOf = ({ config }: ConversationModelRow): string =>
+  (JSON.parse(config) as ConversationModelConfig).history_collection
 
 async function historyOf(env: Cloudflare.Env, name: string) {
   try {

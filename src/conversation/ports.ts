@@ -2,7 +2,7 @@
 import type { Outcome } from '../errors'
 import type { LanguageModel } from '../models/language-model'
 import type { RecentMessages } from '../search/rpc'
-import type { CollectionSchema, SearchParameters, SearchResult } from '../search/types'
+import type { CollectionSchema, SearchParameters, SearchResult, SearchScope } from '../search/types'
 import type { Citation, HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import type { TurnTrace } from './trace'
 
@@ -24,7 +24,8 @@ export interface TurnPorts {
   model: LanguageModel
   /** who writes standalone questions and suggestions; undefined: `model` does */
   rewriter(): Promise<LanguageModel | undefined>
-  search(objectId: string, params: SearchParameters): Promise<Outcome<SearchResult>>
+  /** @param scope what the search's key may see */
+  search(objectId: string, params: SearchParameters, scope?: SearchScope): Promise<Outcome<SearchResult>>
   schema(objectId: string): Promise<Outcome<CollectionSchema>>
   /**
    * What was said in this conversation, oldest first, expired or not.

@@ -80,12 +80,19 @@ export function standalonePrompt(
   return [{ role: 'user', content }]
 }
 
-/** The prompt that has a question judged before it is answered. The reply is to be SAFE or UNSAFE. */
-export const guardrailPrompt = (instruction: string, question: string): ChatMessage[] => [
+/**
+ * The prompt that has a question judged before it is answered. The reply is to be SAFE or UNSAFE.
+ * @param alone whether the text is the question itself, and not JSON of all that came with it, or a part of that
+ */
+export const guardrailPrompt = (instruction: string, text: string, alone: boolean): ChatMessage[] => [
   { role: 'system', content: instruction },
   {
     role: 'user',
-    content: `Classify the question below. Reply with one word: SAFE or UNSAFE.\n\n<Question>\n${question}\n\n<Classification>\n`,
+    content:
+      (alone
+        ? 'Classify the question below.'
+        : 'Classify the question below with all that came with it, which is JSON: it is UNSAFE where any part of it is.') +
+      ` Reply with one word: SAFE or UNSAFE.\n\n<Question>\n${text}\n\n<Classification>\n`,
   },
 ]
 

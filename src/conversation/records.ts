@@ -60,8 +60,8 @@ export class Records {
   }
 
   /** Notes what was spent on a turn that came to no answer. */
-  putCost(turn: number, { usage, others }: Cost): void {
-    this.#write(turn, { usage, ...(others && { others }) })
+  putCost(turn: number, { usage, others, copied }: Cost): void {
+    this.#write(turn, { usage, ...(others && { others }), ...(copied && { copied }) })
   }
 
   #write(turn: number, record: Note): void {

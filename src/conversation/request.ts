@@ -1,6 +1,6 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
-import type { SearchParameters } from '../search/types'
+import type { SearchParameters, SearchScope } from '../search/types'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
@@ -11,6 +11,10 @@ export interface PlannedSearch {
   /** id of the Collection object; absent when the name is unknown, which is that search's error */
   objectId?: string
   params: SearchParameters
+  /** what the key of the search may see; absent: no history collection */
+  scope?: SearchScope
+  /** true for a key made for pages, which is told nothing that is the operator's */
+  plain?: boolean
   /** documents that score less (retrieval.ts) stay out of the prompt */
   minimumScore?: number
   /** the same by `rerank_score`, of those that have one */
@@ -25,12 +29,16 @@ export interface Attachment {
   text: string
 }
 
-/** Who asks. A conversation is open to the key and user that began it, and to the admin key. */
+/** Who asks. Which conversations are open to whom says ownership.ts. */
 export interface Asker {
   /** `admin`, or the id of an API key (a scoped key's is its parent's) */
   owner: string
-  /** the user on whose behalf the key asks; '' where none is named */
+  /** the user on whose behalf the key asks; '' where none is named. Without a proof it is the caller's own word */
   userId: string
+  /** what shows who it is: first the user that the key fixes, then the visitor whose secret came along; absent: nothing */
+  proofs?: readonly string[]
+  /** conversations that the key opens besides its holder's: all that were begun with it, or those of every key */
+  reach?: 'key' | 'all'
 }
 
 /**
@@ -60,6 +68,8 @@ export interface AskRequest {
   transcript?: TranscriptMessage[]
   /** texts that came with the question: documents of the prompt for this turn, before those that are found */
   attachments?: Attachment[]
+  /** what a visitor adds to the system prompt, which has it already: a guardrail judges it */
+  instructions?: string[]
   /** present: the answer is to cite its documents as `[label]` */
   labels?: Labelling
   /**
@@ -75,10 +85,20 @@ export interface AskRequest {
   /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
   followups?: boolean
   asker: Asker
+  /** true for a key made for pages: an error tells it nothing that is the operator's */
+  plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... */
   protocol: string
+  /** names this one call of `ask`, so that it finds its turn when it is made again (object-calls.ts). At random */
+  attempt?: string
   /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
   idempotencyKey?: string
-  /** digest of who asks, path, query and body: the same request again joins a turn whose caller has gone */
+  /** digest of who asks, path, query and body: the same request again is told the same answer (joins.ts) */
   fingerprint?: string
+  /** the turn that the question goes on from; where it is not the last one, the question begins another conversation */
+  after?: number
+  /** another conversation: where it has a turn of this request, its answer is copied and no model is asked */
+  copies?: string
+  /** until when, in milliseconds since 1970, the same request is led to this id; absent: the id is random */
+  foundUntil?: number
 }

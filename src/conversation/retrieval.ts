@@ -1,7 +1,9 @@
 /** The searches of a turn, and from their replies to the documents of the prompt. */
-import { ApiError } from '../errors'
+import { ApiError, type Outcome, plainFailure } from '../errors'
 import type { Source } from '../models/language-model'
 import { isVector } from '../search/layout'
+import { MAX_Q_BYTES } from '../search/limits'
+import { asQuery } from '../search/long-query'
 import type { CollectionSchema, Hit, SearchResult } from '../search/types'
 import type { SearchReply, SourceReference } from './events'
 import { type Labelling, labelOf } from './labels'
@@ -27,10 +29,11 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
   if (search.error) return failed(search.error)
   if (search.objectId === undefined) return failed({ status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
-    ports.search(search.objectId, { ...search.params, q: question }),
+    ports.search(search.objectId, { ...search.params, q: asQuery(question, MAX_Q_BYTES) }, search.scope),
     ports.schema(search.objectId),
   ])
-  if (!outcome.ok) return failed(outcome.error)
+  const reply = replyOf(search, outcome)
+  if (!outcome.ok || 'error' in reply) return { reply, documents: [] }
   const vectors = schema.ok ? vectorPaths(schema.value) : []
   const collection = outcome.value.request_params?.collection_name ?? search.collection
   const { minimumScore = 0, minimumRerankScore = 0 } = search
@@ -38,7 +41,20 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
     .filter((hit) => minimumScore === 0 || scoreOf(hit) >= minimumScore)
     .filter(({ rerank_score: score }) => score === undefined || score >= minimumRerankScore)
     .map(({ document }) => ({ collection, document: withoutVectors(document, vectors) }))
-  return { reply: { result: outcome.value }, documents }
+  return { reply, documents }
+}
+
+/** What came of a search, as whoever asked for it is told. */
+export function replyOf({ plain }: PlannedSearch, outcome: Outcome<SearchResult>): SearchReply {
+  if (!outcome.ok) {
+    const { status, message } = plain ? plainFailure(outcome.error) : outcome.error
+    return { error: message, code: status }
+  }
+  const { value } = outcome
+  const error = plain && value.rerank?.error
+  if (!error) return { result: value }
+  const said = plainFailure({ status: 400, message: error, confidential: true })
+  return { result: { ...value, rerank: { ...value.rerank!, error: said.message } } }
 }
 
 const failed = ({ status, message }: { status: number; message: string }): Retrieved => ({
@@ -94,7 +110,13 @@ export function fatalError(retrieved: Retrieved[], shape: 'single' | 'multi'): A
   return undefined
 }
 
-export const allFailed = (retrieved: Retrieved[]): boolean => retrieved.every(({ reply }) => 'error' in reply)
+/** The error of the first search, where none succeeded: it is the turn's. */
+export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
+  const [first] = retrieved
+  if (!first || retrieved.some(({ reply }) => 'result' in reply)) return undefined
+  const { reply } = first
+  return 'error' in reply ? new ApiError(reply.code, reply.error) : undefined
+}
 
 /** Replies as they are shown: with the question that was asked, where another was searched (contract 1.6, 1.7). */
 export const asAsked = (retrieved: Retrieved[], question: string, shape: 'single' | 'multi'): SearchReply[] =>

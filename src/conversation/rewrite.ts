@@ -23,13 +23,17 @@ export interface Rewritten {
   generated?: Generated
 }
 
-/** @throws ApiError from the model, or when the history does not fit into the model's max_bytes */
+/**
+ * @param raw what the question finds in its own wording
+ * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
+ */
 export async function rewriteAndRetrieve(
   request: AskRequest,
   history: HistoryMessage[],
+  raw: Promise<Retrieved[]>,
   ports: TracedPorts,
   signal: AbortSignal,
-  onRewritten: () => void,
+  onRewritten: (standalone: string) => void,
 ): Promise<Rewritten> {
   const { question, model, searches, shape } = request
   const family = familyOf(model.model_name)
@@ -41,7 +45,6 @@ export async function rewriteAndRetrieve(
     namespaceOf(model.model_name),
   )
   const needless = new AbortController()
-  const raw = retrieve(searches, question, ports)
   const writing = ports.generate(
     {
       purpose: 'standalone',
@@ -54,14 +57,13 @@ export async function rewriteAndRetrieve(
     AbortSignal.any([signal, needless.signal]),
   )
   // Whichever loses the race may still fail; that is then nobody's concern.
-  raw.catch(() => {})
   writing.catch(() => {})
   const hopeless = raw.then((retrieved) =>
     fatalError(retrieved, shape) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
   )
   const first = await Promise.race([hopeless, writing]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
-  onRewritten()
+  onRewritten(first.text)
   const retrieved = await (first.text === question ? raw : retrieve(searches, first.text, ports))
   return { question: first.text, retrieved, generated: first }
 }

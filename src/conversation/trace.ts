@@ -14,6 +14,8 @@ export interface TurnTrace {
   calls: CallTrace[]
   /** what could be asked next, where anything was suggested */
   followups?: string[]
+  /** the conversation whose answer to the same request this turn has: nothing was searched or called for it */
+  copy_of?: string
   /** what did not fit into the prompt whole */
   cut?: CutDocument[]
   /** true where the whole was too long to be kept: texts in it end early */
@@ -92,7 +94,7 @@ export class Tracer {
     this.#ports = ports
     this.#started = ports.now()
     this.ports = {
-      search: (objectId, params) => this.#search(objectId, params),
+      search: (...search) => this.#search(...search),
       generate: (request, signal, onText) => this.#generate(request, signal, onText),
       hasRewriter: async () => (await this.#rewriter()) !== undefined,
       schema: (objectId) => ports.schema(objectId),
@@ -113,12 +115,13 @@ export class Tracer {
     return this.#ports.now() - this.#started
   }
 
-  async #search(objectId: string, params: SearchParameters): ReturnType<TurnPorts['search']> {
+  async #search(...search: Parameters<TurnPorts['search']>): ReturnType<TurnPorts['search']> {
+    const [, params] = search
     const started = this.#elapsed()
     const entry: SearchTrace = { params: withoutKeys(params), started, took: 0 }
     this.trace.searches.push(entry)
     try {
-      const outcome = await this.#ports.search(objectId, params)
+      const outcome = await this.#ports.search(...search)
       if (outcome.ok) {
         const { found, hits = [], grouped_hits = [], request_params } = outcome.value
         entry.collection = request_params?.collection_name

@@ -4,6 +4,8 @@
  * the first turn. Once a conversation is named, its own history counts and a transcript is passed over.
  */
 
+import { byteLength } from './serialise'
+
 export interface TranscriptMessage {
   role: 'user' | 'assistant'
   message: string
@@ -13,14 +15,28 @@ export interface TranscriptMessage {
 const MOST_MESSAGES = 100
 const MOST_CHARACTERS = 100_000
 
-/** The end of a transcript, in whole messages without the empty ones. @param transcript oldest first */
-export function fitTranscript(transcript: readonly TranscriptMessage[]): TranscriptMessage[] {
+/** What was said in a conversation that is stored, for another one to begin with. */
+export const transcriptOf = (messages: readonly { role: string; message: string }[]): TranscriptMessage[] =>
+  messages.map(({ role, message }) => ({ role: role === 'user' ? 'user' : 'assistant', message }))
+
+/**
+ * The end of a transcript, in whole messages without the empty ones.
+ * @param transcript oldest first
+ * @param mostBytes of their texts, in UTF-8
+ */
+export function fitTranscript(
+  transcript: readonly TranscriptMessage[],
+  mostBytes = Number.POSITIVE_INFINITY,
+): TranscriptMessage[] {
   const kept: TranscriptMessage[] = []
   let characters = 0
+  let bytes = 0
   for (const { role, message } of transcript.toReversed()) {
     if (message.trim() === '') continue
     characters += message.length
     if (kept.length === MOST_MESSAGES || characters > MOST_CHARACTERS) break
+    bytes += byteLength(message)
+    if (bytes > mostBytes) break
     kept.push({ role, message })
   }
   return kept.reverse()

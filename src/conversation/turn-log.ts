@@ -1,6 +1,8 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
+import { ApiError } from '../errors'
 import { splitText } from '../split-text'
-import type { TurnEvent, TurnEventBody } from './events'
+import { INTERRUPTED, INTERRUPTION_SEQ, type TurnEvent, type TurnEventBody } from './events'
+import { TURN_NOT_FOUND } from './ownership'
 import type { Replacement } from './request'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -8,6 +10,12 @@ const LOGGED_TURNS = 20
 
 /** How long a turn waits to be joined by its caller, who had gone, in milliseconds. */
 export const ABANDONED_MS = 60_000
+
+/**
+ * How long it may take until it is noticed that a caller has gone, in milliseconds: until then nobody knows whether the
+ * end of an answer has arrived (api/edge/deliver.ts).
+ */
+const UNNOTICED_MS = 2_000
 
 // A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
 const SEGMENT_CHARACTERS = 500_000
@@ -123,6 +131,38 @@ export class TurnLog {
     return rows.toArray()[0]
   }
 
+  /**
+   * The finished turn whose answer is copied for the same request: one that a request would join, or that ended a
+   * moment ago, whether or not its caller is known to have gone.
+   */
+  copyable(names: RequestNames, now: number): { turn: number; fingerprint: string | null } | undefined {
+    return (
+      this.joinable(names, now) ??
+      this.#sql
+        .exec<{ turn: number; fingerprint: string | null }>(
+          `SELECT turn, fingerprint FROM turns WHERE fingerprint = ? AND status = 'done' AND ended_at >= ?
+            ORDER BY turn DESC LIMIT 1`,
+          names.fingerprint ?? null,
+          now - UNNOTICED_MS,
+        )
+        .toArray()[0]
+    )
+  }
+
+  /** Whether a turn was answered or is running, and whether others were after it. */
+  standing(turn: number): 'unknown' | 'running' | 'last' | 'earlier' {
+    const [first, ...later] = this.#sql
+      .exec<{ turn: number; status: TurnStatus }>(
+        `SELECT turn, status FROM turns WHERE turn >= ? AND (said_at IS NOT NULL OR status = 'running')
+          ORDER BY turn LIMIT 2`,
+        turn,
+      )
+      .toArray()
+    if (first?.turn !== turn) return 'unknown'
+    if (first.status === 'running') return 'running'
+    return later.length === 0 ? 'last' : 'earlier'
+  }
+
   /** The lines of a turn; undefined when there is no log of it. */
   lines(turn: number): string[] | undefined {
     const segments = this.#sql
@@ -136,9 +176,46 @@ export class TurnLog {
       .slice(0, -1)
   }
 
+  /**
+   * The lines of the turns that have ended, after a position.
+   * @param from the position's turn @param seq its event there @param running the turn that is running
+   * @throws ApiError 404 when some of them are not kept
+   */
+  linesAfter(from: number, seq: number, running: number | undefined): string {
+    const ended = this.ended(from)
+    const latest = Math.max(this.latest() ?? 0, running ?? 0)
+    if (from <= latest && from !== running && ended[0]?.turn !== from) throw new ApiError(404, TURN_NOT_FOUND)
+    let text = ''
+    for (const { turn } of ended) {
+      const lines = this.#linesOf(turn, turn === from ? seq : -1)
+      if (!lines) throw new ApiError(404, TURN_NOT_FOUND)
+      for (const line of lines) text += `${line}\n`
+    }
+    return text
+  }
+
+  /**
+   * The lines of a turn's events after the one of a number; undefined when there is no log of it. A line's place does
+   * not tell its number: events that readers were handed may be missing from the log of an interrupted turn.
+   */
+  #linesOf(turn: number, seq: number): string[] | undefined {
+    const lines = this.lines(turn)
+    return seq < 0 ? lines : lines?.filter((line) => (JSON.parse(line) as TurnEvent).seq > seq)
+  }
+
   latest(): number | undefined {
     const { turn } = this.#sql.exec<{ turn: number | null }>('SELECT max(turn) AS turn FROM turns').one()
     return turn ?? undefined
+  }
+
+  /** The latest turn, if it was interrupted at this moment or later. */
+  interruptedSince(moment: number): number | undefined {
+    const [last] = this.#sql
+      .exec<{ turn: number; status: TurnStatus; ended_at: number | null }>(
+        'SELECT turn, status, ended_at FROM turns ORDER BY turn DESC LIMIT 1',
+      )
+      .toArray()
+    return last?.status === 'interrupted' && (last.ended_at ?? 0) >= moment ? last.turn : undefined
   }
 
   /** The turns from this one on that have ended, in order. */
@@ -195,8 +272,9 @@ export class TurnLog {
       // The log was brought up to date before the turn became history, so it holds the whole answer.
       const end: TurnEventBody = done
         ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: answerIn(lines) }
-        : { type: 'error', status: 503, message: 'The turn was interrupted. Ask again.', retryable: true }
-      const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq: lines.length }
+        : { type: 'error', status: 503, message: INTERRUPTED, retryable: true }
+      const seq = done ? lines.length : INTERRUPTION_SEQ
+      const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)
       // Whoever read along has lost the stream, and may well ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)

@@ -16,6 +16,8 @@ const RETRY_AFTER = 5
 
 const encoder = new TextEncoder()
 
+type TurnError = Extract<TurnEventBody, { type: 'error' }>
+
 /** A turn from the moment that it is asked for. */
 export class QueuedTurn {
   readonly abort = new AbortController()
@@ -28,6 +30,10 @@ export class QueuedTurn {
   /** whether somebody who asked may have seen some of the answer, and has left */
   #seen = false
   #onAbandoned = (): void => {}
+  /** whether its answer is complete and becomes history: from then on it is not stopped */
+  committed = false
+  /** what the turn ended in, where it never began */
+  #refusal: TurnError | undefined
 
   constructor(
     readonly request: AskRequest,
@@ -49,6 +55,7 @@ export class QueuedTurn {
   addReader(reader: Reader, seq = -1): void {
     if (this.#stream) this.#stream.join(reader, seq)
     else this.#waiting.push(reader)
+    if (this.#refusal) this.refuse(this.#refusal)
   }
 
   get stream(): TurnStream | undefined {
@@ -77,7 +84,8 @@ export class QueuedTurn {
   }
 
   /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
-  refuse(error: Extract<TurnEventBody, { type: 'error' }>): void {
+  refuse(error: TurnError): void {
+    this.#refusal = error
     const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }
     for (const reader of this.#waiting.splice(0)) {
       reader.write(encoder.encode(`${JSON.stringify(event)}\n`))
@@ -88,6 +96,8 @@ export class QueuedTurn {
 
 export class TurnQueue {
   readonly #turns: QueuedTurn[] = []
+  /** told of the next turn that comes */
+  #awaiting: (() => void)[] = []
   /** settles when the last turn in the queue has ended; never rejects */
   #end: Promise<void> = Promise.resolve()
 
@@ -128,14 +138,51 @@ export class TurnQueue {
       )
     }
     this.#turns.push(turn)
+    for (const tell of this.#awaiting.splice(0)) tell()
     this.#end = this.#end.then(run).finally(() => {
       this.#turns.shift()
     })
     return this.#end
   }
 
+  /** Whether a turn other than this one is running or waiting. */
+  hasOther(number: number): boolean {
+    return this.#turns.some(({ stream }) => stream?.turn !== number)
+  }
+
+  /** Settles when a turn comes. */
+  arrival(): Promise<void> {
+    return new Promise((resolve) => this.#awaiting.push(resolve))
+  }
+
   /** Ends the turn that is running, and all that are waiting. */
   stopAll(): void {
     for (const turn of this.#turns) turn.abort.abort()
+  }
+}
+
+/** How long a call of `ask` whose answer was lost may take to come again, in milliseconds. */
+const ATTEMPT_MS = 10_000
+
+/**
+ * The turns that were begun of late, by the call that began them: one whose answer got lost on its way is made again,
+ * and must not ask twice.
+ */
+export class Attempts {
+  readonly #turns = new Map<string, { turn: QueuedTurn; until: number }>()
+
+  find({ attempt }: AskRequest): QueuedTurn | undefined {
+    return attempt === undefined ? undefined : this.#turns.get(attempt)?.turn
+  }
+
+  add(turn: QueuedTurn): void {
+    const { attempt } = turn.request
+    const now = Date.now()
+    // In the order in which they came.
+    for (const [old, { until }] of this.#turns) {
+      if (until > now) break
+      this.#turns.delete(old)
+    }
+    if (attempt !== undefined) this.#turns.set(attempt, { turn, until: now + ATTEMPT_MS })
   }
 }

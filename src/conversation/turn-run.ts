@@ -4,13 +4,16 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, type Outcome, reasonOf } from '../errors'
+import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
+import { conversationObject } from './conversation-object'
+import { copyTurn } from './copy'
 import type { HistoryMessage, TurnEventBody } from './events'
 import { isTerminal } from './events'
+import { identityOf } from './joins'
 import type { Memory } from './memory'
-import { ADMIN, unknownConversation } from './ownership'
+import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
 import { type Spending, spendingOf } from './trace'
 import { runTurn, STOPPED } from './turn'
@@ -18,6 +21,20 @@ import type { TurnStatus } from './turn-log'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
+
+/**
+ * Has what comes before an answer told once: a copy that breaks off leaves its turn to be run, which would say it again.
+ */
+function once(emit: TurnPorts['emit']): TurnPorts['emit'] {
+  const told = new Set<string>()
+  return (event) => {
+    if (event.type === 'question' || event.type === 'retrieval') {
+      if (told.has(event.type)) return
+      told.add(event.type)
+    }
+    emit(event)
+  }
+}
 
 /** What a turn needs of its object. */
 export interface Surroundings {
@@ -33,6 +50,12 @@ const statusOf = (end: TurnEventBody): TurnStatus => {
   return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
 }
 
+/** What a collection answered; one that cannot be asked now fails by itself, and not all that are asked beside it. */
+async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  const outcome = await attempt(ask)
+  return outcome.ok ? outcome.value : outcome
+}
+
 /** Far enough for any ttl, and a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
 
@@ -43,6 +66,8 @@ export class TurnRun {
   readonly #id: string
   /** whether D1 may have counted what this turn cost */
   #counted = false
+  /** whether its answer is another turn's, and paid for there */
+  #copied = false
   /** earlier turns that give way to this one */
   #replaced: number[] = []
 
@@ -75,7 +100,7 @@ export class TurnRun {
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
     if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
-    const asker = request.asker ?? ADMIN
+    const { asker } = request
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
       return this.#refuse(unknownConversation(request))
@@ -93,11 +118,11 @@ export class TurnRun {
     }
     // The first searches are sent in this very moment, before anything is written: a call waits for the writes
     // before it. No event comes before the turn has its number.
-    const work = runTurn(
-      request,
-      this.#ports(() => begun!, known, emit),
-      abort.signal,
-    )
+    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : once(emit))
+    const work =
+      request.copies === undefined
+        ? runTurn(request, ports, abort.signal)
+        : this.#copyOrRun(request.copies, ports, abort.signal)
     // Should the beginning fail, that is the error to tell, and not what becomes of the rest.
     work.catch(() => {})
     const { memory, stream } = this.#begin()
@@ -110,6 +135,20 @@ export class TurnRun {
     if (memory.closed) return await this.#owe(cost)
     memory.records.putCost(stream.turn, cost)
     await memory.records.settle()
+  }
+
+  /** Copies the answer of another conversation, and asks for one where that conversation has none to give. */
+  async #copyOrRun(source: string, ports: TurnPorts, signal: AbortSignal): Promise<Spending[]> {
+    const { request } = this.#queued
+    const events = await conversationObject(this.#env, source)
+      .copy(identityOf(request))
+      .catch(() => undefined)
+    if (events?.ok && events.value) {
+      this.#copied = true
+      if ((await copyTurn(request, events.value, ports, signal)) === 'ended') return []
+      this.#copied = false
+    }
+    return runTurn(request, ports, signal)
   }
 
   /** Counts a cost that is kept nowhere here. */
@@ -184,8 +223,8 @@ export class TurnRun {
         return languageModelOf(request.model, env)
       },
       rewriter: () => rewriterOf(request.model, env),
-      search: (objectId, params) => collectionObject(env, objectId).search(params),
-      schema: (objectId) => collectionObject(env, objectId).schema(),
+      search: (objectId, params, scope) => told(() => collectionObject(env, objectId).search(params, scope)),
+      schema: (objectId) => told(() => collectionObject(env, objectId).schema()),
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>
@@ -211,6 +250,7 @@ export class TurnRun {
     if (memory.closed) throw new ApiError(400, STOPPED)
     const { historyId, model } = this.#queued.request
     const { turn } = stream
+    this.#queued.committed = true
     stream.flush()
     memory.outbox.put(
       turn,
@@ -293,10 +333,10 @@ export class TurnRun {
   }
 
   #cost(now: number, spent: Spending[]): Cost {
-    const { owner } = this.#queued.request.asker ?? ADMIN
+    const { owner } = this.#queued.request.asker
     const day = dayOf(now)
     const [usage, ...others] = spent.map((spending): Spent => ({ day, owner, ...spending }))
-    return { usage: usage!, ...(others.length > 0 && { others }) }
+    return { usage: usage!, ...(others.length > 0 && { others }), ...(this.#copied && { copied: true }) }
   }
 
   /** When what was said at a moment is to be forgotten, in milliseconds since 1970. */

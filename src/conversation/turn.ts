@@ -4,9 +4,9 @@
  * Whatever goes wrong ends it in one `error`, and then nothing of it is history. What happens here depends
  * on its ports alone, so that every path can be run in a test.
  */
-import { ApiError, reasonOf, unwrap } from '../errors'
+import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
 import type { Source } from '../models/language-model'
-import { ProviderError } from '../models/provider-error'
+import { ProviderError, passes } from '../models/provider-error'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
@@ -15,14 +15,24 @@ import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { fitSources } from './fit'
 import { type Suggestions, suggest, suggestsAside } from './followups'
 import { addUsage, type Generated } from './generate'
+import { hasGuardrail, judge } from './guardrail'
 import { type History, historyOf, readHistory } from './history'
 import { unknownConversation } from './ownership'
 import type { FinishedTurn, TurnPorts } from './ports'
-import { familyOf, guardrailPrompt } from './prompt'
+import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, referencesOf, retrieve, sourcesOf } from './retrieval'
+import {
+  allFailed,
+  asAsked,
+  fatalError,
+  type Retrieved,
+  referencesOf,
+  retrieve,
+  sourcesOf,
+} from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type Spending, spendingOf, type TracedPorts, Tracer } from './trace'
+import { fitTranscript } from './transcript'
 
 /** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
 const WIND_UP_MS = 1_000
@@ -45,7 +55,7 @@ export async function runTurn(
       stopOf(signal).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
     ])
   } catch (error) {
-    ports.emit(errorEvent(error, signal))
+    ports.emit(errorEvent(error, signal, request))
   }
   await settlesWithin(
     WIND_UP_MS,
@@ -55,22 +65,22 @@ export async function runTurn(
 }
 
 /** Rejects when the turn is stopped. */
-const stopOf = (signal: AbortSignal): Promise<never> =>
+export const stopOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = () => reject(signal.reason)
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-function errorEvent(error: unknown, signal: AbortSignal): TurnEventBody {
+export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
-    const retryable = error.status >= 500 || error.status === 408 || error.status === 429
+    const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
     const upstream = error instanceof ProviderError && error.fault !== 'refused'
     return {
       type: 'error',
       status: error.status,
-      message: error.message,
+      message: plain ? plainFailure(failed(error)).message : error.message,
       retryable,
       ...(upstream && { upstream }),
     }
@@ -92,30 +102,49 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
+  // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
+  // to another object leaves only when the writes before it are stored.
+  const raw = retrieve(request.searches, request.question, ports)
+  // Looked at when the history is there, if it comes to that.
+  raw.catch(() => {})
+
   const history = await lookBack(request, ports, started)
 
-  const judging = judge(request, ports, signal)
+  let judging: Promise<Generated[]> | undefined
+  const judged = (standalone: string): Promise<Generated[]> => {
+    const transcript = history.begins ? history.messages : []
+    judging ??= judge(request, { standalone, transcript }, ports, signal)
+    // A search that fails first ends the turn; the verdict is then not waited for.
+    judging.catch(() => {})
+    return judging
+  }
+  // A question that stands alone is judged beside its search; one that does not, beside that of what it is rewritten to.
+  if (history.messages.length === 0) judged(request.question)
   const aside = suggestsAside(request, ports)
   // Looked at when the documents are there, if it comes to that.
   aside.catch(() => {})
-  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, () => {
-    timings.rewritten = elapsed()
+  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
+    raw,
+    onRewritten: (standalone) => {
+      timings.rewritten = elapsed()
+      judged(standalone)
+    },
   })
   timings.retrieved = elapsed()
   const fatal = fatalError(retrieved, request.shape)
   if (fatal) throw fatal
-  const verdict = await judging
+  const verdicts = await judged(question)
   ports.emit({
     type: 'question',
     question: request.question,
     ...(question !== request.question && { standalone: question }),
   })
   const replies = asAsked(retrieved, request.question, request.shape)
-  if (allFailed(retrieved)) {
+  const failure = allFailed(retrieved)
+  if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
     ports.emit({ type: 'retrieval', replies, sources: [] })
-    ports.emit({ type: 'done', finish_reason: 'no_results', answer: '' })
-    return
+    throw failure
   }
   const family = familyOf(request.model.model_name)
   const attached = attachmentsOf(request)
@@ -145,7 +174,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
     : Promise.resolve({ questions: followups })
   await finish(request, history, answer, sources, tracer, signal, {
-    calls: [verdict, generated, answer].filter((call) => call !== undefined),
+    calls: [...verdicts, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
     suggesting,
   })
@@ -167,50 +196,28 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
     if (history.messages.length > 0) return { ...history, begins: false }
     if (!named && !replaces) throw unknownConversation(request)
   }
-  return { ...historyOf(transcript, now), begins: true }
+  // What is not judged is not used either.
+  const said = hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript
+  return { ...historyOf(said, now), begins: true }
 }
 
 /** Texts that came with the question. They have no id: nothing that is cited leads back to them. */
 const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
   attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
 
-/** Searches the question, made to stand alone first where it follows up on something. */
+/**
+ * What the question finds, made to stand alone first where it follows up on something.
+ * @param raw what it finds in its own wording
+ */
 async function find(
   request: AskRequest,
   history: HistoryMessage[],
   ports: TracedPorts,
   signal: AbortSignal,
-  onRewritten: () => void,
+  { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: (standalone: string) => void },
 ): Promise<Rewritten> {
-  if (history.length > 0) return rewriteAndRetrieve(request, history, ports, signal, onRewritten)
-  const retrieved = await retrieve(request.searches, request.question, ports)
-  return { question: request.question, retrieved }
-}
-
-/** Has the question judged, beside the searches, where the model has a guardrail. @throws ApiError 400 */
-function judge(request: AskRequest, ports: TracedPorts, signal: AbortSignal): Promise<Generated | undefined> {
-  const instruction = request.model.input_guardrail_prompt
-  if (typeof instruction !== 'string' || instruction === '') return Promise.resolve(undefined)
-  const { question } = request
-  const judging = ports
-    .generate(
-      {
-        purpose: 'guardrail',
-        messages: guardrailPrompt(instruction, question),
-        question,
-        sources: [],
-        history: [],
-        stream: false,
-      },
-      signal,
-    )
-    .then((verdict) => {
-      if (/^\W*SAFE\W*$/i.test(verdict.text)) return verdict
-      throw new ApiError(400, 'The question was deemed unsafe or inappropriate to answer.')
-    })
-  // A search that fails first ends the turn; the verdict is then not waited for.
-  judging.catch(() => {})
-  return judging
+  if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
+  return { question: request.question, retrieved: await raw }
 }
 
 /** Citations, cost, history, and only then the end. */

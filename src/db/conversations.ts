@@ -19,11 +19,11 @@ export interface PageEnd {
 
 /**
  * Conversations that have not expired, the last used first.
- * @param owner undefined: any @param userId undefined: any @param now milliseconds
+ * @param owner undefined: any @param userId undefined: any @param proof undefined: any @param now milliseconds
  */
 export const listConversationRows = (
   db: Database,
-  { owner, userId, after, limit, now }: ConversationQuery,
+  { owner, userId, proof, after, limit, now }: ConversationQuery,
 ): Promise<ConversationRow[]> =>
   db
     .select()
@@ -32,6 +32,7 @@ export const listConversationRows = (
       and(
         owner === undefined ? undefined : eq(conversations.owner, owner),
         userId === undefined ? undefined : eq(conversations.userId, userId),
+        ofProof(proof),
         // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
         sql`+${conversations.expiresAt} > ${now}`,
         after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
@@ -40,9 +41,18 @@ export const listConversationRows = (
     .orderBy(desc(conversations.updatedAt), desc(conversations.id))
     .limit(limit)
 
-export interface ConversationQuery {
-  owner?: string
-  userId?: string
+/** The second term is what its index asks for. */
+const ofProof = (proof: string | undefined) =>
+  proof === undefined ? undefined : and(eq(conversations.proof, proof), sql`${conversations.proof} <> ''`)
+
+/** Whose conversations; absent: any. */
+interface Of {
+  owner?: string | undefined
+  userId?: string | undefined
+  proof?: string | undefined
+}
+
+export interface ConversationQuery extends Of {
   after?: PageEnd
   limit: number
   now: number
@@ -61,18 +71,21 @@ export async function findConversationRow(
   return row
 }
 
-/** Some conversations of a user, expired or not. @param owner undefined: whatever key began them */
+/** Some conversations of a user, expired or not. @param of.owner undefined: whatever key began them */
 export const conversationsOfUser = (
   db: Database,
-  userId: string,
-  owner: string | undefined,
+  { owner, userId, proof }: Of,
   limit: number,
 ): Promise<Pick<ConversationRow, 'id' | 'historyId'>[]> =>
   db
     .select({ id: conversations.id, historyId: conversations.historyId })
     .from(conversations)
     .where(
-      and(eq(conversations.userId, userId), owner === undefined ? undefined : eq(conversations.owner, owner)),
+      and(
+        userId === undefined ? undefined : eq(conversations.userId, userId),
+        owner === undefined ? undefined : eq(conversations.owner, owner),
+        ofProof(proof),
+      ),
     )
     .limit(limit)
 
@@ -99,7 +112,7 @@ export const emptiedConversations = (
     .limit(limit)
 
 /** A conversation as its object tells of it; how many turns it has is counted here. */
-export type ConversationEntry = Omit<ConversationRow, 'turns'>
+export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof'> & { proof?: string }
 
 /** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
 export function upsertConversation(db: Database, conversation: ConversationEntry) {
@@ -114,6 +127,8 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
       set: {
         ...conversation,
         turns: many,
+        // What an earlier version began without a proof, and a migration knows to be proven, stays so.
+        proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,
         updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
           ELSE excluded.updated_at END`,
         // One that is about to be erased stays so, whatever arrives late.

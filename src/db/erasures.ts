@@ -14,36 +14,40 @@ const KEPT_MS = 30 * 86_400_000
 
 type Row = typeof conversations.$inferSelect
 
+/** Whose conversations were erased: of a user, of one key or of every key, and only those that the user is proven to have. */
+export interface Erased {
+  userId?: string | undefined
+  owner?: string | undefined
+  proof?: string | undefined
+}
+
 const encoder = new TextEncoder()
 
-/** @param owner undefined: every key */
-async function markId(userId: string, owner?: string): Promise<string> {
-  const digest = await crypto.subtle.digest(
-    'SHA-256',
-    encoder.encode(JSON.stringify([userId, owner ?? null])),
-  )
+async function markId({ userId, owner, proof }: Erased): Promise<string> {
+  const parts = [userId ?? null, owner ?? null, ...(proof ? [proof] : [])]
+  const digest = await crypto.subtle.digest('SHA-256', encoder.encode(JSON.stringify(parts)))
   return btoa(String.fromCharCode(...new Uint8Array(digest)))
 }
 
-/**
- * Leaves a mark, in the place of an earlier one.
- * @param owner undefined: whatever key began them @param now milliseconds
- */
-export async function markErased(
-  db: Database,
-  userId: string,
-  owner: string | undefined,
-  now: number,
-): Promise<void> {
+/** Leaves a mark, in the place of an earlier one. @param now milliseconds */
+export async function markErased(db: Database, erased: Erased, now: number): Promise<void> {
   await db
     .insert(erasures)
-    .values({ id: await markId(userId, owner), at: now })
+    .values({ id: await markId(erased), at: now })
     .onConflictDoUpdate({ target: erasures.id, set: { at: sql`max(${erasures.at}, excluded.at)` } })
 }
 
 /** Ids of the marks that a conversation may have to go for. */
-export const marksFor = ({ userId, owner }: Pick<Row, 'userId' | 'owner'>): Promise<string[]> =>
-  Promise.all([markId(userId), markId(userId, owner)])
+export const marksFor = ({
+  userId,
+  owner,
+  proof,
+}: Pick<Row, 'userId' | 'owner'> & { proof?: string }): Promise<string[]> =>
+  Promise.all([
+    markId({ userId }),
+    markId({ userId, owner }),
+    ...(proof ? [markId({ userId, owner, proof })] : []),
+  ])
 
 /** Asks whether a conversation has to go. Part of the transaction that writes it. @param marks ids, as from `marksFor` */
 export const erasureSince = (db: Database, createdAt: number, marks: string[]) =>

@@ -4,6 +4,7 @@
  * Documents are not here: they live in their collection's Durable Object (src/search), because a search
  * then is one hop and an import one transaction.
  */
+import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 /** The name of a collection and the Durable Object that holds it. A new collection of an old name is a new object. */
@@ -92,6 +93,8 @@ export const conversations = sqliteTable(
     owner: text('owner').notNull(),
     /** the user on whose behalf the key asked; '' where none was named */
     userId: text('user_id').notNull(),
+    /** who is proven to have begun it (conversation/ownership.ts); '' where nobody is, and the user is only a label */
+    proof: text('proof').notNull().default(''),
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
     title: text('title').notNull(),
@@ -102,7 +105,8 @@ export const conversations = sqliteTable(
     expiresAt: integer('expires_at').notNull(),
   },
   (table) => [
-    index('conversations_owner').on(table.owner, table.userId, table.updatedAt),
+    index('conversations_owner').on(table.owner, table.updatedAt),
+    index('conversations_proof').on(table.proof, table.owner, table.updatedAt).where(sql`proof <> ''`),
     index('conversations_user').on(table.userId, table.updatedAt),
     index('conversations_updated').on(table.updatedAt),
     index('conversations_expiry').on(table.expiresAt),

@@ -20,6 +20,8 @@ function masterKey(env: Sealing): Promise<CryptoKey> {
     throw new ApiError(
       400,
       'Provider credentials cannot be stored: set the Worker secret ENCRYPTION_KEY to a random string of 16 characters or more.',
+      undefined,
+      true,
     )
   }
   return keyOf(secret)
@@ -76,6 +78,8 @@ export async function open(sealed: string, env: Sealing): Promise<string> {
   throw new ApiError(
     400,
     'A stored credential cannot be opened: ENCRYPTION_KEY is not the one it was sealed under. Set the old one as ENCRYPTION_KEY_PREVIOUS, or store the credential anew.',
+    undefined,
+    true,
   )
 }
 

@@ -19,6 +19,8 @@ export interface Cost {
   usage: Spent
   /** of models that answered or wrote in its place: their tokens count, the turn does not */
   others?: Spent[]
+  /** true where the answer was copied from a turn that is paid for: then nothing counts */
+  copied?: true
 }
 
 export interface TurnRecord extends Cost {
@@ -38,8 +40,9 @@ export interface TurnRecord extends Cost {
  */
 export async function recordTurn(
   db: Database,
-  { conversation, turn, usage: spent, others = [], replaced = [] }: TurnRecord,
+  { conversation, turn, replaced = [], ...cost }: TurnRecord,
 ): Promise<boolean> {
+  const costs = rowsOf(cost)
   const marks = await marksFor(conversation)
   const [erasures] = await db.batch([
     erasureSince(db, conversation.createdAt, marks),
@@ -51,7 +54,7 @@ export async function recordTurn(
         set: turn,
         setWhere: ne(turns.createdAt, turn.createdAt),
       }),
-    ...rowsOf(spent, others).map((row) =>
+    ...costs.map((row) =>
       db
         .insert(usage)
         .select(
@@ -63,14 +66,12 @@ export async function recordTurn(
     ...(replaced.length > 0 ? [db.delete(turns).where(numbered(conversation.id, replaced))] : []),
     upsertConversation(db, conversation),
   ])
-  for (const row of rowsOf(spent, others)) forgetSpent(row)
+  for (const row of costs) forgetSpent(row)
   return erasures.length > 0
 }
 
-const rowsOf = (spent: Spent, others: Spent[]): (typeof usage.$inferSelect)[] => [
-  { ...spent, turns: 1 },
-  ...others.map((other) => ({ ...other, turns: 0 })),
-]
+const rowsOf = ({ usage: spent, others = [], copied }: Cost): (typeof usage.$inferSelect)[] =>
+  copied ? [] : [{ ...spent, turns: 1 }, ...others.map((other) => ({ ...other, turns: 0 }))]
 
 const numbered = (conversationId: string, numbers: number[]) =>
   sql`${turns.conversationId} = ${conversationId}
@@ -86,8 +87,9 @@ const ADDED = {
 }
 
 /** Adds what a turn spent that came to no answer. There is no row to tell by that it was counted before. */
-export async function recordCost(db: Database, { usage: spent, others = [] }: Cost): Promise<void> {
-  const rows = rowsOf(spent, others)
+export async function recordCost(db: Database, cost: Cost): Promise<void> {
+  const rows = rowsOf(cost)
+  if (rows.length === 0) return
   await db.insert(usage).values(rows).onConflictDoUpdate(ADDED)
   for (const row of rows) forgetSpent(row)
 }

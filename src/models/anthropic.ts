@@ -2,7 +2,7 @@
  * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt stands
  * apart from the messages, and `max_tokens` has to be said.
  */
-import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -65,7 +65,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 400 }, signal)
+  const call = textCall(callOptions(config, WORDING, env), request, signal)
   const body = { ...sampling(config), ...conversation(request.messages) }
   const response = await call.fetch(
     url(config),

@@ -40,10 +40,10 @@ const INSIDE =
 export function requireAllowed(url: string, env: Egress): void {
   const target = parse(url)
   if (target === undefined) {
-    throw new ApiError(400, 'The URL of the model is not a complete `https://` or `http://` URL.')
+    throw refused('The URL of the model is not a complete `https://` or `http://` URL.')
   }
   if (target.username !== '' || target.password !== '') {
-    throw new ApiError(400, 'The URL of the model may not carry a user name or a password.')
+    throw refused('The URL of the model may not carry a user name or a password.')
   }
   // A name may end in the dot of the root: the same host.
   const host = target.hostname.replace(/\.+$/, '')
@@ -53,11 +53,13 @@ export function requireAllowed(url: string, env: Egress): void {
     if (entries.includes('*') && isPublicName(host)) return
   }
   if (entries.some((entry) => isListed(host, target, entry))) return
-  throw new ApiError(
-    400,
+  throw refused(
     `Calls to \`${target.protocol}//${target.host}\` are not allowed. To allow them, add \`${host}\` to the variable ALLOWED_HOSTS of the deployment.`,
   )
 }
+
+/** The message names a host and a variable: it is for whoever runs the server. */
+const refused = (message: string): ApiError => new ApiError(400, message, undefined, true)
 
 function parse(url: string): URL | undefined {
   try {

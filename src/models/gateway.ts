@@ -45,7 +45,12 @@ function gatewayOf(env: Gateway): Parts | undefined {
   if (!env.AI_GATEWAY) return undefined
   const [, account, name] = /^([A-Za-z0-9_-]+)\/([A-Za-z0-9_-]+)$/.exec(env.AI_GATEWAY) ?? []
   if (account === undefined || name === undefined) {
-    throw new ApiError(400, 'The variable AI_GATEWAY of the deployment is not `<account id>/<gateway name>`.')
+    throw new ApiError(
+      400,
+      'The variable AI_GATEWAY of the deployment is not `<account id>/<gateway name>`.',
+      undefined,
+      true,
+    )
   }
   return { account, name }
 }

@@ -1,5 +1,5 @@
 /** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
-import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
   ChatMessage,
   ConversationModelConfig,
@@ -50,7 +50,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
+  const call = textCall(options(config, env), request, signal)
   const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const response = await call.fetch(
     url(config, method),

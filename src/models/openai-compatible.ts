@@ -5,7 +5,7 @@
  * text, errors inside the stream, no `[DONE]` or no `finish_reason`. One of the last two is asked for: a
  * stream without either was cut, and a cut answer is not an answer.
  */
-import { type CallOptions, ProviderCall, parseObject } from './call'
+import { type CallOptions, ProviderCall, parseObject, textCall } from './call'
 import type { ConversationModelConfig, Delta, FinishReason, GenerationRequest } from './language-model'
 import { Reply, usageOf } from './reply'
 
@@ -53,7 +53,7 @@ export async function* generateChat(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 400 }, signal)
+  const call = textCall(endpoint.options, request, signal)
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,

@@ -36,7 +36,7 @@ export interface Upstream {
 
 /**
  * To the caller it is the wire's error and no more: what the provider said of itself is not passed on as Parley's
- * own status or `Retry-After`.
+ * own status or `Retry-After`. Its words are confidential (errors.ts): visitors of a page are not told them.
  */
 export class ProviderError extends ApiError {
   readonly upstream: number | undefined
@@ -44,12 +44,26 @@ export class ProviderError extends ApiError {
   readonly fault: Fault
 
   constructor(status: number, message: string, { upstream, retryAfterMs, fault }: Upstream = {}) {
-    super(status, message)
+    super(status, message, undefined, true)
     this.upstream = upstream
     this.retryAfterMs = retryAfterMs
     this.fault = fault ?? (upstream === undefined ? 'unreached' : faultOfStatus(upstream))
   }
 }
+
+/** Faults that pass by themselves, sooner or later: the same request may succeed then. */
+const PASSING: ReadonlySet<Fault> = new Set<Fault>([
+  'unreached',
+  'busy',
+  'limited',
+  'failed',
+  'exhausted',
+  'silent',
+  'cut',
+])
+
+/** Whether an error is a provider's that will pass, whatever status its caller is told. */
+export const passes = (error: unknown): boolean => error instanceof ProviderError && PASSING.has(error.fault)
 
 /** What OpenAI and Workers AI (by its internal code) call an allowance that is used up. */
 const USED_UP = ['insufficient_quota', '3036']

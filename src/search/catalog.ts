@@ -16,9 +16,10 @@ import {
   listCollectionRows,
 } from '../db/collections'
 import { ApiError, reasonOf, unwrap } from '../errors'
+import { objectCalls } from '../object-calls'
 import { openFields } from './embedding-secrets'
 import { isObject } from './field'
-import type { CollectionRpc, CollectionSummary } from './rpc'
+import { COLLECTION_CALLS, type CollectionRpc, type CollectionSummary } from './rpc'
 import { parseSchema } from './schema'
 import type { CollectionSchema } from './types'
 
@@ -36,7 +37,8 @@ const cache = new Map<string, { handle: CollectionHandle; until: number }>()
 /** A handle on a Collection object. Makes no call. */
 export function collectionObject(env: Cloudflare.Env, objectId: string): CollectionRpc {
   const namespace = env.COLLECTION as DurableObjectNamespace
-  return namespace.get(namespace.idFromName(objectId)) as unknown as CollectionRpc
+  const id = namespace.idFromName(objectId)
+  return objectCalls(() => namespace.get(id) as unknown as CollectionRpc, COLLECTION_CALLS)
 }
 
 /** The collection of a name or alias, if there is one. */

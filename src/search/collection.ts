@@ -4,12 +4,13 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../alarm'
-import { ApiError, attempt, type Outcome } from '../errors'
+import { ApiError, attempt, forbidden, type Outcome } from '../errors'
 import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { exportPage, removeAll, removeWhere, updateWhere } from './bulk'
 import { discoverDimensions } from './embedding/embedders'
 import { resealSchema, sealFields } from './embedding-secrets'
 import { HistoryMirror } from './history-mirror'
+import { isHistoryShaped } from './history-shape'
 import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
@@ -31,7 +32,7 @@ import { executeSearch } from './search'
 import { Store } from './store'
 import { createTables } from './tables'
 import * as turns from './turns'
-import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from './types'
 import { VectorOutbox } from './vectorize/outbox'
 import type { Reconciliation } from './vectorize/reconcile'
 import { VectorMirror } from './vectorize/vector-mirror'
@@ -292,11 +293,12 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => exportPage(this.#existing().store, options, after))
   }
 
-  search(params: SearchParameters): Promise<Outcome<SearchResult>> {
+  search(params: SearchParameters, scope: SearchScope = {}): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
     return attempt(async () => {
-      const { context, store } = this.#existing()
-      const result = await executeSearch(context, params)
+      const { context, store, mirror } = this.#existing()
+      if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
+      const result = await executeSearch(context, params, scope)
       result.request_params.collection_name = store.schema.name
       return result
     })

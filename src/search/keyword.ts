@@ -15,9 +15,11 @@ import { countedWindow, countOf, type Match, type TextMatch, type Top, textMatch
 import type { SearchContext } from './context'
 import { fragment, type SqlFragment } from './fragment'
 import { textColumn } from './layout'
+import { mostTelling } from './long-query'
 import { informativeWords, matchExpression, type ParsedQuery, parseQuery, relax, type Term } from './query'
 import type { SearchRequest } from './request'
-import { corrections } from './typo'
+import { stem } from './text'
+import { corrections, vocabularyOf } from './typo'
 
 /** From this many informative words on a query is taken for a question. */
 const QUESTION_WORDS = 5
@@ -132,11 +134,18 @@ export function withoutExcluded(
 }
 
 /** `q` as words; the last one may be unfinished where any field takes prefixes. */
-export const queryOf = ({ schema }: SearchContext, { q, queryFields }: SearchRequest): ParsedQuery =>
-  q === '*'
-    ? { terms: [], excluded: [] }
-    : parseQuery(
-        q,
-        schema,
-        queryFields.some(({ prefix }) => prefix),
-      )
+export function queryOf({ sql, schema }: SearchContext, { q, queryFields }: SearchRequest): ParsedQuery {
+  if (q === '*') return { terms: [], excluded: [] }
+  const unfinished = queryFields.some(({ prefix }) => prefix)
+  return mostTelling(parseQuery(q, schema, unfinished), (words) => documentsWith(sql, words))
+}
+
+/** In how many documents the index has each of some folded words. */
+function documentsWith(sql: SqlStorage, words: string[]): (word: string) => number {
+  const rows = sql.exec<{ term: string; doc: number }>(
+    `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql)} v ON v.term = w.value`,
+    JSON.stringify([...new Set(words.map(stem))]),
+  )
+  const documents = new Map(rows.toArray().map(({ term, doc }) => [term, doc]))
+  return (word) => documents.get(stem(word)) ?? 0
+}

@@ -1,10 +1,10 @@
 /** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
 import { ApiError } from '../errors'
 import type { SearchContext } from './context'
-import { oneOf } from './filter/compile'
+import { compileFilter, oneOf } from './filter/compile'
 import { fragment, type SqlFragment } from './fragment'
 import type { SearchRequest } from './request'
-import type { Field } from './types'
+import type { Field, SearchScope } from './types'
 import type { Candidates, Neighbour, Restriction, Wanted } from './vector-index'
 import type { VectorQuery } from './vector-query'
 
@@ -21,6 +21,7 @@ export interface VectorSearch {
 /**
  * The vector search that a request asks for, texts embedded.
  * @param hasWords whether q has words to look for: `*` has none
+ * @param scope a document that it hides is no reference: distances to it would tell what it says
  * @returns undefined when it asks for none
  * @throws ApiError 400 when there is nothing to make a vector of, or the embedder's own
  */
@@ -28,6 +29,7 @@ export async function resolveVectorSearch(
   context: SearchContext,
   request: SearchRequest,
   hasWords: boolean,
+  { filter = '' }: SearchScope = {},
 ): Promise<VectorSearch | undefined> {
   const query = request.vectorQuery
   const field = query?.field ?? (hasWords ? request.embeddingField : undefined)
@@ -42,7 +44,7 @@ export async function resolveVectorSearch(
     return { ...common, vector: Float32Array.from(query.vector), except: undefined }
   }
   if (query?.id !== undefined) {
-    const seq = sequenceNumber(context.sql, query.id)
+    const seq = sequenceNumber(context, query.id, filter)
     const vector = seq === undefined ? undefined : context.vectors(field).get(seq)
     if (vector === undefined) throw new ApiError(400, 'Document id referenced in vector query is not found.')
     return { ...common, vector, except: seq }
@@ -156,5 +158,9 @@ function allowedBy(
   )
 }
 
-const sequenceNumber = (sql: SqlStorage, id: string): number | undefined =>
-  sql.exec<{ seq: number }>('SELECT seq FROM documents WHERE id = ?', id).toArray()[0]?.seq
+/** @param filter that the document has to pass */
+function sequenceNumber({ sql, schema }: SearchContext, id: string, filter: string): number | undefined {
+  const { where, bindings } = compileFilter(sql, schema, filter)
+  const query = `SELECT d.seq FROM documents d WHERE d.id = ? AND (${where})`
+  return sql.exec<{ seq: number }>(query, id, ...bindings).toArray()[0]?.seq
+}

@@ -25,10 +25,10 @@ export interface ParsedQuery {
   excluded: Term[]
 }
 
-/** Distinct words and phrases of a query that take part in a search; those after them do not. */
-export const MAX_TERMS = 256
-
-/** @param prefix whether the last word may be unfinished */
+/**
+ * All that a query asks for; how much of it takes part in a search, long-query.ts says.
+ * @param prefix whether the last word may be unfinished
+ */
 export function parseQuery(q: string, rules: TokenRules, prefix: boolean): ParsedQuery {
   const terms: Term[] = []
   const excluded: Term[] = []
@@ -43,7 +43,7 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
     if (tokens.length === 0) continue
     const unfinished = prefix && !minus && part[3] !== undefined && index === parts.length - 1
     const key = `${minus ? '-' : ''}${tokens.join(' ')}${unfinished ? '*' : ''}`
-    if (seen.has(key) || seen.size === MAX_TERMS) continue
+    if (seen.has(key)) continue
     seen.add(key)
     const term = { tokens, written, prefix: unfinished, corrections: [] }
     if (minus) excluded.push(term)

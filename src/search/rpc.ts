@@ -7,7 +7,8 @@
  * so that no call nears the object's CPU limit and searches go on between the steps.
  */
 import type { Outcome } from '../errors'
-import type { CollectionSchema, Document, SearchParameters, SearchResult } from './types'
+import type { Repetitions } from '../object-calls'
+import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from './types'
 import type { Reconciliation } from './vectorize/reconcile'
 
 export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
@@ -119,7 +120,8 @@ export interface CollectionRpc {
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
-  search(params: SearchParameters): Promise<Outcome<SearchResult>>
+  /** Searches. A history collection is closed to a search whose scope does not open it: 401. */
+  search(params: SearchParameters, scope?: SearchScope): Promise<Outcome<SearchResult>>
 
   /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
   keepHistory(): Promise<void>
@@ -144,4 +146,36 @@ export interface CollectionRpc {
   ): Promise<Outcome<void>>
   /** Removes expired messages that the sweep has found in D1; it deletes its rows itself, afterwards. */
   expireMessages(documentIds: string[]): Promise<void>
+}
+
+/** Which calls may be made again when it is not known whether they were carried out (object-calls.ts). */
+export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
+  // Reading.
+  summary: 'repeat',
+  schema: 'repeat',
+  get: 'repeat',
+  exportPage: 'repeat',
+  search: 'repeat',
+  messages: 'repeat',
+  recentMessages: 'repeat',
+  wholeTurns: 'repeat',
+  // Writing what is then there, or gone, however often it is written.
+  reseal: 'repeat',
+  reindex: 'repeat',
+  reconcileVectors: 'repeat',
+  destroy: 'repeat',
+  patch: 'repeat',
+  keepHistory: 'repeat',
+  removeConversation: 'repeat',
+  appendTurn: 'repeat',
+  expireMessages: 'repeat',
+  // The second time they find what the first one made or removed: an error, another id, or other counts.
+  create: 'once',
+  alter: 'once',
+  write: 'once',
+  remove: 'once',
+  updateWhere: 'once',
+  removeWhere: 'once',
+  truncate: 'once',
+  importLines: 'once',
 }

@@ -21,7 +21,7 @@ import type { ParsedQuery } from './query'
 import { parseRequest, type SearchRequest } from './request'
 import { rerankCandidates } from './rerank'
 import { completeSort, orderBy } from './sort'
-import type { SearchParameters, SearchResult } from './types'
+import type { SearchParameters, SearchResult, SearchScope } from './types'
 import { type Candidates, VectorsUnavailable, type Wanted } from './vector-index'
 
 /** Neighbours that a hybrid search takes into account at least. */
@@ -33,11 +33,20 @@ const RETRY_SECONDS = 5
 
 /**
  * Searches a collection.
+ * @param scope what the key of the search may see
  * @throws ApiError with the contract's status and message for whatever is wrong with the parameters
  */
-export async function executeSearch(context: SearchContext, params: SearchParameters): Promise<SearchResult> {
+export async function executeSearch(
+  context: SearchContext,
+  params: SearchParameters,
+  scope: SearchScope = {},
+): Promise<SearchResult> {
   const started = performance.now()
-  const { request, wide, query, vector, candidates, reranking, reranked } = await prepare(context, params)
+  const { request, wide, query, vector, candidates, reranking, reranked } = await prepare(
+    context,
+    params,
+    scope,
+  )
   const search = find(context, wide, query, vector, candidates)
   const { seqs, ...page } = makePage(context, wide, search)
   const result: SearchResult = {
@@ -72,7 +81,11 @@ interface Prepared {
 }
 
 /** Reads the request, has its texts embedded and Vectorize asked, which is what a search waits for. */
-async function prepare(context: SearchContext, params: SearchParameters): Promise<Prepared> {
+async function prepare(
+  context: SearchContext,
+  params: SearchParameters,
+  scope: SearchScope,
+): Promise<Prepared> {
   const { schema } = context
   const request = parseRequest(params, schema)
   const query = queryOf(context, request)
@@ -84,10 +97,10 @@ async function prepare(context: SearchContext, params: SearchParameters): Promis
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy)
   }
-  const vector = await resolveVectorSearch(context, request, hasWords)
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params)
+  const vector = await resolveVectorSearch(context, request, hasWords, scope)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
   const candidates = vector && (await seek(context, wide, query, vector, hasWords))
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
   return { request, wide, query, vector, candidates, reranking, reranked }
 }
 

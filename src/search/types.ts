@@ -85,6 +85,14 @@ export type Document = { id: string } & Record<string, unknown>
 /** Search parameters by their Typesense names, every value still the string that was sent. */
 export type SearchParameters = Record<string, string>
 
+/** What the key of a search may see, whatever the search's parameters say. */
+export interface SearchScope {
+  /** whether it may read what was said in a history collection; absent: it may not */
+  history?: boolean
+  /** the filter that a scoped key fixes: a document that it hides is answered like one that does not exist */
+  filter?: string
+}
+
 export interface Highlight {
   field: string
   snippet?: string

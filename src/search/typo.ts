@@ -23,6 +23,12 @@ export const typosAllowed = (word: string, rules: TypoRules): number =>
     word.length >= rules.minLengthTwoTypos ? 2 : word.length >= rules.minLengthOneTypo ? 1 : 0,
   )
 
+/** The table of the index's words, each with the number of documents that hold it; made when it is first needed. */
+export function vocabularyOf(sql: SqlStorage): string {
+  sql.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('text_index', 'row')`)
+  return 'vocabulary'
+}
+
 /**
  * Words that a search can use instead of one that is not in the index: the nearest stems, written so that
  * FTS5 stems them to themselves.
@@ -31,12 +37,11 @@ export function corrections(sql: SqlStorage, word: string, rules: TypoRules): st
   const allowed = typosAllowed(word, rules)
   // Words that are not Latin are neither stemmed nor misspelt in ways that letters count.
   if (allowed === 0 || !/^[a-z][a-z0-9]*$/.test(word)) return []
-  sql.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('text_index', 'row')`)
   const wanted = stem(word)
   const next = String.fromCharCode(wanted.charCodeAt(0) + 1)
   const found: { term: string; documents: number; distance: number }[] = []
   const rows = sql.exec<{ term: string; doc: number }>(
-    'SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?',
+    `SELECT term, doc FROM ${vocabularyOf(sql)} WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?`,
     wanted[0]!,
     next,
     wanted.length - allowed,

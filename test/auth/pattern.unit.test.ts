@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { collectionPattern } from '../../src/auth/pattern'
+import { collectionPattern, fitsAnyName } from '../../src/auth/pattern'
 
 describe('collection patterns', () => {
   it.each([
@@ -58,5 +58,42 @@ describe('collection patterns', () => {
     const deep = `${'('.repeat(50_000)}a${')'.repeat(50_000)}`
     expect(collectionPattern(deep)('a')).toBe(false)
     expect(collectionPattern(deep)(deep)).toBe(true)
+  })
+})
+
+describe('a pattern that names no collection', () => {
+  it.each([
+    '*',
+    '.*',
+    '^.*$',
+    '.+',
+    '(.*)',
+    '.{3,}',
+    '[^x]+',
+    '[^h].*',
+    '\\w+',
+    '[a-z]+',
+    '[A-Z]*',
+    '\\d+',
+    '[a-m].*',
+    'pub_x|.*',
+    '.*.*',
+    '(a|.)*',
+  ])('is %s', (pattern) => {
+    expect(fitsAnyName(pattern)).toBe(true)
+  })
+
+  it.each([
+    'history',
+    'hist.*',
+    '.*_history',
+    '.*story.*',
+    '^pub_.*$',
+    'pub_.+|priv_.+',
+    'org_\\d+',
+    'q.*',
+    '',
+  ])('is not %s', (pattern) => {
+    expect(fitsAnyName(pattern)).toBe(false)
   })
 })

@@ -200,7 +200,8 @@ async function converse(
   ])
 }
 
-describe.each(SHAPES)('asked as %s, an answer', (shape) => {
+// A provider may be silent for five times the timeout before an answer in one piece: twenty seconds for two of them.
+describe.each(SHAPES)('asked as %s, an answer', { timeout: 60_000 }, (shape) => {
   test.concurrent.each(FAULTS)('with the fault: %s', (fault, expectation) =>
     converse(shape, fault, false, expectation),
   )

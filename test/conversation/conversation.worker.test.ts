@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { TurnEvent } from '../../src/conversation/events'
+import { INTERRUPTION_SEQ, type TurnEvent } from '../../src/conversation/events'
 import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
@@ -215,7 +215,7 @@ describe('the log', () => {
     await evictDurableObject(stub(id))
     expect(await eventsOf(id)).toMatchObject([
       { type: 'question' },
-      { type: 'error', status: 503, retryable: true, turn: 1, seq: 1, conversation_id: id },
+      { type: 'error', status: 503, retryable: true, turn: 1, seq: INTERRUPTION_SEQ, conversation_id: id },
     ])
   })
 

@@ -9,6 +9,7 @@ import {
   listConversations,
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
+import type { Asker } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
 import { createCollection, dropCollection } from '../../src/search/catalog'
 import { Collection } from '../../src/search/collection'
@@ -168,15 +169,15 @@ describe('a deleted conversation', () => {
 
 describe("a user's conversations", () => {
   it('are deleted with the key that asked for them, and no others', async () => {
-    const one = async (asker: { owner: string; userId: string }): Promise<string> => {
+    const one = async (asker: Asker): Promise<string> => {
       const request = await asking(QUESTION, { asker })
       await take(request)
       return request.conversationId
     }
     const mine: string[] = []
-    for (let n = 0; n < 6; n++) mine.push(await one({ owner: '3', userId: 'eve' }))
+    const eve: Asker = { owner: '3', userId: 'eve', proofs: ['user:eve'] }
+    for (let n = 0; n < 6; n++) mine.push(await one(eve))
     const others = [await one({ owner: '4', userId: 'eve' }), await one({ owner: '3', userId: 'dan' })]
-    const eve = { owner: '3', userId: 'eve' }
     await expect(deleteUserConversations(env, eve, 'dan')).rejects.toMatchObject(NOT_FOUND)
     expect(await deleteUserConversations(env, eve, 'eve')).toEqual({ deleted: 6, done: true })
     for (const id of mine) await expectNothingLeft(id)

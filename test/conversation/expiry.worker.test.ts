@@ -152,7 +152,7 @@ describe('the sweep', () => {
       const id = `old-${n}`
       await env.DB.batch([
         env.DB.prepare(
-          `INSERT INTO conversations VALUES (?, 'h', 'm', 'admin', '', 'typesense', 't', 2, 1, 1, ?)`,
+          `INSERT INTO conversations VALUES (?, 'h', 'm', 'admin', '', 'typesense', 't', 2, 1, 1, ?, '')`,
         ).bind(id, NOW * 1000 - n),
         ...[1, 2].map((turn) =>
           env.DB.prepare(

@@ -3,6 +3,7 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import {
+  type ADMIN,
   ask,
   asking,
   begin,
@@ -61,6 +62,46 @@ describe('a retry with an idempotency key', () => {
     expect(
       await rowsOf('SELECT turn FROM turns WHERE conversation_id = ?', first.conversationId),
     ).toHaveLength(1)
+  })
+
+  const answers = (status: number, body = '{"error":{"message":"Not now."}}') =>
+    (async () => new Response(body, { status })) as typeof fetch
+
+  it.each([
+    ['is down', answers(503, '')],
+    ['has an error', answers(500)],
+    ['is asked too often', answers(429)],
+    ['gives up', answers(408)],
+    ['cannot be reached', () => Promise.reject(new TypeError('Network connection lost.'))],
+    ['breaks off', answers(200, 'data: {"choices":[{"delta":{"content":"Ridl"}}]}\n\n')],
+    [
+      'says nothing',
+      (_, init) =>
+        new Promise((_resolve, reject) => {
+          init?.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+        }),
+    ],
+  ] as [string, typeof fetch][])('runs again after a provider that %s', async (_, fails) => {
+    const model = { ...openai, timeout: 0.3 }
+    const question = await newQuestion(QUESTION, { model, idempotencyKey: name() })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(fails)
+    const first = await ask(question)
+    expect((await read(first.events)).at(-1)).toMatchObject({ type: 'error', status: 400, retryable: true })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const again = await ask(question)
+    expect(again.conversationId).toBe(first.conversationId)
+    const events = await read(again.events)
+    expect(events.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect(await read((await ask(question)).events)).toEqual(events)
+  })
+
+  it.each([400, 401, 404])('is told a refusal of the provider again: %s', async (status) => {
+    const question = await newQuestion(QUESTION, { model: openai, idempotencyKey: name() })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(answers(status))
+    const events = await read((await ask(question)).events)
+    expect(events.at(-1)).toMatchObject({ type: 'error', status: 400, retryable: false })
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    expect(await read((await ask(question)).events)).toEqual(events)
   })
 
   it('joins within a conversation too, waiting turns included', async () => {
@@ -150,118 +191,20 @@ describe('a retry with an idempotency key', () => {
   })
 })
 
-describe('the same request without a key', () => {
-  it('joins a turn that is still running', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    const first = await ask(question)
-    const provider = makeProvider(first.conversationId)
-    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    await provider.say('Ridley')
-    const second = await ask(question)
-    await provider.say(' Scott')
-    await provider.finish()
-    expect(await read(second.events)).toEqual(await read(first.events))
-    expect(second.conversationId).toBe(first.conversationId)
-    expect(provider.requests).toHaveLength(1)
-  })
-
-  it('joins even when both come at the same moment', async () => {
-    const question = await newQuestion(QUESTION, { fingerprint: name() })
-    const [one, two] = await Promise.all([ask(question), ask(question)])
-    expect(two.conversationId).toBe(one.conversationId)
-    expect(await read(two.events)).toEqual(await read(one.events))
-    expect(await messagesOf(one.conversationId)).toHaveLength(2)
-  })
-
-  /** A turn whose caller leaves before it has ended. */
-  async function abandoned(fingerprint: string) {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint })
-    const first = await ask(question)
-    const provider = makeProvider(first.conversationId)
-    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const reader = first.events.getReader()
-    await reader.read()
-    await reader.cancel()
-    await provider.say('Ridley Scott')
-    await provider.finish()
-    await expect.poll(() => messagesOf(first.conversationId)).toHaveLength(2)
-    fetch.mockImplementation(speaking('Again.'))
-    return { question, first, fetch }
-  }
-
-  it('gets the answer of a turn that ended after its caller had gone, once', async () => {
-    const { question, first, fetch } = await abandoned(name())
-    const retry = await ask(question)
-    expect(retry.conversationId).toBe(first.conversationId)
-    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
-    expect(fetch).toHaveBeenCalledTimes(1)
-    const again = await ask(question)
-    expect(again.conversationId).not.toBe(first.conversationId)
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Again.' })
-  })
-
-  it('gets a whole answer again that was not delivered, once', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
-    const first = await ask(question)
-    const done = (await read(first.events)).at(-1)
-    await first.delivery(done!.turn).lost()
-    const retry = await ask(question)
-    expect(retry.conversationId).toBe(first.conversationId)
-    expect((await read(retry.events)).at(-1)).toEqual(done)
-    expect(fetch).toHaveBeenCalledTimes(1)
-    const again = await ask(question)
-    expect(again.conversationId).not.toBe(first.conversationId)
-    // To its end, so that nothing of it runs during the next test.
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done' })
-  })
-
-  it('is a new question more than a minute later', async () => {
-    const { question, first } = await abandoned(name())
-    await countSql(first.conversationId, 'UPDATE turns SET ended_at = ended_at - 61000')
-    const later = await ask(question)
-    expect(later.conversationId).not.toBe(first.conversationId)
-    expect((await read(later.events)).at(-1)).toMatchObject({ answer: 'Again.' })
-  })
-
-  it('is a new question for who has read the answer, each time, and its retries meet', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
-    const ids = []
-    for (let time = 0; time < 3; time++) {
-      const { conversationId, events } = await ask(question)
-      expect((await read(events)).at(-1)).toMatchObject({ type: 'done', turn: 1 })
-      ids.push(conversationId)
-    }
-    expect(new Set(ids).size).toBe(3)
-    const fourth = await ask(question)
-    const provider = makeProvider(fourth.conversationId)
-    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-    const retry = await ask(question)
-    expect(retry.conversationId).toBe(fourth.conversationId)
-    await provider.say('Scott.')
-    await provider.finish()
-    expect(await read(retry.events)).toEqual(await read(fourth.events))
-    expect(provider.requests).toHaveLength(1)
-  })
-
-  it('makes two turns of a conversation where it is asked twice', async () => {
-    const request = await asking(QUESTION, { fingerprint: name() })
-    await take({ ...request, fingerprint: name() })
-    const follow = { ...request, continues: true }
-    expect((await take(follow))[0]).toMatchObject({ turn: 2 })
-    expect((await take(follow))[0]).toMatchObject({ turn: 3 })
-    expect(await messagesOf(request.conversationId)).toHaveLength(6)
-  })
-
-  it('begins again where nothing was said', async () => {
-    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
-    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('', { status: 500 }))
-    const failed = await ask(question)
-    expect((await read(failed.events)).at(-1)).toMatchObject({ type: 'error' })
-    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
-    const again = await ask(question)
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+describe('a call of another version, which says nothing of who asks', () => {
+  it('opens nothing, and begins nothing', async () => {
+    const request = await asking(QUESTION, {})
+    await take(request)
+    const nobody = undefined as unknown as typeof ADMIN
+    const { asker: _, ...without } = request
+    const object = conversation(request.conversationId)
+    expect(await object.ask(without as typeof request)).toMatchObject({ ok: false })
+    expect(await object.ask({ ...without, continues: true } as typeof request)).toMatchObject({ ok: false })
+    expect(await object.events(nobody)).toMatchObject({ error: { status: 404 } })
+    expect(await object.stop(nobody)).toMatchObject({ error: { status: 404 } })
+    expect(await object.remove(nobody)).toMatchObject({ error: { status: 404 } })
+    expect(await object.isOpenTo(nobody)).toBe(false)
+    expect(await messagesOf(request.conversationId)).toHaveLength(2)
   })
 })
 

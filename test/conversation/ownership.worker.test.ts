@@ -9,7 +9,8 @@ import {
   listConversations,
   traceConversation,
 } from '../../src/conversation/conversations'
-import { mayOpen } from '../../src/conversation/ownership'
+import { mayOpen, ownerOf } from '../../src/conversation/ownership'
+import type { Asker } from '../../src/conversation/request'
 import { database } from '../../src/db/client'
 import { listConversationRows } from '../../src/db/conversations'
 import { unwrap } from '../../src/errors'
@@ -27,9 +28,9 @@ import {
 } from './stage'
 
 const QUESTION = 'Who directed Alien?'
-const ada = { owner: '1', userId: 'ada' }
-const bob = { owner: '1', userId: 'bob' }
-const other = { owner: '2', userId: 'ada' }
+const ada = { owner: '1', userId: 'ada', proofs: ['user:ada'] }
+const bob = { owner: '1', userId: 'bob', proofs: ['user:bob'] }
+const other = { owner: '2', userId: 'ada', proofs: ['user:ada'] }
 const adminForAda = { owner: 'admin', userId: 'ada' }
 const adminForBob = { owner: 'admin', userId: 'bob' }
 
@@ -43,16 +44,11 @@ async function adas(): Promise<string> {
 beforeAll(() => setStage())
 
 it('a conversation is open to the key and the user that began it, and to the admin key', () => {
-  expect([ada, bob, other, ADMIN, adminForAda, adminForBob].map((asker) => mayOpen(asker, ada))).toEqual([
-    true,
-    false,
-    false,
-    true,
-    true,
-    false,
-  ])
+  expect(
+    [ada, bob, other, ADMIN, adminForAda, adminForBob].map((asker) => mayOpen(asker, ownerOf(ada))),
+  ).toEqual([true, false, false, true, true, false])
   expect(mayOpen(adminForBob, ADMIN)).toBe(true)
-  expect(mayOpen({ owner: '1', userId: '' }, ada)).toBe(false)
+  expect(mayOpen({ owner: '1', userId: '' }, ownerOf(ada))).toBe(false)
 })
 
 describe('somebody else', () => {
@@ -144,7 +140,7 @@ it('a conversation that was imported belongs to whoever goes on with it first', 
 })
 
 describe('the list', () => {
-  const cyd = { owner: '9', userId: 'cyd' }
+  const cyd = { owner: '9', userId: 'cyd', proofs: ['user:cyd'] }
 
   it("shows an asker's own, the last used first, in pages without a gap", async () => {
     const ids: string[] = []
@@ -184,7 +180,7 @@ describe('the list', () => {
 
   it('is narrowed to a user, and never shows those of others', async () => {
     await adas()
-    const users = async (asker: typeof ada, userId?: string) =>
+    const users = async (asker: Asker, userId?: string) =>
       new Set(
         (
           await listConversations(env, asker, { limit: 100, ...(userId !== undefined && { userId }) })
@@ -206,11 +202,11 @@ describe('the list', () => {
   })
 
   it('goes by an index, however much there is', async () => {
-    for (const scope of [{}, { owner: '1', userId: 'ada' }, { userId: 'ada' }]) {
+    for (const scope of [{}, { owner: '1' }, { owner: '1', proof: 'user:ada' }, { userId: 'ada' }]) {
       const query = listConversationRows(database(env), { ...scope, limit: 10, now: 5 })
       const { sql, params } = (query as unknown as { toSQL(): { sql: string; params: unknown[] } }).toSQL()
       const plan = await rowsOf(`EXPLAIN QUERY PLAN ${sql}`, ...params)
-      expect(plan[0]!.detail).toMatch(/USING INDEX conversations_(owner|user|updated)/)
+      expect(plan[0]!.detail).toMatch(/USING INDEX conversations_(owner|proof|user|updated)/)
     }
   })
 })
@@ -245,14 +241,14 @@ describe('a conversation', () => {
 
   it('is traced, all of it or one turn', async () => {
     const id = await adas()
-    const { turns } = await traceConversation(env, id)
+    const { turns } = await traceConversation(env, ADMIN, id)
     expect(turns).toMatchObject([{ turn: 1, trace: { question: QUESTION, calls: [{ purpose: 'answer' }] } }])
-    expect(await traceConversation(env, id, 1)).toEqual({ id, turns })
-    await expect(traceConversation(env, id, 2)).rejects.toMatchObject({
+    expect(await traceConversation(env, ADMIN, id, 1)).toEqual({ id, turns })
+    await expect(traceConversation(env, ADMIN, id, 2)).rejects.toMatchObject({
       status: 404,
       message: 'Turn not found',
     })
-    await expect(traceConversation(env, 'nobody')).rejects.toMatchObject({
+    await expect(traceConversation(env, ADMIN, 'nobody')).rejects.toMatchObject({
       status: 404,
       message: 'Conversation not found',
     })

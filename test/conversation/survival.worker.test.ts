@@ -1,7 +1,9 @@
 /** What becomes of a turn when its caller, its provider, its object or D1 goes away. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { TurnEvent } from '../../src/conversation/events'
 import { Outbox } from '../../src/conversation/outbox'
+import { TurnLog } from '../../src/conversation/turn-log'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
 import {
@@ -136,6 +138,65 @@ describe('an object that does not live to see the end of its turn', () => {
   })
 })
 
+describe('a reader who has events that the log never got', () => {
+  /** A turn whose object is ended between two flushes of its log. @returns its events as they were read */
+  async function cutBetweenFlushes(): Promise<{ id: string; had: TurnEvent[] }> {
+    const request = await asking(QUESTION, { model: openai })
+    const provider = makeProvider(request.conversationId)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const unwritten = vi.spyOn(TurnLog.prototype, 'append').mockReturnValue()
+    const reader = (await begin(request)).getReader()
+    let text = ''
+    const readTo = async (word: string) => {
+      while (!text.includes(word)) text += new TextDecoder().decode((await reader.read()).value)
+    }
+    await provider.say('half')
+    await readTo('half')
+    await provider.say(' an answer')
+    await readTo('an answer')
+    await abortAllDurableObjects()
+    unwritten.mockRestore()
+    const had = text
+      .split('\n')
+      .slice(0, -1)
+      .map((line): TurnEvent => JSON.parse(line))
+    return { id: request.conversationId, had }
+  }
+
+  it('is told by the id of the last one that the turn was interrupted', async () => {
+    const { id, had } = await cutBetweenFlushes()
+    const { turn, seq } = had.at(-1)!
+    expect(seq).toBeGreaterThanOrEqual(3)
+    const [end, ...more] = await eventsOf(id, { turn, seq })
+    expect(more).toEqual([])
+    expect(end).toMatchObject({ type: 'error', status: 503, retryable: true, turn })
+    expect(end!.seq).toBeGreaterThan(seq)
+    // Who has the error has everything.
+    expect(unwrap(await conversation(id).events(ADMIN, { turn, seq: end!.seq }))).toBeNull()
+  })
+
+  it('goes on with the turns after it', async () => {
+    const { id, had } = await cutBetweenFlushes()
+    const { turn, seq } = had.at(-1)!
+    vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const next = await take(await asking(QUESTION, { model: openai, conversationId: id }))
+    const events = await eventsOf(id, { turn, seq })
+    expect(events[0]).toMatchObject({ type: 'error', turn })
+    expect(events.slice(1)).toEqual(next)
+    expect(await eventsOf(id, { turn, seq: events[0]!.seq })).toEqual(next)
+  })
+
+  it('is told so too where it asks for the running turn from its beginning', async () => {
+    const { id } = await cutBetweenFlushes()
+    const events = await read(unwrap(await conversation(id).running(ADMIN))!)
+    expect(events.at(-1)).toMatchObject({ type: 'error', status: 503, retryable: true })
+    await inObject(id, ({ storage }) =>
+      storage.sql.exec('UPDATE turns SET ended_at = ?', Date.now() - 61_000).toArray(),
+    )
+    expect(unwrap(await conversation(id).running(ADMIN))).toBeNull()
+  })
+})
+
 describe('a provider', () => {
   it('that falls silent past the timeout of the model ends the turn with an error', async () => {
     const request = await asking(QUESTION, { model: { ...openai, timeout: 0.2 } })
@@ -236,6 +297,28 @@ describe('a long conversation', () => {
     const done = events.at(-1)
     expect(done?.type === 'done' && done.history).toHaveLength(1_002)
   })
+})
+
+it('a turn that is stored is not said to be stopped', async () => {
+  const { deliver } = Outbox.prototype
+  let goOn = (): void => {}
+  const stored = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  vi.spyOn(Outbox.prototype, 'deliver').mockImplementation(async function (this: Outbox) {
+    await stored
+    return deliver.call(this)
+  })
+  const request = await asking(QUESTION)
+  const { conversationId: id } = request
+  const events = read(await begin(request))
+  await expect
+    .poll(() => inObject(id, ({ storage }) => storage.sql.exec('SELECT 1 FROM outbox').toArray()))
+    .toHaveLength(1)
+  expect(unwrap(await conversation(id).stop(ADMIN))).toBe(false)
+  await inObject(id, () => goOn())
+  expect((await events).at(-1)).toMatchObject({ type: 'done' })
+  expect(await messagesOf(id)).toHaveLength(2)
 })
 
 it('an alarm that rings while a turn runs sets the next, and forgets nothing of it', async () => {

@@ -199,7 +199,7 @@ describe('a follow-up', () => {
     expect(await take(world, asking({ ...followUp, shape }))).toEqual([
       { type: 'error', status: 400, message: text, retryable: false },
     ])
-    expect(world.searched).toEqual([])
+    expect(world.asked).toEqual([])
   })
 
   it('does not know what has expired, by the ttl of the model that said it', async () => {
@@ -249,7 +249,14 @@ describe('several searches', () => {
   it('ask no model when all fail, and store nothing', async () => {
     const world = makeWorld({ refuse: () => new ApiError(400, 'bad') })
     const events = await take(world, asking(multi))
-    expect(events.at(-1)).toEqual({ type: 'done', finish_reason: 'no_results', answer: '' })
+    expect(ofType(events, 'retrieval')[0]?.replies).toHaveLength(3)
+    // The first search's error is the turn's.
+    expect(events.at(-1)).toEqual({
+      type: 'error',
+      status: 404,
+      message: 'Collection not found',
+      retryable: false,
+    })
     expect(world.asked).toEqual([])
     expect(world.stored).toEqual([])
   })
@@ -326,32 +333,6 @@ describe('what goes wrong', () => {
       message: 'The turn was stopped.',
     })
     expect(world.stored).toEqual([])
-  })
-})
-
-describe('a guardrail', () => {
-  const model = config({ model_name: 'openai/gpt', api_key: 'k', input_guardrail_prompt: 'No recipes.' })
-  const judging = (verdict: string) =>
-    makeWorld({ speak: ({ purpose }) => says(purpose === 'guardrail' ? verdict : 'An answer.') })
-
-  it('lets through what is safe', async () => {
-    const world = judging('SAFE')
-    const events = await take(world, asking({ model }))
-    expect(ofType(events, 'done')).toHaveLength(1)
-    expect(world.asked[0]?.messages[0]).toEqual({ role: 'system', content: 'No recipes.' })
-  })
-
-  it.each(['UNSAFE', 'I cannot say', 'NOT SAFE'])('stops on %s', async (verdict) => {
-    const world = judging(verdict)
-    expect(await take(world, asking({ model }))).toEqual([
-      {
-        type: 'error',
-        status: 400,
-        message: 'The question was deemed unsafe or inappropriate to answer.',
-        retryable: false,
-      },
-    ])
-    expect(world.asked.map(({ purpose }) => purpose)).toEqual(['guardrail'])
   })
 })
 

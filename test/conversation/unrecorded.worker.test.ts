@@ -9,7 +9,7 @@ import {
   listConversations,
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
-import type { AskRequest } from '../../src/conversation/request'
+import type { Asker, AskRequest } from '../../src/conversation/request'
 import * as turns from '../../src/db/turns'
 import { expectNothingLeft, NOT_FOUND } from './remains'
 import {
@@ -59,7 +59,7 @@ async function running(parts: Partial<AskRequest> = {}): Promise<Running> {
   return { id: request.conversationId, events, provider }
 }
 
-const of = (userId: string, owner = '11') => ({ owner, userId })
+const of = (userId: string, owner = '11'): Asker => ({ owner, userId, proofs: [`user:${userId}`] })
 
 describe('a conversation whose first turn runs', () => {
   it('is read, without turns, by whoever may', async () => {
@@ -163,7 +163,7 @@ describe('a conversation without an answer', () => {
 })
 
 describe('a turn that ended while D1 did not answer', () => {
-  async function answered(asker: { owner: string; userId: string }): Promise<string> {
+  async function answered(asker: Asker): Promise<string> {
     const request = await asking(QUESTION, { asker })
     await withoutTables(TABLES, async () => {
       expect((await take(request)).at(-1)).toMatchObject({ type: 'done' })

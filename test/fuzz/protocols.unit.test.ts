@@ -97,7 +97,7 @@ const aiChat =
     } catch (error) {
       // The client throws what stands on the line: a text, or an object with a message.
       const message = typeof error === 'string' ? error : (error as Error).message
-      if (/^(No\.|Internal error)/.test(message)) return { text, whole: false }
+      if (/^(No\.|The turn was interrupted)/.test(message)) return { text, whole: false }
       throw error
     }
     return { text, whole: true }

@@ -2,8 +2,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { includedConversations, modelCosts, PRICES, platformCosts } from '../../scripts/costs/model.mjs'
-import { costsArithmetic, costsSentence, costsTable } from '../../scripts/costs/table.mjs'
+import {
+  includedConversations,
+  modelCosts,
+  PRICES,
+  platformCosts,
+  RATES,
+  SPENT_REMEMBERED,
+  worstDay,
+} from '../../scripts/costs/model.mjs'
+import { costsArithmetic, costsSentence, costsTable, worstDayTable } from '../../scripts/costs/table.mjs'
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
 
@@ -11,6 +19,17 @@ test('the page on deploying and the README show what comes out: node scripts/cos
   expect(read('docs/deploy.md')).toContain(costsTable())
   expect(read('README.md')).toContain(costsSentence())
   expect(read('README.md')).toContain(costsArithmetic())
+})
+
+test('the page on keys shows the worst day of a bound key, at the rates that are deployed', () => {
+  expect(read('docs/keys.md')).toContain(worstDayTable())
+  const limits = [...read('wrangler.toml').matchAll(/simple = \{ limit = (\d+), period = (\d+) \}/g)]
+  expect(limits.map(([, limit, period]) => [Number(limit), Number(period)])).toEqual([
+    [RATES.requests.limit, RATES.requests.period],
+    [RATES.turns.limit, RATES.turns.period],
+  ])
+  expect(read('src/db/usage.ts')).toContain(`SPENT_CACHE_MS = ${SPENT_REMEMBERED}_000`)
+  expect(read('docs/keys.md')).toContain('1,000 turns and 5,000,000 tokens a day')
 })
 
 test('costs grow in proportion, but for what is stored', () => {
@@ -62,7 +81,13 @@ test('each amount is what its working comes to', () => {
       .map((summand) => summand.split(' × ').reduce((product, factor) => product * Number(factor), 1))
       .reduce((total, summand) => total + summand, 0)
   }
-  const lines = [...platformCosts(1_000), ...modelCosts(1_000).flatMap((model) => [model.in, model.out])]
+  const { models, platform } = worstDay()
+  const lines = [
+    ...platformCosts(1_000),
+    ...modelCosts(1_000).flatMap((model) => [model.in, model.out]),
+    ...models,
+    ...platform,
+  ]
   for (const { what, working, amount } of lines) {
     expect(value(working.replaceAll(',', '')), what).toBeCloseTo(amount, 6)
   }

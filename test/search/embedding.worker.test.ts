@@ -304,7 +304,11 @@ describe('a query', () => {
     failing(9)
     expect(await object.search(NEAREST)).toEqual({
       ok: false,
-      error: { status: 400, message: 'Cloudflare API error: Network connection lost.' },
+      error: {
+        status: 400,
+        message: 'Cloudflare API error: Network connection lost.',
+        confidential: true,
+      },
     })
     expect(provider.ai.calls.length).toBeGreaterThan(1)
     // A hybrid search would have an answer, but not the one that was asked for.

@@ -47,13 +47,13 @@ export async function chat(call: ChatCall, streaming: boolean): Promise<Response
   try {
     return await converse(call, streaming, signals)
   } catch (error) {
-    return errorResponse(faultOf(error, call.record.requestId), formOf(call, signals))
+    return errorResponse(faultOf(error, call.record), formOf(call, signals))
   }
 }
 
 /** The error of a request that was not taken, whose body nobody has read. */
 export const refuse = (call: ChatCall, error: unknown): Response =>
-  errorResponse(faultOf(error, call.record.requestId), formOf(call, { ...signalsOf(call), body: {} }))
+  errorResponse(faultOf(error, call.record), formOf(call, { ...signalsOf(call), body: {} }))
 
 const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
   errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
@@ -120,7 +120,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ],
     unknown,
   }
-  const read = chatReader(answering.events)
+  const read = chatReader(answering.events, answering.resume)
   const names = { 'x-parley-conversation-id': answering.conversationId }
   if (!stream) {
     const turn = await wholeTurn(read)

@@ -2,7 +2,7 @@
 import { ApiError } from '../../errors'
 import { OverrideError } from '../assistants/overrides'
 import { ImpossibleChange } from '../assistants/plan'
-import { failureOf } from '../edge/response'
+import { type FailedRequest, failureOf } from '../edge/response'
 import { TurnFailure, type TurnFault } from '../turn-failure'
 import type { ErrorForm } from './dialect'
 
@@ -52,8 +52,8 @@ const CHANGES: Record<string, string> = {
   excludeCategory: 'exclude_category',
 }
 
-/** What is told of a thrown error. @param requestId for faults of ours, which are told without detail */
-export function faultOf(error: unknown, requestId?: string): ChatFault {
+/** What is told of a thrown error. @param request the one that failed */
+export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   if (error instanceof ImpossibleChange) {
     const override = CHANGES[error.change] ?? error.change
     return faultOf(new OverrideError(override, 'unsupported_override', `is not supported: ${error.message}`))
@@ -67,7 +67,7 @@ export function faultOf(error: unknown, requestId?: string): ChatFault {
     return { status, code, message, ...(field !== undefined && { field }) }
   }
   const upstream = error instanceof TurnFailure && error.upstream
-  return turnFault({ ...failureOf(error, requestId), upstream })
+  return turnFault({ ...failureOf(error, request), upstream })
 }
 
 /**

@@ -1,9 +1,9 @@
 /** What a body of the AI Chat Protocol asks (contract chat-protocols 1.4): a pure reading of its JSON. */
+import { LONGEST_QUESTION } from '../../conversation/question-length'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { asRecord, type Dialect } from './dialect'
 import { FieldError } from './errors'
 
-const LONGEST_QUESTION = 100_000
 const MOST_MESSAGES = 1_000
 const LONGEST_SESSION = 512
 const LONGEST_USER = 256

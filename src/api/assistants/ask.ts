@@ -1,5 +1,6 @@
 /** A question to an assistant, as every protocol that has assistants asks it. */
 import type { Access } from '../../auth/access'
+import { countSearches } from '../../auth/searches'
 import { type Answering, ask } from '../../conversation/ask'
 import type { Assistant } from '../../conversation/assistants'
 import type { Attachment, Replacement } from '../../conversation/request'
@@ -38,6 +39,8 @@ export interface AssistantQuestion {
   conversationId?: string | undefined
   /** whether the id stands for the client's own name (chat.ts): without history it begins */
   named?: boolean
+  /** the turn that the question goes on from; absent: the last one */
+  after?: number | undefined
   /** earlier turns that give way to the answer */
   replaces?: Replacement | undefined
   /** what was said before, oldest first; counts for a new conversation alone */
@@ -75,34 +78,45 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const question = embedded.q ?? asked.question
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)
+  await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   requireRoom(asked.attachments ?? [], model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
-  const answering = await ask(env, {
-    ...(conversationId !== undefined && { conversationId }),
-    ...(named && { named }),
-    ...(asked.replaces && { replaces: asked.replaces }),
-    question,
-    model,
-    historyId: await findHistory(env, model),
-    searches: retrievals.map(({ search }) => search),
-    // A single search that fails is an error to tell; of several the others are answered from.
-    shape: retrievals.length === 1 ? 'single' : 'multi',
-    stream,
-    withHistory: false,
-    followups: asked.followups ?? assistant.followups,
-    ...(asked.transcript && { transcript: asked.transcript }),
-    ...(asked.attachments && { attachments: asked.attachments }),
-    ...(asked.labels && { labels: field === undefined ? {} : { field } }),
-    protocol,
-    ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
-  })
+  const answering = await ask(
+    env,
+    {
+      ...(conversationId !== undefined && { conversationId }),
+      ...(named && { named }),
+      ...(asked.after !== undefined && { after: asked.after }),
+      ...(asked.replaces && { replaces: asked.replaces }),
+      question,
+      model,
+      historyId: await findHistory(env, model),
+      searches: retrievals.map(({ search }) => search),
+      // A single search that fails is an error to tell; of several the others are answered from.
+      shape: retrievals.length === 1 ? 'single' : 'multi',
+      stream,
+      withHistory: false,
+      followups: asked.followups ?? assistant.followups,
+      ...(asked.transcript && { transcript: asked.transcript }),
+      ...(asked.attachments && { attachments: asked.attachments }),
+      // The admin key's are the operator's own words.
+      ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
+      ...(asked.labels && { labels: field === undefined ? {} : { field } }),
+      protocol,
+      ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
+    },
+    request.signal,
+  )
   const accepted = acceptedBy(model.model_name, changes.model ?? {})
   const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
   return { ...answering, retrievals, dropped }
 }
+
+const instructionsOf = ({ prompt: { replace, append = [] } = {} }: Changes): string[] =>
+  [replace, ...append].filter((text) => text !== undefined && text !== '') as string[]
 
 async function modelOf(
   env: Cloudflare.Env,

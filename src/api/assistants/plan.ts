@@ -78,7 +78,7 @@ export async function planRetrieval(
         ...(changes.rerank && canRerank(env) && own.group_by === undefined && RERANKING),
       }
       const { params, mode } = inMode(override(asParameters(own), changed), outline, changes)
-      const planned = await planSearch(env, collection, override(params, embedded))
+      const planned = await planSearch(env, access, collection, override(params, embedded))
       const { minimumScore, minimumRerankScore } = changes
       return {
         search: {

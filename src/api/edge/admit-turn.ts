@@ -1,12 +1,12 @@
 /** What every protocol asks before a turn of a conversation begins: who asks, is there budget, is it a retry. */
-import type { Access } from '../../auth/access'
 import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
-import { identify } from '../../auth/pins'
 import { requireRate } from '../../auth/rate-limit'
+import { isToldApart, isUnguessable } from '../../conversation/ownership'
 import type { Asker } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
+import { askerOf, type Caller } from './asker'
 
 const LONGEST_IDEMPOTENCY_KEY = 255
 
@@ -21,18 +21,15 @@ export interface Admission {
   asker: Asker
   idempotencyKey?: string
   fingerprint: string
+  /** true where a key is made for pages */
+  plain?: true
 }
 
 /** What a turn is asked by. */
-export interface TurnCaller {
+export interface TurnCaller extends Caller {
   env: Cloudflare.Env
-  request: Request
-  /** the keys of the request, that of its first search first */
-  accesses: readonly Access[]
   /** the body that was read of the request */
   body: string
-  /** the user that the request names */
-  userId: string | undefined
 }
 
 /** The user that a request names: its header first, else its query parameter, as with keys. */
@@ -46,12 +43,13 @@ export const namedUser = (
  *   or the key asks too often
  */
 export async function admitTurn(
-  { env, request, accesses, body, userId }: TurnCaller,
+  { env, body, ...caller }: TurnCaller,
   model: ConversationModelConfig,
 ): Promise<Admission> {
-  const asker = identify(accesses, userId)
-  const idempotencyKey = request.headers.get('idempotency-key') || undefined
-  if (idempotencyKey !== undefined && idempotencyKey.length > LONGEST_IDEMPOTENCY_KEY) {
+  const { request, accesses } = caller
+  const asker = await askerOf(caller)
+  const given = request.headers.get('idempotency-key') || undefined
+  if (given !== undefined && given.length > LONGEST_IDEMPOTENCY_KEY) {
     throw new ApiError(400, `\`Idempotency-Key\` is longer than ${LONGEST_IDEMPOTENCY_KEY} characters.`)
   }
   await requireBudget(env, accesses, model)
@@ -59,13 +57,22 @@ export async function admitTurn(
     await requireRate(env, 'RATE_LIMIT_TURNS', access)
   }
   const keys = accesses.map(({ digest }) => digest)
-  // Visitors of one page share its key, and may ask the same at the same moment: without a name they are told apart by
-  // their traits. A caller who names the turn may come back from another network, or with another client.
-  const traits = idempotencyKey === undefined ? TRAITS.map((name) => request.headers.get(name)) : []
-  const identity = [asker.owner, asker.userId, ...traits]
+  // Two visitors of a page who are not told apart may both count their requests from 1. What anybody could come upon
+  // names no turn to join: it tells requests apart, and that is all.
+  const idempotencyKey =
+    given !== undefined && (isToldApart(asker) || isUnguessable(given)) ? given : undefined
+  // A caller who names the turn may come back from another network, or with another client.
+  const traits =
+    idempotencyKey === undefined ? [...TRAITS.map((name) => request.headers.get(name)), given] : []
+  const identity = [asker.owner, asker.userId, ...(asker.proofs ?? []), ...traits]
   const { pathname, search } = new URL(request.url)
   const fingerprint = await sha256(
     JSON.stringify([...identity, keys, request.method, pathname, search, body]),
   )
-  return { asker, fingerprint, ...(idempotencyKey !== undefined && { idempotencyKey }) }
+  return {
+    asker,
+    fingerprint,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
+  }
 }

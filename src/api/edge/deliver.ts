@@ -1,12 +1,16 @@
 /**
  * A whole answer, sent so that it is noticed when nobody is there to take it any more.
  *
- * Nothing tells a Worker of a caller who hangs up while it is still thinking: not `request.signal`, and no
- * cancelled stream (seen in workerd 2026-08). Only writes to the connection fail, and of those the first does
- * not. So after the answer come blanks, which JSON allows, a few milliseconds apart. Where somebody reads
- * they are all taken; where nobody does the stream is never asked for its end.
+ * Deployed, `request.signal` tells of a caller who hangs up (compatibility flag `enable_request_signal`). Where it does
+ * not, as in workerd 2026-08 on its own, nothing tells a Worker while it is still thinking. Only writes to the
+ * connection fail, and of those the first does not. So after an answer that took its time come blanks, which JSON
+ * allows, a few milliseconds apart. Where somebody reads they are all taken; where nobody does the stream is never
+ * asked for its end. Once a signal has fired there are no blanks any more.
  */
 import type { Delivery } from '../../conversation/ask'
+
+/** Nobody leaves an answer that came so soon, in milliseconds since it was asked for: it goes without blanks. */
+const SOON_MS = 1_000
 
 /** One for each connection on the way, and one more: each needs a write to learn of the next one's end. */
 const BLANKS = 4
@@ -22,14 +26,34 @@ const PIECE_BYTES = 16 * 1024
 
 const BLANK = new Uint8Array([0x20])
 
+/** Whether signals fire here: one has. */
+let signalsFire = false
+
+const HEADERS = { 'content-type': 'application/json; charset=utf-8' }
+
 /** A 200 answer in JSON. */
-export function deliver(answer: unknown, headers: HeadersInit, { lost, waitUntil }: Delivery): Response {
-  const bytes = new TextEncoder().encode(JSON.stringify(answer))
+export function deliver(answer: unknown, headers: HeadersInit, delivery: Delivery): Response {
+  const body = JSON.stringify(answer)
+  const all = { headers: { ...HEADERS, ...Object.fromEntries(new Headers(headers)) } }
+  const { signal, asked, lost, waitUntil } = delivery
+  const leave = (): void => {
+    signalsFire = true
+    waitUntil(lost())
+  }
+  if (signal?.aborted) leave()
+  else signal?.addEventListener('abort', leave, { once: true })
+  const isWatched = !signalsFire && Date.now() - asked >= SOON_MS
+  return new Response(isWatched ? withBlanks(body, delivery) : body, all)
+}
+
+/** A body that finds out whether it is read to its end. */
+function withBlanks(body: string, { lost, waitUntil }: Delivery): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder().encode(body)
   const watch = new StallWatch()
   waitUntil(watch.stalled.then((stalled) => (stalled ? lost() : undefined)))
   let at = 0
   let blanks = 0
-  const stream = new ReadableStream<Uint8Array>({
+  return new ReadableStream<Uint8Array>({
     async pull(controller) {
       watch.touch()
       if (at < bytes.length) {
@@ -47,12 +71,6 @@ export function deliver(answer: unknown, headers: HeadersInit, { lost, waitUntil
       controller.close()
     },
     cancel: () => watch.end(true),
-  })
-  return new Response(stream, {
-    headers: {
-      'content-type': 'application/json; charset=utf-8',
-      ...Object.fromEntries(new Headers(headers)),
-    },
   })
 }
 

@@ -21,6 +21,8 @@ export async function findHistory(env: Cloudflare.Env, model: ConversationModelC
     throw new ApiError(
       400,
       `The history collection \`${model.history_collection}\` of the conversation model does not exist any more.`,
+      undefined,
+      true,
     )
   }
 }

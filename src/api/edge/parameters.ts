@@ -53,6 +53,12 @@ export const fill = (parameters: SearchParameters, lower: SearchParameters): Sea
   ...bothFilters(parameters, lower),
 })
 
+/** Parameters that say the same by two names: who fixes one of them has fixed both. */
+const TWINS = [
+  ['per_page', 'limit'],
+  ['page', 'offset'],
+] as const
+
 /**
  * `parameters` with those of `upper` in their place; filters of both hold, and for pinned documents too: whoever
  * may not lift a filter may not pin around it either.
@@ -62,11 +68,19 @@ export const override = (
   parameters: SearchParameters,
   upper: Readonly<SearchParameters>,
 ): SearchParameters => ({
-  ...parameters,
+  ...withoutTwins(parameters, upper),
   ...(upper.filter_by && { filter_curated_hits: 'true' }),
   ...upper,
   ...bothFilters(parameters, upper),
 })
+
+function withoutTwins(parameters: SearchParameters, upper: Readonly<SearchParameters>): SearchParameters {
+  const left = { ...parameters }
+  for (const twins of TWINS) {
+    if (twins.some((name) => upper[name] !== undefined)) for (const name of twins) delete left[name]
+  }
+  return left
+}
 
 function bothFilters(a: Readonly<SearchParameters>, b: Readonly<SearchParameters>): SearchParameters {
   const only = a.filter_by || b.filter_by

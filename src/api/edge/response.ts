@@ -1,5 +1,6 @@
 /** Answers in JSON, in Typesense's shapes: what every wire uses that has none of its own. */
-import { ApiError, type Failure, failed, placesOf } from '../../errors'
+import { ApiError, type Failure, failed, placesOf, plainFailure } from '../../errors'
+import type { RequestRecord } from './request-log'
 
 export { forbidden } from '../../auth/access'
 
@@ -12,12 +13,18 @@ export const json = (value: unknown, status = 200): Response =>
 export const notFound = (): Response =>
   new Response('{ "message": "Not Found"}', { status: 404, headers: JSON_HEADERS })
 
+/** What of a request decides how its error is told: `plain` where its key is made for pages. */
+export type FailedRequest = Pick<RequestRecord, 'requestId' | 'plain'>
+
 /**
  * What a caller is told of a thrown error. Anything but an ApiError is a fault of ours: its caller gets an id to
  * report (the request's own, where it is known), the log the same id and the place. Its message stays out of both, since it may quote a document or a key.
  */
-export function failureOf(error: unknown, id: string = crypto.randomUUID()): Failure {
-  if (error instanceof ApiError) return failed(error)
+export function failureOf(
+  error: unknown,
+  { requestId: id, plain = false }: FailedRequest = { requestId: crypto.randomUUID() },
+): Failure {
+  if (error instanceof ApiError) return plain ? plainFailure(failed(error), id) : failed(error)
   console.error(
     `Request ${id} failed: ${error instanceof Error ? error.name : typeof error}`,
     placesOf(error).join('\n'),
@@ -26,8 +33,8 @@ export function failureOf(error: unknown, id: string = crypto.randomUUID()): Fai
 }
 
 /** The answer to a thrown error. */
-export function errorResponse(error: unknown, requestId?: string): Response {
-  const { status, message, retryAfter } = failureOf(error, requestId)
+export function errorResponse(error: unknown, request?: FailedRequest): Response {
+  const { status, message, retryAfter } = failureOf(error, request)
   const response = json({ message }, status)
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   return response

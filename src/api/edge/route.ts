@@ -46,7 +46,7 @@ export function register(app: App, routes: Route[]): void {
       const record = context.get('record') ?? newRecord(request)
       record.route = route.path
       const response = await serve(route, context.env, request, context.req.param(), record).catch((error) =>
-        errorResponse(error, record.requestId),
+        errorResponse(error, record),
       )
       await discardBody(request)
       return response

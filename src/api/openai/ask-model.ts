@@ -33,14 +33,20 @@ export async function askModel<Q extends ModelQuestion>(
   const assistant = await openAssistant(env, access, model, record).catch((error) => {
     throw error instanceof ApiError && error.status === 404 ? new UnknownModel(model) : error
   })
-  const parties: ChatParties = { env, access, assistant, user: namedUser(request, query) ?? asked.user }
+  const parties: ChatParties = {
+    env,
+    request,
+    access,
+    assistant,
+    user: namedUser(request, query) ?? asked.user,
+  }
   const name = asked.conversation ?? request.headers.get('x-conversation-id')
   const chat = name ? await findChat(parties, name) : undefined
   check(asked, chat)
   const answering = await askAssistant({
     ...parties,
     ...chat,
-    request,
+    after: asked.after,
     record,
     question,
     transcript,

@@ -1,6 +1,6 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
 import { ApiError, type Failure } from '../../errors'
-import { failureOf } from '../edge/response'
+import { type FailedRequest, failureOf } from '../edge/response'
 import { InvalidParameter } from './question'
 
 /** By status: what kind of error it is, and its code where there is one. */
@@ -23,8 +23,8 @@ export function errorBody({ status, message }: Failure, param: string | null = n
 }
 
 /** The answer to a thrown error. */
-export function openAiError(error: unknown, requestId?: string): Response {
-  const failure = failureOf(error, requestId)
+export function openAiError(error: unknown, request?: FailedRequest): Response {
+  const failure = failureOf(error, request)
   const unknownModel = error instanceof UnknownModel
   const param = error instanceof InvalidParameter ? error.param : unknownModel ? 'model' : null
   // The usual words name a header that these clients do not send.

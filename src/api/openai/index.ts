@@ -19,7 +19,7 @@ const route = (
     try {
       return await handle(call)
     } catch (error) {
-      return openAiError(error, call.record.requestId)
+      return openAiError(error, call.record)
     }
   },
 })

@@ -1,5 +1,6 @@
 /** What the requests of OpenAI's clients have in common, whichever of its APIs they are for: pure. */
 import * as v from 'valibot'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../conversation/question-length'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import { textIn } from '../message-text'
@@ -29,6 +30,8 @@ export interface ModelQuestion {
   user?: string
   /** a name of the client's for the conversation, or its id */
   conversation?: string
+  /** the turn that the question goes on from; absent: the last one */
+  after?: number
   /** properties of the language model, by the names that a conversation model has for them */
   sampling: Sampling
 }
@@ -75,6 +78,7 @@ export function readMessages(
   }
   const question = readText(asked.content, `${list}.${messages.length - 1}.content`)
   if (question.trim() === '') throw new InvalidParameter('The last message has no text.', list)
+  requireQuestion(question, `${list}.${messages.length - 1}.content`)
   const transcript: TranscriptMessage[] = []
   const instructions: string[] = []
   for (const { role, content } of messages.slice(0, -1)) {
@@ -83,6 +87,12 @@ export function readMessages(
     else if (role === 'system' || role === 'developer') instructions.push(message)
   }
   return { question, transcript, instructions: instructions.join('\n\n').trim() }
+}
+
+/** @param param where the question stands @throws InvalidParameter for one that is too long */
+export function requireQuestion(question: string, param: string): void {
+  if (question.length <= LONGEST_QUESTION) return
+  throw new InvalidParameter(QUESTION_TOO_LONG, param, 'string_above_max_length')
 }
 
 function readText(content: unknown, param: string): string {

@@ -1,4 +1,6 @@
 /** POST /v1/responses */
+import { TURN_NOT_FOUND } from '../../conversation/ownership'
+import { ApiError } from '../../errors'
 import { deliver } from '../edge/deliver'
 import type { OpenCall } from '../edge/route'
 import { streamTurn, wholeTurn } from '../streamed-turn'
@@ -8,14 +10,17 @@ import { ResponseEncoder, responseOf } from './response-encoder'
 import { previousNotFound, readResponse } from './response-request'
 
 export async function respond(call: OpenCall): Promise<Response> {
-  const { asked, assistant, conversationId, events, delivery } = await askModel(
-    call,
-    readResponse,
-    ({ previous }, chat) => {
-      // A name would begin a conversation; an earlier response is in one that is there.
-      if (previous !== undefined && chat?.named) throw previousNotFound(previous)
-    },
-  )
+  let after: string | undefined
+  const answering = await askModel(call, readResponse, ({ previous, conversation }, chat) => {
+    after = previous
+    // A name would begin a conversation; an earlier response is in one that is there.
+    const isThere = chat?.named === false && chat.conversationId === conversation
+    if (previous !== undefined && !isThere) throw previousNotFound(previous)
+  }).catch((error) => {
+    const isMissing = error instanceof ApiError && error.status === 404 && error.message === TURN_NOT_FOUND
+    throw isMissing && after !== undefined ? previousNotFound(after) : error
+  })
+  const { asked, assistant, conversationId, events, resume, delivery } = answering
   const shape = {
     model: asked.model,
     created: Math.floor(call.record.started / 1000),
@@ -23,7 +28,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     previous: asked.previous ?? null,
   }
   const headers = { 'x-parley-conversation-id': conversationId }
-  const read = chatReader(events)
+  const read = chatReader(events, resume)
   if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)
   return deliver(responseOf(turn, shape), headers, delivery(turn.turn))

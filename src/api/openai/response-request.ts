@@ -57,8 +57,8 @@ export function readResponse(body: unknown): ResponseRequest {
       : input.flatMap(({ role, content }) => (role === undefined ? [] : [{ role, content }]))
   const said = readMessages(messages, 'input')
   const { temperature, top_p, max_output_tokens: max_tokens } = given
-  const named =
-    typeof conversation === 'string' ? conversation : (conversation?.id ?? conversationOf(previous))
+  const place = placeOf(previous)
+  const named = typeof conversation === 'string' ? conversation : (conversation?.id ?? place?.conversation)
   return {
     model,
     ...said,
@@ -67,18 +67,19 @@ export function readResponse(body: unknown): ResponseRequest {
     ...(user && { user }),
     ...(named && { conversation: named }),
     ...(previous != null && { previous }),
+    ...(place && { after: place.turn }),
     sampling: givenOf({ temperature, top_p, seed: undefined, max_tokens }),
   }
 }
 
 export const responseId = (conversationId: string, turn: number): string => `resp_${conversationId}.${turn}`
 
-/** The conversation of a response. @throws InvalidParameter for an id that is none of ours */
-function conversationOf(previous: string | null | undefined): string | undefined {
+/** The conversation of a response, and its turn there. @throws InvalidParameter for an id that is none of ours */
+function placeOf(previous: string | null | undefined): { conversation: string; turn: number } | undefined {
   if (previous == null) return undefined
-  const [, conversation] = /^resp_(.{1,512})\.\d{1,9}$/s.exec(previous) ?? []
+  const [, conversation, turn] = /^resp_(.{1,512})\.(\d{1,9})$/s.exec(previous) ?? []
   if (conversation === undefined) throw previousNotFound(previous)
-  return conversation
+  return { conversation, turn: Number(turn) }
 }
 
 export const previousNotFound = (id: string): InvalidParameter =>

@@ -11,7 +11,7 @@ import { planSearches } from './searches'
 import { answerStreaming, answerWhole } from './turn-stream'
 
 export async function ask(served: Served<typeof operations.ask>): Promise<Response> {
-  const { env, request, access, user, record, body, text } = served
+  const { env, request, access, user, parameters, record, body, text } = served
   const { embedded } = access
   const question = embedded.q ?? body.question
   record.question = question
@@ -24,20 +24,27 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
   const conversationId = embedded.conversation_id ?? body.conversation_id
   const stream = body.stream ?? request.headers.get('accept')?.includes('text/event-stream') ?? false
 
-  const answering = await askConversation(env, {
-    ...(conversationId !== undefined && { conversationId }),
-    question,
-    model,
-    historyId,
-    searches,
-    shape: 'multi',
-    stream,
-    withHistory: false,
-    ...(body.followups !== undefined && { followups: body.followups }),
-    protocol: 'parley',
-    ...(await admitTurn({ env, request, accesses: [access], body: text, userId: user }, model)),
-  })
+  const answering = await askConversation(
+    env,
+    {
+      ...(conversationId !== undefined && { conversationId }),
+      question,
+      model,
+      historyId,
+      searches,
+      shape: 'multi',
+      stream,
+      withHistory: false,
+      ...(body.followups !== undefined && { followups: body.followups }),
+      protocol: 'parley',
+      ...(await admitTurn(
+        { env, request, accesses: [access], body: text, userId: user, query: parameters },
+        model,
+      )),
+    },
+    request.signal,
+  )
   const names = { 'x-parley-conversation-id': answering.conversationId }
-  const read = eventReader(answering.events)
+  const read = eventReader(answering.events, answering.resume)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }

@@ -75,12 +75,14 @@ export const operations = {
     actions: ['conversations:trace'],
     params: schemas.ConversationPath,
     query: schemas.TraceQuery,
+    headers: schemas.UserHeader,
   }),
   deleteUserConversations: operation({
     method: 'DELETE',
     path: '/users/{id}/conversations',
-    actions: ['conversations:delete'],
+    actions: ['conversations:delete', 'documents:search'],
     params: schemas.UserPath,
+    headers: schemas.UserHeader,
   }),
   listAssistants: operation({
     method: 'GET',

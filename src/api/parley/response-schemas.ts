@@ -171,6 +171,9 @@ export const TurnTrace = v.object({
   cut: v.optional(Cut),
   calls: v.pipe(v.array(CallTrace), v.description('Calls to language models')),
   followups: v.optional(v.array(v.string())),
+  copy_of: v.optional(
+    v.pipe(v.string(), v.description('The conversation whose answer to the same request this turn has')),
+  ),
   shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
 })
 

@@ -3,6 +3,7 @@ import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
+import type { SearchParameters } from '../../search/types'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
@@ -20,6 +21,8 @@ export interface Served<O extends Operation> {
   access: Access
   /** the user that the request names */
   user: string | undefined
+  /** the query as it was sent */
+  parameters: SearchParameters
   /** what the log will say of this request */
   record: RequestRecord
   path: Checked<O['params']>
@@ -50,6 +53,7 @@ export const route = <O extends Operation>(
       request,
       access,
       user: namedUser(request, query),
+      parameters: query,
       record,
       text,
       path: check(operation.params, path) as Checked<O['params']>,

@@ -3,13 +3,13 @@
  * (scripts/openapi.mjs), which is why this file imports nothing of the Worker.
  */
 import * as v from 'valibot'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../conversation/question-length.ts'
 
 /** Longer ids than these exist nowhere: none is looked for. */
 const LONGEST_ID = 512
 const LONGEST_USER = 256
 const LONGEST_IDEMPOTENCY_KEY = 255
 export const MOST_SEARCHES = 50
-const LONGEST_QUESTION = 100_000
 export const PAGE = 20
 const LONGEST_PAGE = 100
 
@@ -24,7 +24,7 @@ export const Search = v.objectWithRest({ collection: CollectionName }, Parameter
 export const Ask = v.pipe(
   v.objectWithRest(
     {
-      question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION)),
+      question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
       conversation_id: v.optional(
         v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
       ),
@@ -102,7 +102,21 @@ export const AskAssistant = v.pipe(
 
 export const UserHeader = v.object({
   'x-typesense-user-id': v.optional(
-    v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('The user on whose behalf the key asks')),
+    v.pipe(
+      v.string(),
+      v.maxLength(LONGEST_USER),
+      v.description('The user on whose behalf the key asks: a label, unless the key fixes the user'),
+    ),
+  ),
+  'x-parley-visitor': v.optional(
+    v.pipe(
+      v.string(),
+      v.description(
+        'A secret of the visitor who asks: a random value of 32 to 256 letters, digits, dashes and underscores. What is asked with it is open to nobody else with this key',
+      ),
+      // Checked where every protocol is (auth/visitor.ts).
+      v.metadata({ minLength: 32, maxLength: 256 }),
+    ),
   ),
 })
 

@@ -2,6 +2,7 @@
 import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
 import { type Note, requireAccess } from '../../auth/admit'
+import { countSearches, requireFewSearches } from '../../auth/searches'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import { findOutline, searchableFields } from '../../search/outline'
@@ -22,7 +23,7 @@ export const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
  * A search's own parameters win over those that are common to all; those of a scoped key win over both.
  *
  * @param note what the log will say of a refusal
- * @throws ApiError 400 for a filter that is none, 401, 404 for an unknown collection
+ * @throws ApiError 400 for too many searches and for a filter that is none, 401, 404 for an unknown collection, 429
  */
 export async function planSearches(
   env: Cloudflare.Env,
@@ -42,14 +43,16 @@ export async function planSearches(
   const wanted = searches ?? (collections ?? []).map((collection) => ({ collection }))
   const embedded: SearchParameters = { ...access.embedded }
   for (const name of CONVERSATION) delete embedded[name]
+  requireFewSearches(access, wanted.length)
   for (const { collection } of wanted) {
     requireAccess(access, undefined, operations.ask.actions, embedded.collection ?? collection, note)
   }
+  await countSearches(env, Array(wanted.length - 1).fill(access))
   return Promise.all(
     wanted.map(async ({ collection, ...own }) => {
       const name = embedded.collection ?? collection
       const given = override(fill(asParameters(own), asParameters(common)), embedded)
-      return planSearch(env, name, given.query_by ? given : await withDefaults(env, name, given))
+      return planSearch(env, access, name, given.query_by ? given : await withDefaults(env, name, given))
     }),
   )
 }

@@ -1,32 +1,45 @@
-/** Aliases: second names of collections, valid wherever a collection's name is. */
+/**
+ * Aliases: second names of collections, valid wherever a collection's name is. An alias is found by whoever may use its
+ * name; so a key has to name the alias, and whoever points it has to name the collection too.
+ */
+import { requireCollections } from '../../auth/admit'
 import { deleteAlias, getAlias, listAliases, putAlias } from '../../search/catalog'
 import { readJson } from '../edge/body'
 import { json } from '../edge/response'
-import type { Route } from '../edge/route'
+import type { Call, Route } from '../edge/route'
+
+const ALIAS = '/aliases/:alias'
+
+const requireAlias = ({ access, path, record }: Call): void =>
+  requireCollections(access, record.action!, [path.alias!], record)
+
+async function upsert(call: Call): Promise<Response> {
+  const { env, request, path, access, record } = call
+  requireAlias(call)
+  const body = await readJson(request)
+  const target = (body as { collection_name?: unknown } | null)?.collection_name
+  if (typeof target === 'string') requireCollections(access, record.action!, [target], record)
+  return json(await putAlias(env, path.alias!, body))
+}
+
+async function list({ env, access }: Call): Promise<Response> {
+  const aliases = await listAliases(env)
+  return json({ aliases: aliases.filter(({ name }) => access.allows('aliases:list', name)) })
+}
+
+async function get(call: Call): Promise<Response> {
+  requireAlias(call)
+  return json(await getAlias(call.env, call.path.alias!))
+}
+
+async function remove(call: Call): Promise<Response> {
+  requireAlias(call)
+  return json(await deleteAlias(call.env, call.path.alias!))
+}
 
 export const aliasRoutes: Route[] = [
-  {
-    method: 'PUT',
-    path: '/aliases/:alias',
-    action: 'aliases:upsert',
-    handle: async ({ env, request, path }) => json(await putAlias(env, path.alias!, await readJson(request))),
-  },
-  {
-    method: 'GET',
-    path: '/aliases',
-    action: 'aliases:list',
-    handle: async ({ env }) => json({ aliases: await listAliases(env) }),
-  },
-  {
-    method: 'GET',
-    path: '/aliases/:alias',
-    action: 'aliases:get',
-    handle: async ({ env, path }) => json(await getAlias(env, path.alias!)),
-  },
-  {
-    method: 'DELETE',
-    path: '/aliases/:alias',
-    action: 'aliases:delete',
-    handle: async ({ env, path }) => json(await deleteAlias(env, path.alias!)),
-  },
+  { method: 'PUT', path: ALIAS, action: 'aliases:upsert', handle: upsert },
+  { method: 'GET', path: '/aliases', action: 'aliases:list', handle: list },
+  { method: 'GET', path: ALIAS, action: 'aliases:get', handle: get },
+  { method: 'DELETE', path: ALIAS, action: 'aliases:delete', handle: remove },
 ]

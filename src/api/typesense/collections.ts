@@ -15,8 +15,11 @@ async function create({ env, request, query, access, record }: Call): Promise<Re
   if (typeof name === 'string' && !access.allows('collections:create', name)) throw forbidden()
   const source = query.src_name
   if (source === undefined) return json(await createCollection(env, body), 201)
+  const copies = isTrue(query.copy_documents)
   if (!access.allows('collections:get', source)) throw forbidden()
-  return json(await cloneCollection(env, source, body, isTrue(query.copy_documents)), 201)
+  // A copy is an export to whoever may read the new collection.
+  if (copies && !access.allows('documents:export', source)) throw forbidden()
+  return json(await cloneCollection(env, source, body, copies), 201)
 }
 
 async function list({ env, query, access }: Call): Promise<Response> {

@@ -3,13 +3,14 @@
  * in the order and the words of the contract, and the hand-over to the Conversation object.
  */
 import type { Access } from '../../auth/access'
-import { identify, pinnedModel } from '../../auth/pins'
+import { pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { SearchParameters } from '../../search/types'
 import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
+import { askerOf } from '../edge/asker'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import { isTrue, listed } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
@@ -45,7 +46,10 @@ export async function converseOnce(
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, 'Model not found')
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
-  const [historyId, search] = await Promise.all([findHistory(env, model), planSearch(env, collection, query)])
+  const [historyId, search] = await Promise.all([
+    findHistory(env, model),
+    planSearch(env, access, collection, query),
+  ])
   const conversing: Conversing = {
     question: query.q ?? '',
     model,
@@ -107,7 +111,7 @@ export async function checkConversation(
 export async function requireConversation(caller: TurnCaller, conversing: Conversing): Promise<void> {
   const { conversationId, historyId } = conversing
   if (conversationId === undefined) return
-  const asker = identify(caller.accesses, caller.userId)
+  const asker = await askerOf(caller)
   if (!(await mayContinue(caller.env, asker, conversationId, historyId))) throw invalidId()
 }
 
@@ -120,20 +124,24 @@ export async function converse(
   withHistory: boolean,
 ): Promise<Response> {
   const { question, model, historyId, stream } = conversing
-  const { conversationId, events, delivery } = await ask(caller.env, {
-    ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
-    question,
-    model,
-    historyId,
-    searches,
-    shape,
-    stream,
-    withHistory,
-    protocol: 'typesense',
-    ...(await admitTurn(caller, model)),
-  })
+  const { conversationId, events, resume, delivery } = await ask(
+    caller.env,
+    {
+      ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
+      question,
+      model,
+      historyId,
+      searches,
+      shape,
+      stream,
+      withHistory,
+      protocol: 'typesense',
+      ...(await admitTurn(caller, model)),
+    },
+    caller.request.signal,
+  )
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
-  return stream ? answerStreaming(events, answer) : answerWhole(events, answer, delivery)
+  return stream ? answerStreaming(events, answer, resume) : answerWhole(events, answer, delivery, resume)
 }
 
 /** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */

@@ -1,7 +1,7 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { readJson } from '../edge/body'
-import { json } from '../edge/response'
+import { forbidden, json } from '../edge/response'
 import type { Route } from '../edge/route'
 
 export const keyRoutes: Route[] = [
@@ -9,8 +9,14 @@ export const keyRoutes: Route[] = [
     method: 'POST',
     path: '/keys',
     action: 'keys:create',
-    handle: async ({ env, request, record }) => {
-      const key = await createKey(env, await readJson(request))
+    handle: async ({ env, request, access, record }) => {
+      const body = await readJson(request)
+      // A key for some collections makes none for others.
+      const patterns = (body as { collections?: unknown } | null)?.collections
+      if (Array.isArray(patterns) && !patterns.every((pattern) => access.covers(String(pattern)))) {
+        throw forbidden()
+      }
+      const key = await createKey(env, body)
       record.target = String(key.id)
       return json(key, 201)
     },

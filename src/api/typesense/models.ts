@@ -1,20 +1,34 @@
 /** Conversation models (contract 1.1). */
-import { createModel, deleteModel, getModel, listModels, updateModel } from '../../conversation/models'
+import { requireCollections } from '../../auth/admit'
+import {
+  createModel,
+  deleteModel,
+  getModel,
+  listModels,
+  type RequireHistory,
+  updateModel,
+} from '../../conversation/models'
 import { readJson } from '../edge/body'
 import { json } from '../edge/response'
-import type { Route } from '../edge/route'
+import type { Call, Route } from '../edge/route'
 
 const MODELS = '/conversations/models'
 const MODEL = `${MODELS}/:id`
+
+/** What is said to a model can be read in its history, so its key has to name that collection. */
+const requireHistory =
+  ({ access, record }: Call): RequireHistory =>
+  (collection) =>
+    requireCollections(access, record.action!, [collection], record)
 
 export const modelRoutes: Route[] = [
   {
     method: 'POST',
     path: MODELS,
     action: 'conversations/models:create',
-    handle: async ({ env, request, record }) => {
-      const model = await createModel(env, await readJson(request))
-      record.target = model.id
+    handle: async (call) => {
+      const model = await createModel(call.env, await readJson(call.request), requireHistory(call))
+      call.record.target = model.id
       return json(model, 201)
     },
   },
@@ -34,12 +48,13 @@ export const modelRoutes: Route[] = [
     method: 'PUT',
     path: MODEL,
     action: 'conversations/models:upsert',
-    handle: async ({ env, request, path }) => json(await updateModel(env, path.id!, await readJson(request))),
+    handle: async (call) =>
+      json(await updateModel(call.env, call.path.id!, await readJson(call.request), requireHistory(call))),
   },
   {
     method: 'DELETE',
     path: MODEL,
     action: 'conversations/models:delete',
-    handle: async ({ env, path }) => json(await deleteModel(env, path.id!)),
+    handle: async (call) => json(await deleteModel(call.env, call.path.id!, requireHistory(call))),
   },
 ]

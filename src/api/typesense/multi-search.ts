@@ -2,7 +2,7 @@
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireAccess } from '../../auth/admit'
 import { authenticate } from '../../auth/authenticate'
-import { requireRate } from '../../auth/rate-limit'
+import { countSearches, mostSearches } from '../../auth/searches'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
@@ -20,11 +20,8 @@ import {
   requireConversation,
   showsHistory,
 } from './conversations'
-import { unite } from './union'
+import { fixedPages, unite } from './union'
 
-const DEFAULT_SEARCHES = 50
-/** No parameter raises the number of searches further: each is a call to a Durable Object. */
-const MOST_SEARCHES = 250
 /** Each distinct key of a request costs a look-up. */
 const MOST_KEYS = 50
 
@@ -43,7 +40,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   if (body === undefined) throw new ApiError(400, 'Bad JSON.')
   if (!isObject(body) || !Array.isArray(body.searches)) throw new ApiError(400, 'Missing `searches` array.')
   const { searches, union, remove_duplicates: removeDuplicates } = body as Body
-  if (searches.length > searchLimit(query, accesses)) {
+  if (searches.length > searchLimit(accesses, query)) {
     throw new ApiError(400, 'Number of multi searches exceeds `limit_multi_searches` parameter.')
   }
   // Typesense answers a 500 here, which its clients try again.
@@ -60,7 +57,8 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   if (conversing) {
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   }
-  if (isUnion) return json(await unite(env, planned, query, removeDuplicates !== false))
+  if (isUnion)
+    return json(await unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false))
   const replies = await Promise.all(planned.map((search) => runSearch(env, search)))
   const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
   if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
@@ -96,17 +94,14 @@ async function authorize({ env, request, query, record }: OpenCall, searches: un
     const named = query.collection ?? (isObject(search) ? parameterValue(search.collection) : undefined)
     return requireAccess(access, key, SEARCH_ACTION, access?.embedded.collection ?? named, record)
   })
-  const counted = new Map(accesses.map((access) => [access.digest, access])).values()
-  await Promise.all([...counted].map((access) => requireRate(env, 'RATE_LIMIT', access)))
+  // More than are allowed are refused; that they were sent counts all the same.
+  await countSearches(env, accesses.slice(0, searchLimit(accesses, query) || 1))
   return accesses
 }
 
-function searchLimit(query: SearchParameters, accesses: Access[]): number {
-  const embedded = accesses.flatMap((access) => access.embedded.limit_multi_searches ?? [])
-  const limits = embedded.length > 0 ? embedded : [query.limit_multi_searches ?? `${DEFAULT_SEARCHES}`]
-  const numbers = limits.map((limit) => (/^\d+$/.test(limit) ? Number(limit) : DEFAULT_SEARCHES))
-  return Math.min(MOST_SEARCHES, ...numbers)
-}
+/** The smallest number of all keys: one request is for all of them. */
+const searchLimit = (accesses: Access[], { limit_multi_searches: asked }: SearchParameters): number =>
+  Math.min(...accesses.map((access) => mostSearches(access, asked)))
 
 /**
  * Conversation parameters of the scoped keys. Typesense reads these before it applies such keys, so that a key
@@ -139,7 +134,7 @@ async function plan(
 ): Promise<PlannedSearch> {
   const collection = access.embedded.collection ?? query.collection ?? own.collection ?? ''
   try {
-    return await planSearch(env, collection, override(fill(query, own), access.embedded))
+    return await planSearch(env, access, collection, override(fill(query, own), access.embedded))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const { status, message } = error

@@ -28,7 +28,7 @@ async function search(call: Call): Promise<Response> {
   if (query.conversation_id) {
     throw new ApiError(400, 'Conversation ID provided but conversation is not enabled for this collection.')
   }
-  const reply = await runSearch(env, await planSearch(env, name, { q: '', ...query }))
+  const reply = await runSearch(env, await planSearch(env, access, name, { q: '', ...query }))
   if ('error' in reply) throw new ApiError(reply.code, reply.error)
   return json(reply.result)
 }

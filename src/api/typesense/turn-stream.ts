@@ -4,7 +4,7 @@ import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { allFailed, foldTurn } from '../folded-turn'
 import { streamFrom, wholeTurn } from '../streamed-turn'
-import { eventReader } from '../turn-events'
+import { type Resume, resultsReader } from '../turn-events'
 import { type Opening, readHead } from '../turn-head'
 import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
 
@@ -23,8 +23,9 @@ export async function answerWhole(
   events: ReadableStream<Uint8Array>,
   shape: AnswerShape,
   delivery: Answering['delivery'],
+  resume?: Resume,
 ): Promise<Response> {
-  const turn = await wholeTurn(eventReader(events))
+  const turn = await wholeTurn(resultsReader(events, resume))
   return deliver(responseBody(turn, shape), {}, delivery(turn.turn))
 }
 
@@ -39,8 +40,9 @@ export async function answerWhole(
 export async function answerStreaming(
   events: ReadableStream<Uint8Array>,
   shape: AnswerShape,
+  resume?: Resume,
 ): Promise<Response> {
-  const read = eventReader(events)
+  const read = resultsReader(events, resume)
   const head = await readHead(read, OPENING)
   if (head.events.at(-1)?.type === 'done') {
     const turn = foldTurn(head.events)

@@ -2,10 +2,11 @@
  * The union of several searches as one list of hits (contract 1.8).
  *
  * Every search is run as deep as the wanted page could need and is in its own right order; the lists are merged
- * by comparing their heads. Only pagination of the query string counts.
+ * by comparing their heads. Of pagination only that of scoped keys and of the query string counts, in this order.
  */
+import type { Access } from '../../auth/access'
 import type { PlannedSearch } from '../../conversation/request'
-import { ApiError } from '../../errors'
+import { ApiError, forbidden } from '../../errors'
 import { isExcluded, project } from '../../search/projection'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
 import { listed } from '../edge/parameters'
@@ -27,7 +28,7 @@ interface Page {
 }
 
 /**
- * @param query parameters of the query string
+ * @param query parameters of the query string, with what scoped keys fix in their place
  * @returns the response: the merged list, or the error of a search as `{error, code}`
  */
 export async function unite(
@@ -76,6 +77,30 @@ export async function unite(
     throw error
   }
 }
+
+/**
+ * What scoped keys fix of the page. A union has one page, so that the smallest size and the lowest limit of all keys hold.
+ * @throws ApiError 401 when two keys fix different pages: the request cannot obey both
+ */
+export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): SearchParameters {
+  const each = accesses.map(({ embedded }) => embedded)
+  const sizes = each.flatMap(({ per_page, limit }) => per_page ?? limit ?? [])
+  const limits = each.flatMap(({ limit_hits }) => limit_hits ?? [])
+  const pages = new Set(
+    each.flatMap(({ page, offset }) => ((page ?? offset) ? JSON.stringify({ page, offset }) : [])),
+  )
+  if (pages.size > 1) throw forbidden()
+  const [page] = pages
+  return {
+    ...(sizes.length > 0 && { per_page: least(sizes) }),
+    ...(limits.length > 0 && { limit_hits: least(limits) }),
+    ...(page !== undefined && (JSON.parse(page) as SearchParameters)),
+  }
+}
+
+/** The smallest of these numbers; what is none comes first, for its error to be told. */
+const least = (texts: string[]): string =>
+  texts.reduce((one, other) => (/^\d{1,9}$/.test(one) && !(Number(one) <= Number(other)) ? other : one))
 
 function readPage(query: SearchParameters, deepest: number): Page {
   const perPage = count(query, 'per_page') ?? count(query, 'limit') ?? 10

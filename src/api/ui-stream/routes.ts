@@ -20,9 +20,9 @@ import { chatName, lastKeptTurn, readUiRequest } from './request'
 const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
 
 export async function ask(call: OpenCall): Promise<Response> {
-  const { request, record } = call
+  const { record } = call
   const parties = await partiesOf(call)
-  const bodyText = await readText(request)
+  const bodyText = await readText(call.request)
   const { chat, rewrites, ...asked } = readUiRequest(parseJson(bodyText))
   const citations = citationsOf(call)
   const { access, assistant } = parties
@@ -30,9 +30,8 @@ export async function ask(call: OpenCall): Promise<Response> {
   const { changes, followups } = planOverrides(asked.overrides, rights)
   const found = chat === undefined ? undefined : await findChat(parties, chat)
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
-  const { conversationId, events } = await askAssistant({
+  const { conversationId, events, resume } = await askAssistant({
     ...parties,
-    request,
     record,
     question: asked.question,
     transcript: asked.transcript,
@@ -45,7 +44,7 @@ export async function ask(call: OpenCall): Promise<Response> {
     protocol: 'ui-stream',
     bodyText,
   })
-  return streamTurn(chatReader(events), encoderFor(assistant, citations), {
+  return streamTurn(chatReader(events, resume), encoderFor(assistant, citations), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })
@@ -73,7 +72,7 @@ export async function stop(call: OpenCall): Promise<Response> {
 async function partiesOf({ env, request, record, path, query }: OpenCall): Promise<ChatParties> {
   const access = await admitAsker(env, request, record)
   const assistant = await openAssistant(env, access, path.assistant ?? '', record)
-  return { env, access, assistant, user: namedUser(request, query) }
+  return { env, request, access, assistant, user: namedUser(request, query) }
 }
 
 /** Asks the conversation of a chat. @returns undefined where there is none, or where it says no */

@@ -4,7 +4,7 @@
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
-import { callOptions, ProviderCall, wording } from '../call'
+import { callOptions, ProviderCall, textCall, wording } from '../call'
 import type {
   ConversationModelConfig,
   Delta,
@@ -66,7 +66,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 400 }, signal)
+  const call = textCall(callOptions(config, WORDING, env), request, signal)
   const target = url(config, request.stream ? 'converse-stream' : 'converse')
   const body = { ...conversation(request.messages), ...inferenceConfig(config) }
   const response = await call.fetch(target, () => signed(config, target, body))

@@ -14,7 +14,8 @@ beforeAll(async () => {
 
 describe('conversations', () => {
   it('are listed, newest first, page by page, each in its own list', async () => {
-    const key = await makeKey({ actions: ['documents:search'] })
+    const actions = ['documents:search', 'conversations:list']
+    const key = await makeKey({ actions, collections: ['facts'] })
     const began: string[] = []
     for (const user of ['u1', 'u2', 'u1', 'u1']) {
       const [, { conversation_id }] = await ask({}, { key, headers: { 'x-typesense-user-id': user } })
@@ -34,7 +35,9 @@ describe('conversations', () => {
     const headers = { 'x-typesense-user-id': 'u1' }
     expect((await call('GET', '/conversations', { key, headers }))[1].conversations).toHaveLength(3)
     expect((await call('GET', '/conversations?user_id=u2', { key, headers }))[1].conversations).toEqual([])
-    expect((await call('GET', '/conversations?user_id=u1', { key: other }))[1].conversations).toEqual([])
+    expect((await call('GET', '/conversations', { key }))[1].conversations).toHaveLength(4)
+    const foreign = await makeKey({ actions, collections: ['facts'] })
+    expect((await call('GET', '/conversations?user_id=u1', { key: foreign }))[1].conversations).toEqual([])
     const all = (await call('GET', '/conversations?user_id=u1'))[1].conversations
     expect(all.map(({ id }: { id: string }) => id)).toEqual(expect.arrayContaining(began))
   })
@@ -111,7 +114,8 @@ describe('conversations', () => {
   })
 
   it('are deleted for a user, of the key that asks, or of all keys', async () => {
-    const key = await makeKey({ actions: ['documents:search', 'conversations:delete'] })
+    const actions = ['documents:search', 'conversations:delete']
+    const key = await makeKey({ actions, collections: ['facts'] })
     const headers = { 'x-typesense-user-id': 'leaving' }
     const mine = [await ask({}, { key, headers }), await ask({}, { key, headers })]
     const theirs = await ask({}, { key: other, headers })

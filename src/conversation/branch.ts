@@ -1,0 +1,36 @@
+/** A question that goes on from an earlier turn than the last one: a conversation of its own, with what was said before. */
+import { ApiError } from '../errors'
+import { collectionObject } from '../search/catalog'
+import type { Memory } from './memory'
+import { TURN_NOT_FOUND } from './ownership'
+import type { AskRequest } from './request'
+import { type TranscriptMessage, transcriptOf } from './transcript'
+import { QUEUE_LIMIT } from './turn-queue'
+
+/**
+ * What was said up to the turn that a question goes on from.
+ * @param continued whether another question is running there, or waiting
+ * @returns undefined where that is the last turn, and the question goes on in the same conversation
+ * @throws ApiError 404 for a turn that is not there, 409 for one that is being written while another question waits for it
+ */
+export async function transcriptTo(
+  env: Cloudflare.Env,
+  memory: Memory | undefined,
+  { conversationId, historyId, after = 0 }: AskRequest,
+  continued: boolean,
+): Promise<TranscriptMessage[] | undefined> {
+  const standing = memory?.log.standing(after) ?? 'unknown'
+  if (!memory || memory.closed || standing === 'unknown') throw new ApiError(404, TURN_NOT_FOUND)
+  if (standing !== 'earlier' && !continued) return undefined
+  if (standing === 'running') {
+    throw new ApiError(409, 'The previous response is still being written. Ask again when it is there.', 1)
+  }
+  // Turns that come to their end meanwhile included.
+  const later = Array.from(
+    { length: memory.log.latest()! - after + QUEUE_LIMIT + 1 },
+    (_, n) => after + 1 + n,
+  )
+  const without = memory.outbox.originsOf(later)
+  const stored = await collectionObject(env, historyId).messages(conversationId, without)
+  return transcriptOf([...stored, ...memory.outbox.pending(historyId, without)])
+}

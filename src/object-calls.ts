@@ -1,0 +1,77 @@
+/**
+ * Calls to a Durable Object, made again where the platform says that they may be: at a deployment, or when an object
+ * moves to another machine, a call fails that would succeed a moment later.
+ *
+ * Errors of the platform carry `retryable` and `overloaded`
+ * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling). A stub that threw stays broken,
+ * so each attempt after a failure has a new one.
+ */
+import { backoff, jittered } from './backoff'
+import { ApiError } from './errors'
+
+/**
+ * Whether a call may be made again after a failure that does not tell whether it was carried out. `once`: a second run
+ * would do something else, or would answer something else than the first one did.
+ */
+export type Repetition = 'repeat' | 'once'
+
+/** What each method of an object allows. The type leaves none out. */
+export type Repetitions<Rpc> = Readonly<Record<keyof Rpc & string, Repetition>>
+
+/** Attempts of a call, and the wait before the second one in milliseconds, which doubles. */
+const MOST_ATTEMPTS = 4
+const FIRST_WAIT_MS = 100
+
+/** What a caller is told to wait, in seconds: for an object that has too much to do, and for one that was moved. */
+const OVERLOADED_SECONDS = 5
+const LOST_SECONDS = 1
+
+/**
+ * A handle on an object. Its first attempt at a call goes out before the call returns, as a stub's own does.
+ *
+ * Its methods throw an ApiError 503 with `retryAfter` where the object is overloaded, which is never repeated, and
+ * where the connection was lost in every attempt. Other errors stay what they are.
+ * @param connect makes a stub; called again after each failure
+ */
+export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Repetitions<Rpc>): Rpc {
+  let stub: Rpc | undefined
+  const call = async (name: keyof Rpc & string, args: unknown[]): Promise<unknown> => {
+    for (let failures = 0; ; failures++) {
+      stub ??= connect()
+      try {
+        return await (stub[name] as (...args: unknown[]) => unknown)(...args)
+      } catch (error) {
+        stub = undefined
+        const { retryable, overloaded } = faultOf(error)
+        if (overloaded) throw busy()
+        if (!retryable) throw error
+        if (methods[name] === 'once') throw unsure()
+        if (failures + 1 === MOST_ATTEMPTS) throw lost()
+        await new Promise((resolve) => setTimeout(resolve, jittered(backoff(failures, FIRST_WAIT_MS))))
+      }
+    }
+  }
+  return new Proxy({} as Rpc, {
+    // What is no method is undefined: a promise asks whether what it resolves to has a `then`.
+    get: (_, name) =>
+      Object.hasOwn(methods, name)
+        ? (...args: unknown[]) => call(name as keyof Rpc & string, args)
+        : undefined,
+  })
+}
+
+const faultOf = (error: unknown): { retryable?: boolean; overloaded?: boolean } =>
+  typeof error === 'object' && error !== null ? error : {}
+
+const busy = (): ApiError =>
+  new ApiError(503, 'Too many requests at once for this data. Try again later.', OVERLOADED_SECONDS)
+
+const lost = (): ApiError =>
+  new ApiError(503, 'The server was interrupted. Send the request again.', LOST_SECONDS)
+
+const unsure = (): ApiError =>
+  new ApiError(
+    503,
+    'The server was interrupted. What was asked for may have been done: look before you send the request again.',
+    LOST_SECONDS,
+  )

@@ -1,0 +1,394 @@
+/** Two visitors of one page, behind one address and in the same browser: neither meets a word of the other's. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { serve } from '../serve'
+import { createAssistant, createModel, createShows, request, url } from './harness'
+
+/** What the model was sent, a text for each answer that it began. */
+let prompts: string[] = []
+/** The same of every call, those that rewrite a question included. */
+let calls: string[] = []
+let model: string
+let shows: string
+let assistant: string
+let llm: Awaited<ReturnType<typeof serve>>
+
+/** Makes a key. @returns its value */
+const makeKey = async (key: Record<string, unknown>): Promise<string> => {
+  const { status, body } = await request('POST', '/keys', { description: 'a page', ...key })
+  expect(status).toBe(201)
+  return body.value
+}
+
+beforeAll(async () => {
+  llm = await serve(async (incoming, response) => {
+    let body = ''
+    for await (const piece of incoming) body += piece
+    const { messages, stream } = JSON.parse(body)
+    const last = String(messages.at(-1).content)
+    const answers = last.includes('<Answer>')
+    calls.push(body)
+    if (answers) prompts.push(body)
+    // So that requests that are sent together are here together.
+    if (answers) await new Promise((resolve) => setTimeout(resolve, 600))
+    const text = answers ? 'An answer to all.' : 'a question that stands alone'
+    if (!stream) {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const message = { role: 'assistant', content: text }
+      return void response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }))
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] })}\n\n`)
+    response.end('data: [DONE]\n\n')
+  })
+  shows = await createShows()
+  model = await createModel({ model_name: 'openai/any', openai_url: llm.url })
+  assistant = await createAssistant({ model, collections: [shows] })
+})
+afterAll(() => llm.stop())
+beforeEach(() => forget())
+
+function forget(): void {
+  prompts = []
+  calls = []
+}
+
+interface Asking {
+  key: string
+  question: string
+  /** the conversation to go on with */
+  conversation?: string | undefined
+  headers?: Record<string, string>
+}
+
+interface Asked {
+  status: number
+  conversation: string
+  text: string
+}
+
+/** The same client in every request, as two visitors behind one proxy have it. */
+const CLIENT = { 'user-agent': 'a browser', 'accept-language': 'en', 'content-type': 'application/json' }
+
+async function send(path: string, { key, headers }: Asking, body?: unknown): Promise<Asked> {
+  const response = await fetch(url + path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { ...CLIENT, 'x-typesense-api-key': key, ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const named = /"conversation_id": ?"([^"]+)"/.exec(text)?.[1] ?? ''
+  return {
+    status: response.status,
+    conversation: response.headers.get('x-parley-conversation-id') ?? named,
+    text,
+  }
+}
+
+const conversing = ({ question, conversation }: Asking) =>
+  new URLSearchParams({
+    q: question,
+    conversation: 'true',
+    conversation_model_id: model,
+    ...(conversation !== undefined && { conversation_id: conversation }),
+  })
+
+/** Every way to ask. */
+const PROTOCOLS: [name: string, ask: (asking: Asking) => Promise<Asked>][] = [
+  [
+    'search',
+    (asking) => send(`/collections/${shows}/documents/search?query_by=title&${conversing(asking)}`, asking),
+  ],
+  [
+    'multi_search',
+    (asking) =>
+      send(`/multi_search?${conversing(asking)}`, asking, {
+        searches: [{ collection: shows, query_by: 'title' }],
+      }),
+  ],
+  [
+    '/conversations',
+    (asking) =>
+      send('/conversations', asking, {
+        question: asking.question,
+        model,
+        collections: [shows],
+        conversation_id: asking.conversation,
+      }),
+  ],
+  [
+    '/v1/chat/completions',
+    (asking) =>
+      send('/v1/chat/completions', asking, {
+        model: assistant,
+        messages: [{ role: 'user', content: asking.question }],
+        metadata: asking.conversation && { conversation_id: asking.conversation },
+      }),
+  ],
+  [
+    '/v1/responses',
+    (asking) =>
+      send('/v1/responses', asking, {
+        model: assistant,
+        input: asking.question,
+        previous_response_id: asking.conversation && `resp_${asking.conversation}.1`,
+      }),
+  ],
+  [
+    '/a/ASSISTANT/chat',
+    (asking) =>
+      send(`/a/${assistant}/chat`, asking, {
+        messages: [{ role: 'user', content: asking.question }],
+        session_state: asking.conversation,
+      }),
+  ],
+  [
+    '/ui/ASSISTANT',
+    (asking) =>
+      send(`/ui/${assistant}`, asking, {
+        id: asking.conversation,
+        message: { role: 'user', content: asking.question },
+      }),
+  ],
+]
+
+const secret = () => crypto.randomUUID().repeat(2)
+const visitor = (value: string) => ({ 'x-parley-visitor': value })
+const later = () => new Promise((resolve) => setTimeout(resolve, 2_500))
+
+describe.each(PROTOCOLS)('%s', (name, ask) => {
+  const keys = async (): Promise<string[]> => [
+    await makeKey({ actions: ['documents:search'], collections: [shows] }),
+    ...(name.startsWith('/') && name !== '/conversations'
+      ? [await makeKey({ actions: ['documents:search'], collections: ['*'], limits: { assistant } })]
+      : []),
+  ]
+
+  test('the same question at once: one answer is paid, and each has a conversation of its own', async () => {
+    for (const key of await keys()) {
+      forget()
+      const asking = { key, question: 'an action series' }
+      const [ann, bob] = await Promise.all([ask(asking), ask(asking)])
+      expect([ann.status, bob.status]).toEqual([200, 200])
+      for (const { text } of [ann, bob]) expect(text).toContain('An answer to all.')
+      expect(ann.conversation).not.toBe(bob.conversation)
+      expect(prompts).toHaveLength(1)
+
+      const follow = await ask({ key, question: 'My name is Ann Onymous.', conversation: ann.conversation })
+      expect(follow.conversation).toBe(ann.conversation)
+      forget()
+      const next = await ask({ key, question: 'And then?', conversation: bob.conversation })
+      expect(next.conversation).toBe(bob.conversation)
+      expect(prompts).toHaveLength(1)
+      expect(calls.join()).not.toContain('Onymous')
+      expect(next.text).not.toContain('Onymous')
+    }
+  })
+
+  test('a name that nobody guesses joins, and one that anybody has does not', async () => {
+    const [key] = (await keys()) as [string]
+    const twice = (headers: Record<string, string>, question = 'an action series') =>
+      Promise.all([ask({ key, question, headers }), ask({ key, question, headers })])
+    const [first, again] = await twice({ 'idempotency-key': crypto.randomUUID() })
+    expect(again.conversation).toBe(first.conversation)
+    expect(prompts).toHaveLength(1)
+    const [ann, bob] = await twice({ 'idempotency-key': '1' }, 'explorers')
+    expect(bob.conversation).not.toBe(ann.conversation)
+    expect(prompts).toHaveLength(2)
+    // A visitor who is told apart may call a request anything.
+    const [one, two] = await twice({ 'idempotency-key': '1', ...visitor(secret()) }, 'recipes')
+    expect(two.conversation).toBe(one.conversation)
+    expect(prompts).toHaveLength(3)
+  })
+
+  test('what is asked with a visitor’s secret is closed to everybody else with the key', async () => {
+    const [key] = (await keys()) as [string]
+    const [mine, other] = [visitor(secret()), visitor(secret())]
+    const asked = await ask({ key, question: 'an action series', headers: mine })
+    const conversation = asked.conversation
+    const follow = (headers: Record<string, string>) => ask({ key, question: 'More?', conversation, headers })
+    forget()
+    for (const headers of [other, {}]) {
+      const { conversation: opened, text } = await follow(headers)
+      expect(opened === conversation && text.includes('An answer')).toBe(false)
+      expect(calls.join()).not.toContain('an action series')
+    }
+    expect((await follow(mine)).conversation).toBe(conversation)
+  })
+
+  test('a question asked again later, with the answer in hand, is a new one', async () => {
+    const [key] = (await keys()) as [string]
+    await ask({ key, question: 'an action series' })
+    await later()
+    await ask({ key, question: 'an action series' })
+    expect(prompts).toHaveLength(2)
+  })
+})
+
+describe('the chat id that a client makes up', () => {
+  const chat = (key: string, id: string, question: string, headers: Record<string, string> = {}) =>
+    send(`/ui/${assistant}`, { key, question, headers }, { id, message: { role: 'user', content: question } })
+  const page = () => makeKey({ actions: ['documents:search'], collections: ['*'], limits: { assistant } })
+
+  test.each(['support-chat', '1234567', 'customer-support-chat'])(
+    'does not let two visitors meet: %s',
+    async (id) => {
+      const key = await page()
+      const refused = await chat(key, id, 'My name is Ann.')
+      expect(refused.status).toBe(400)
+      expect(JSON.parse(refused.text).message).toMatch(/random, of 16 characters or more.*X-Parley-Visitor/)
+      const [ann, bob] = [visitor(secret()), visitor(secret())]
+      const first = await chat(key, id, 'My name is Ann Onymous.', ann)
+      const second = await chat(key, id, 'Who am I?', bob)
+      expect(second.conversation).not.toBe(first.conversation)
+      expect(calls.at(-1)).not.toContain('Onymous')
+      expect((await chat(key, id, 'And?', ann)).conversation).toBe(first.conversation)
+    },
+  )
+
+  test('is taken as useChat, assistant-ui and Open WebUI make it', async () => {
+    const key = await page()
+    for (const id of ['aB3dE5gH7jK9mN1p', '__LOCALID_a1B2c3D', crypto.randomUUID()]) {
+      const first = await chat(key, id, 'an action series')
+      expect((await chat(key, id, 'And then?')).conversation).toBe(first.conversation)
+    }
+  })
+})
+
+describe('a response', () => {
+  interface Response {
+    id: string
+    conversation: { id: string }
+    error?: { code: string }
+  }
+  const respond = async (key: string, input: string, previous?: string): Promise<Response> => {
+    const body = { model: assistant, input, previous_response_id: previous }
+    return JSON.parse((await send('/v1/responses', { key, question: input }, body)).text)
+  }
+
+  test('goes on from its own turn, and not from the latest', async () => {
+    const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
+    const first = await respond(key, 'an action series')
+    const second = await respond(key, 'I prefer marmalade.', first.id)
+    expect(second.conversation.id).toBe(first.conversation.id)
+    forget()
+    const branch = await respond(key, 'I prefer zeppelins.', first.id)
+    expect(branch.conversation.id).not.toBe(first.conversation.id)
+    expect(calls.join()).toContain('an action series')
+    expect(calls.join()).not.toContain('marmalade')
+    forget()
+    await respond(key, 'Go on.', second.id)
+    expect(calls.join()).toContain('marmalade')
+    expect(calls.join()).not.toContain('zeppelins')
+    forget()
+    await respond(key, 'Go on.', branch.id)
+    expect(calls.join()).toContain('an action series')
+    expect(calls.join()).toContain('zeppelins')
+    const unknown = await respond(key, 'Go on.', `resp_${first.conversation.id}.99`)
+    expect(unknown.error?.code).toBe('previous_response_not_found')
+  })
+
+  test('asked twice at once after the same one makes two turns of nobody else’s', async () => {
+    const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
+    const first = await respond(key, 'an action series')
+    const [one, two] = await Promise.all([
+      respond(key, 'I prefer marmalade.', first.id),
+      respond(key, 'I prefer zeppelins.', first.id),
+    ])
+    expect(new Set([one.conversation.id, two.conversation.id]).size).toBe(2)
+    for (const call of calls) expect(call.includes('marmalade') && call.includes('zeppelins')).toBe(false)
+  })
+})
+
+describe('the key of a page', () => {
+  type Way = [method: string, path: string]
+  const manage = async (key: string, [method, path]: Way, headers: Record<string, string> = {}) => {
+    const response = await fetch(url + path, { method, headers: { 'x-typesense-api-key': key, ...headers } })
+    return { status: response.status, text: await response.text() }
+  }
+  const ways = (id: string): Way[] => [
+    ['GET', `/conversations/${id}`],
+    ['GET', `/conversations/${id}/events`],
+    ['POST', `/conversations/${id}/stop`],
+    ['DELETE', `/conversations/${id}`],
+  ]
+  const ask = (key: string, headers: Record<string, string> = {}) =>
+    send(
+      `/a/${assistant}/chat`,
+      { key, question: '', headers },
+      { messages: [{ role: 'user', content: 'a series' }] },
+    )
+
+  test.each([
+    ['that may search', () => ({ collections: [shows] })],
+    ['that is bound to an assistant', () => ({ collections: ['*'], limits: { assistant } })],
+  ])('%s lists nobody’s conversations but those of a visitor who is shown to ask', async (_, make) => {
+    const key = await makeKey({ actions: ['documents:search'], ...make() })
+    const [mine, other] = [visitor(secret()), visitor(secret())]
+    const claim = { 'x-typesense-user-id': 'ann' }
+    const asked = [await ask(key, mine), await ask(key, other), await ask(key, claim), await ask(key)]
+    const [own, foreign] = asked.map(({ conversation }) => conversation) as [string, string]
+    for (const headers of [{}, claim]) {
+      for (const path of ['/conversations', '/conversations?user_id=ann']) {
+        expect((await manage(key, ['GET', path], headers as Record<string, string>)).status).toBe(401)
+      }
+      const erase = await manage(
+        key,
+        ['DELETE', '/users/ann/conversations'],
+        headers as Record<string, string>,
+      )
+      expect(erase.status).toBe(401)
+    }
+    const listed = await manage(key, ['GET', '/conversations'], mine)
+    expect(JSON.parse(listed.text).conversations.map(({ id }: { id: string }) => id)).toEqual([own])
+    for (const way of ways(foreign)) {
+      for (const headers of [mine, claim, {}]) {
+        expect((await manage(key, way, headers as Record<string, string>)).status, way.join(' ')).toBe(404)
+      }
+    }
+    // To claim a name opens nothing that the visitor's secret would not.
+    expect((await manage(key, ['GET', '/conversations?user_id=ann'], mine)).text).not.toContain(foreign)
+    for (const way of ways(own))
+      expect((await manage(key, way, mine)).status, way.join(' ')).toBeLessThan(300)
+    for (const way of ways(foreign)) expect((await manage(key, way, other)).status).toBeLessThan(300)
+  })
+
+  test('refuses a secret that is too short to be one, and lets pages of another origin send one', async () => {
+    const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
+    for (const value of ['1234567', 'x'.repeat(31), `${'x'.repeat(40)}!`]) {
+      const { status, text } = await ask(key, visitor(value))
+      expect(status).toBe(400)
+      expect(text).toContain('32 to 256 letters')
+      expect((await manage(key, ['GET', '/conversations'], visitor(value))).status).toBe(400)
+    }
+    const preflight = await fetch(`${url}/a/${assistant}/chat`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'http://localhost:3000',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'x-parley-visitor',
+      },
+    })
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('x-parley-visitor')
+  })
+
+  test('that is given the action lists all that was begun with it, and no other key’s', async () => {
+    const server = await makeKey({ actions: ['documents:search', 'conversations:*'], collections: [shows] })
+    const foreign = await makeKey({ actions: ['documents:search'], collections: [shows] })
+    const own = await ask(server, { 'x-typesense-user-id': 'ann', ...visitor(secret()) })
+    const others = await ask(foreign)
+    const { text } = await manage(server, ['GET', '/conversations'])
+    expect(JSON.parse(text).conversations.map(({ id }: { id: string }) => id)).toEqual([own.conversation])
+    expect((await manage(server, ['GET', `/conversations/${own.conversation}`])).status).toBe(200)
+    expect((await manage(server, ['GET', `/conversations/${own.conversation}/trace`])).status).toBe(200)
+    for (const way of [
+      ...ways(others.conversation),
+      ['GET', `/conversations/${others.conversation}/trace`] as Way,
+    ]) {
+      expect((await manage(server, way)).status, way.join(' ')).toBe(404)
+    }
+    const all = await makeKey({ actions: ['conversations:*'], collections: ['*'] })
+    expect((await manage(all, ['GET', `/conversations/${others.conversation}`])).status).toBe(200)
+    const bob = { 'x-typesense-user-id': 'bob' }
+    expect((await manage(server, ['GET', `/conversations/${own.conversation}`], bob)).status).toBe(404)
+  })
+})

@@ -1,0 +1,71 @@
+/** The order in which a turn calls others and writes down that it runs: a call waits for the writes before it. */
+import { runInDurableObject } from 'cloudflare:test'
+import { afterEach, beforeAll, expect, it, vi } from 'vitest'
+import type { AskRequest } from '../../src/conversation/request'
+import * as catalog from '../../src/search/catalog'
+import type { CollectionRpc } from '../../src/search/rpc'
+import { asking, collectionNamed, openai, setStage, speaking, stub, take } from './stage'
+
+beforeAll(() => setStage())
+afterEach(() => vi.restoreAllMocks())
+
+const { collectionObject } = catalog
+
+/** Takes a turn. @returns its calls to collections, and its writes, in their order */
+async function orderOf(request: AskRequest): Promise<string[]> {
+  const order: string[] = []
+  vi.spyOn(catalog, 'collectionObject').mockImplementation(
+    (env, id) =>
+      new Proxy({} as CollectionRpc, {
+        get:
+          (_, name: keyof CollectionRpc) =>
+          (...args: unknown[]) => {
+            order.push(name)
+            return (collectionObject(env, id)[name] as (...args: unknown[]) => unknown)(...args)
+          },
+      }),
+  )
+  await runInDurableObject(stub(request.conversationId), (_, { storage: { sql } }) => {
+    const exec = sql.exec.bind(sql)
+    vi.spyOn(sql, 'exec').mockImplementation(((query: string, ...bindings: unknown[]) => {
+      if (/\b(CREATE|INSERT|UPDATE|DELETE)\b/.test(query)) order.push('write')
+      return exec(query, ...bindings)
+    }) as typeof sql.exec)
+  })
+  const events = await take(request)
+  expect(events.at(-1)).toMatchObject({ type: 'done' })
+  return order
+}
+
+const QUESTION = 'Who directed Alien?'
+
+it('a first question is searched before anything is written', async () => {
+  const order = await orderOf(await asking(QUESTION))
+  expect(order).toContain('write')
+  expect(order.slice(0, order.indexOf('write'))).toEqual(['search', 'schema'])
+})
+
+it('all searches of a question are', async () => {
+  const { objectId } = await collectionNamed('films')
+  const search = { collection: 'films', objectId, params: { query_by: 'title' } }
+  const order = await orderOf(await asking(QUESTION, { searches: [search, search], shape: 'multi' }))
+  expect(order.slice(0, order.indexOf('write'))).toEqual(['search', 'schema', 'search', 'schema'])
+})
+
+it('so is a follow-up in its own wording, once its history is known', async () => {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+  const first = await asking(QUESTION, { model: openai })
+  await take(first)
+  const order = await orderOf({ ...first, question: 'And Heat?', continues: true })
+  expect(order.slice(0, order.indexOf('write'))).toEqual(['recentMessages', 'search', 'schema'])
+})
+
+it('so is a question with a transcript before it', async () => {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+  const transcript = [
+    { role: 'user' as const, message: 'Hello.' },
+    { role: 'assistant' as const, message: 'Hello.' },
+  ]
+  const order = await orderOf(await asking(QUESTION, { model: openai, transcript }))
+  expect(order.slice(0, order.indexOf('write'))).toEqual(['search', 'schema'])
+})

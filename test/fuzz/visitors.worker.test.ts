@@ -1,0 +1,225 @@
+/** Two visitors of a page and an admin, in whatever order they ask, retry, read and delete: neither meets the other's words. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { makeKey, setStage } from '../api/parley/stage'
+import { call } from '../api/typesense/api'
+import { check, PATIENCE, survives } from './fuzz'
+
+let key: string
+
+/** A model that takes its time, and answers with all that it was sent: what reaches a prompt is there to be read. */
+const echo = (async (_, init) => {
+  const { messages, stream } = JSON.parse(String(init?.body))
+  const content = messages.map((message: { content: string }) => message.content).join(' ')
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  if (!stream) return Response.json({ choices: [{ message: { content }, finish_reason: 'stop' }] })
+  const chunk = JSON.stringify({ choices: [{ delta: { content }, finish_reason: 'stop' }] })
+  const headers = { 'content-type': 'text/event-stream' }
+  return new Response(`data: ${chunk}\n\ndata: [DONE]\n\n`, { headers })
+}) as typeof fetch
+
+afterAll(() => vi.restoreAllMocks())
+
+beforeAll(async () => {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(echo)
+  await setStage()
+  const model = {
+    id: 'echo',
+    model_name: 'openai/any',
+    api_key: 'sk-1234567890',
+    openai_url: 'https://llm.test',
+  }
+  const body = { ...model, history_collection: 'history', max_bytes: 16_384 }
+  expect((await call('POST', '/conversations/models', { body }))[0]).toBe(201)
+  expect(
+    (await call('PUT', '/assistants/guide', { body: { model: 'echo', collections: ['facts'] } }))[0],
+  ).toBe(200)
+  key = await makeKey({ actions: ['documents:search'] })
+})
+
+/** Each sequence has many turns. */
+const SHARE = 0.1
+
+/** What all visitors of the page may click on. */
+const STARTER = 'How high is the Eiffel Tower?'
+
+const WAYS = ['parley', 'search', 'chat', 'completion', 'response', 'ui'] as const
+
+const step = fc.record({
+  who: fc.constantFrom('ann', 'ann', 'bob', 'bob', 'admin'),
+  does: fc.oneof(
+    { arbitrary: fc.constantFrom('follow', 'read'), weight: 3 },
+    { arbitrary: fc.constantFrom('ask', 'both', 'retry'), weight: 2 },
+    { arbitrary: fc.constantFrom('list', 'delete', 'events', 'stop'), weight: 1 },
+  ),
+  way: fc.constantFrom(...WAYS),
+  /** a starter, or the visitor's own words */
+  starter: fc.boolean(),
+  /** which conversation, of those that the visitor knows */
+  place: fc.nat(3),
+  named: fc.constantFrom(undefined, undefined, '1', 'question-1', '00000000-aaaa-4aaa-8aaa-000000000001'),
+  chat: fc.constantFrom(undefined, '1234567', 'support-chat'),
+  claims: fc.constantFrom(undefined, 'ann', 'bob'),
+})
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
+
+interface Sent {
+  method: string
+  path: string
+  body?: unknown
+  headers: Record<string, string>
+}
+
+class Visitor {
+  /** what nobody else says */
+  readonly word = `secret${crypto.randomUUID().replaceAll('-', '')}`
+  readonly known: string[] = []
+  last: Sent | undefined
+
+  constructor(
+    readonly key: string,
+    readonly secret: string | undefined,
+  ) {}
+}
+
+/** @param own whether a visitor may try the ids of others, too: without a secret an id is all that it takes */
+class Page {
+  readonly people: Record<string, Visitor>
+
+  constructor(readonly shown: boolean) {
+    const secret = () => (shown ? crypto.randomUUID() : undefined)
+    this.people = {
+      ann: new Visitor(key, secret()),
+      bob: new Visitor(key, secret()),
+      admin: new Visitor('xyz', undefined),
+    }
+  }
+
+  async take({ who, does, ...how }: Step): Promise<void> {
+    const visitor = this.people[who]!
+    if (does === 'both') {
+      const asking = { ...how, starter: true, claims: undefined }
+      const { ann, bob } = this.people
+      await Promise.all([ann!, bob!].map((each) => this.send(each, this.asking(each, asking, undefined))))
+      return
+    }
+    const places = this.shown ? Object.values(this.people).flatMap(({ known }) => known) : visitor.known
+    const id = places[how.place % Math.max(1, places.length)]
+    const headers = this.headersOf(visitor, how)
+    if (does === 'ask') await this.send(visitor, this.asking(visitor, how, undefined))
+    else if (does === 'retry') await (visitor.last && this.send(visitor, visitor.last))
+    else if (does === 'list') await this.send(visitor, { method: 'GET', path: '/conversations', headers })
+    else if (id === undefined) return
+    else if (does === 'follow') await this.send(visitor, this.asking(visitor, how, id))
+    else if (does === 'read')
+      await this.send(visitor, { method: 'GET', path: `/conversations/${id}`, headers })
+    else if (does === 'events') {
+      await this.send(visitor, { method: 'GET', path: `/conversations/${id}/events`, headers })
+    } else if (does === 'stop') {
+      await this.send(visitor, { method: 'POST', path: `/conversations/${id}/stop`, headers })
+    } else await this.send(visitor, { method: 'DELETE', path: `/conversations/${id}`, headers })
+  }
+
+  headersOf(
+    { secret }: Visitor,
+    { named, claims }: { named?: string | undefined; claims: Step['claims'] },
+  ): Record<string, string> {
+    return {
+      'user-agent': 'a browser',
+      ...(secret !== undefined && { 'x-parley-visitor': `${secret}-of-a-visitor` }),
+      ...(named !== undefined && { 'idempotency-key': named }),
+      ...(claims !== undefined && { 'x-typesense-user-id': claims }),
+    }
+  }
+
+  asking(visitor: Visitor, how: Omit<Step, 'who' | 'does'>, id: string | undefined): Sent {
+    const { way, starter, place, chat } = how
+    // A key that is as random as one can be is only one visitor's.
+    const named = how.named?.startsWith('0000') ? `${visitor.word}-0A` : how.named
+    const headers = this.headersOf(visitor, { ...how, named })
+    const question = starter ? STARTER : `What of ${visitor.word}?`
+    const post = (path: string, body: unknown): Sent => ({ method: 'POST', path, body, headers })
+    const messages = [{ role: 'user', content: question }]
+    switch (way) {
+      case 'parley':
+        return post('/conversations', {
+          question,
+          model: 'echo',
+          collections: ['facts'],
+          conversation_id: id,
+        })
+      case 'search': {
+        const conversing = {
+          conversation: 'true',
+          conversation_model_id: 'echo',
+          query_by: 'text',
+          q: question,
+        }
+        const query = new URLSearchParams({ ...conversing, ...(id !== undefined && { conversation_id: id }) })
+        return { method: 'GET', path: `/collections/facts/documents/search?${query}`, headers }
+      }
+      case 'chat':
+        return post('/a/guide/chat', { messages, session_state: id })
+      case 'completion':
+        return post('/v1/chat/completions', {
+          model: 'guide',
+          messages,
+          ...((id ?? chat) !== undefined && { metadata: { conversation_id: id ?? chat } }),
+        })
+      case 'response':
+        return post('/v1/responses', {
+          model: 'guide',
+          input: question,
+          ...(id !== undefined && { previous_response_id: `resp_${id}.${1 + (place % 3)}` }),
+        })
+      case 'ui':
+        return post('/ui/guide', { id: id ?? chat, message: messages[0] })
+    }
+  }
+
+  /** Sends a request, and looks for the words of others in what comes back. */
+  async send(visitor: Visitor, sent: Sent): Promise<void> {
+    const { method, path, body, headers } = sent
+    const { text } = await survives(method, path, {
+      key: visitor.key,
+      headers,
+      ...(body !== undefined && { body }),
+    })
+    if (sent.path !== '/conversations' || method === 'POST') visitor.last = sent
+    const { ann, bob } = this.people
+    if (visitor === ann) expect(text, `${method} ${path}`).not.toContain(bob!.word)
+    if (visitor === bob) expect(text, `${method} ${path}`).not.toContain(ann!.word)
+    const [, id] = /"conversation_id": ?"([0-9a-f-]{36})"/.exec(text) ?? []
+    if (id !== undefined && !visitor.known.includes(id)) visitor.known.push(id)
+  }
+}
+
+/** Two click on the same question in the same way, one says something of herself, the other goes on, and then whatever. */
+const sequence = fc
+  .tuple(
+    fc.constantFrom(...WAYS),
+    fc.constantFrom(undefined, '1'),
+    fc.array(step, { minLength: 2, maxLength: 10 }),
+  )
+  .map(([way, named, steps]): Step[] => {
+    const how = { way, place: 0, named: undefined, chat: undefined, claims: undefined }
+    return [
+      { who: 'ann', does: 'both', starter: true, ...how, named },
+      { who: 'ann', does: 'follow', starter: false, ...how },
+      { who: 'bob', does: 'follow', starter: true, ...how },
+      ...steps,
+    ]
+  })
+
+it.each([
+  ['with secrets, who try each other’s ids', true],
+  ['whom nothing tells apart, each with the ids that were given to it', false],
+])('two visitors %s', { timeout: PATIENCE * 10 }, (_, shown) =>
+  check(
+    fc.asyncProperty(sequence, async (steps) => {
+      const page = new Page(shown)
+      for (const each of steps) await page.take(each)
+    }),
+    SHARE,
+  ),
+)

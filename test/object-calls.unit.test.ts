@@ -1,0 +1,76 @@
+import { expect, test, vi } from 'vitest'
+import { ApiError } from '../src/errors'
+import { objectCalls } from '../src/object-calls'
+
+interface Rpc {
+  read(of: string): Promise<string>
+  write(of: string): Promise<string>
+}
+
+const METHODS = { read: 'repeat', write: 'once' } as const
+
+const moved = () => Object.assign(new Error('The object was reset.'), { retryable: true })
+
+/** An object whose first calls fail. */
+function failing(...faults: unknown[]) {
+  const calls: string[] = []
+  const connect = vi.fn((): Rpc => {
+    let broken: unknown
+    const answer = async (of: string): Promise<string> => {
+      calls.push(of)
+      broken ??= faults.shift()
+      if (broken !== undefined) throw broken
+      return `answer to ${of}`
+    }
+    return { read: answer, write: answer }
+  })
+  return { calls, connect, object: objectCalls(connect, METHODS) }
+}
+
+test('a call that the platform says may be repeated is, with a new stub each time', async () => {
+  const { object, connect, calls } = failing(moved(), moved())
+  expect(await object.read('a')).toBe('answer to a')
+  expect(calls).toEqual(['a', 'a', 'a'])
+  expect(connect).toHaveBeenCalledTimes(3)
+  expect(await object.read('b')).toBe('answer to b')
+  expect(connect).toHaveBeenCalledTimes(3)
+})
+
+test('it is a 503 with a time to wait in the end', async () => {
+  const { object, calls } = failing(moved(), moved(), moved(), moved(), moved())
+  const error = await object.read('a').catch((error) => error)
+  expect(error).toBeInstanceOf(ApiError)
+  expect(error).toMatchObject({ status: 503, retryAfter: expect.any(Number) })
+  expect(calls).toHaveLength(4)
+})
+
+test('one that may have been carried out is not repeated where that would make a difference', async () => {
+  const { object, calls } = failing(moved())
+  await expect(object.write('a')).rejects.toMatchObject({ status: 503 })
+  expect(calls).toHaveLength(1)
+  // The next call does not meet the stub that broke.
+  expect(await object.write('b')).toBe('answer to b')
+})
+
+test('an object with too much to do is left alone', async () => {
+  const overloaded = Object.assign(moved(), { overloaded: true })
+  const { object, calls } = failing(overloaded)
+  await expect(object.read('a')).rejects.toMatchObject({ status: 503, retryAfter: expect.any(Number) })
+  expect(calls).toHaveLength(1)
+})
+
+test.each([new Error('a bug'), 'a text', undefined, null])('%s is passed on as it is', async (fault) => {
+  const object = objectCalls(
+    (): Rpc => ({ read: () => Promise.reject(fault), write: () => Promise.reject(fault) }),
+    METHODS,
+  )
+  expect(await object.read('a').catch((error) => [error])).toEqual([fault])
+})
+
+test('the first attempt goes out at once, and a handle is no promise', async () => {
+  const { object, calls } = failing()
+  const reading = object.read('a')
+  expect(calls).toEqual(['a'])
+  await reading
+  expect(await Promise.resolve(object)).toBe(object)
+})
