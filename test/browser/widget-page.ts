@@ -13,7 +13,8 @@ const CSS = `html { font-family: system-ui, sans-serif } body { margin: 0 }
   .light { color-scheme: light } .dark { color-scheme: dark; background: #0e1113 }
   parley-chat:is(:not([mode]), [mode="inline"]) { margin: 16px; --parley-height: calc(100dvh - 32px) }`
 
-const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+const escaped = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 /** @param parley where it answers @param given attributes that the element has in any case */
 export async function serveWidgetPage(parley: string, given: Record<string, string>): Promise<WidgetPage> {
@@ -32,7 +33,7 @@ export async function serveWidgetPage(parley: string, given: Record<string, stri
     if (pathname !== '/') return response.writeHead(204).end()
     const { attributes, scheme } = JSON.parse(searchParams.get('with') ?? '{}')
     const written = Object.entries({ ...given, ...attributes })
-      .map(([name, value]) => ` ${name}="${escape(String(value))}"`)
+      .map(([name, value]) => ` ${name}="${escaped(String(value))}"`)
       .join('')
     response.setHeader('content-type', 'text/html; charset=utf-8')
     response.setHeader('content-security-policy', policy)

@@ -1,7 +1,8 @@
 /** What tests of the widget share: an assistant over a few documents, a model that writes, a page and a browser. */
-import { connect, createServer, type Server, type Socket } from 'node:net'
+
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { createAssistant, createModel, request, unique, url } from '../clients/harness'
 import { launch } from './chromium'
@@ -46,10 +47,12 @@ async function startLine(): Promise<Line> {
       [far, near],
     ] as const) {
       open.add(from)
-      from.on('error', () => to.destroy()).on('close', () => {
-        open.delete(from)
-        to.destroy()
-      })
+      from
+        .on('error', () => to.destroy())
+        .on('close', () => {
+          open.delete(from)
+          to.destroy()
+        })
       from.pipe(to)
     }
   }).listen(0, '127.0.0.1')
@@ -125,7 +128,11 @@ export class Stage {
   }
 
   /** A tab of a visitor, with the widget ready. */
-  async tab(context: BrowserContext, attributes: Record<string, string> = {}, scheme = 'light'): Promise<Page> {
+  async tab(
+    context: BrowserContext,
+    attributes: Record<string, string> = {},
+    scheme = 'light',
+  ): Promise<Page> {
     const page = await context.newPage()
     page.on('pageerror', (error) => this.faults.push(String(error)))
     page.on('console', (message) => {
@@ -153,10 +160,13 @@ export async function ask(page: Page, question = QUESTION): Promise<void> {
 }
 
 /** Answers that have ended well. */
-export const answers = (page: Page): Locator => page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden])) .prose')
+export const answers = (page: Page): Locator =>
+  page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden])) .prose')
 
 /** @param count of answers that there are to be */
 export async function answered(page: Page, count = 1): Promise<Locator> {
-  await answers(page).nth(count - 1).waitFor()
+  await answers(page)
+    .nth(count - 1)
+    .waitFor()
   return answers(page).nth(count - 1)
 }

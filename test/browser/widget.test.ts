@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { CHROMIUM } from './chromium'
-import { answered, answers, ask, field, QUESTION, Stage } from './widget-stage'
+import { answered, answers, ask, QUESTION, Stage } from './widget-stage'
 
 const ANSWER = `Make a key that is **bound to an assistant**. It may ask that assistant and nothing else [keys.txt].
 
@@ -94,13 +94,17 @@ describe.runIf(CHROMIUM)('the widget', () => {
     const touched = (await page.evaluate('window.touched')) as { earlier: number; last: number }
     expect(touched.earlier).toBe(0)
     expect(touched.last).toBeGreaterThan(0)
-    expect(await answer.locator('.block').evaluateAll('(all) => all.every((block) => block.seen)')).toBe(true)
+    expect(
+      await answer.locator('.block').evaluateAll((all) => all.every((block) => Object(block).seen)),
+    ).toBe(true)
     console.log(`layout shift while 2,000 pieces came: ${await page.evaluate('window.shift')}`)
   })
 
   test('shows the passage that a digit stands for, marked, with a link to its page', async () => {
     await open()
-    await page.evaluate(`document.addEventListener('parley-citation', ({ detail }) => { window.cited = detail })`)
+    await page.evaluate(
+      `document.addEventListener('parley-citation', ({ detail }) => { window.cited = detail })`,
+    )
     await ask(page)
     const answer = await answered(page)
     await answer.locator('.cite').first().click()
@@ -110,7 +114,9 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await page.evaluate('window.cited')).toMatchObject({ document_id: 'keys', title: 'API keys' })
     await page.keyboard.press('Escape')
     await card.waitFor({ state: 'hidden' })
-    expect(await page.evaluate(`document.querySelector('parley-chat').shadowRoot.activeElement.className`)).toBe('cite')
+    expect(
+      await page.evaluate(`document.querySelector('parley-chat').shadowRoot.activeElement.className`),
+    ).toBe('cite')
   })
 
   test('copies the answer without the digits of its citations, and code alone', async () => {
@@ -120,7 +126,9 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await answered(page)
     await page.getByRole('button', { name: 'Copy the answer' }).click()
     const copied = () => page.evaluate('navigator.clipboard.readText()')
-    await expect.poll(copied).toContain('**bound to an assistant**. It may ask that assistant and nothing else.')
+    await expect
+      .poll(copied)
+      .toContain('**bound to an assistant**. It may ask that assistant and nothing else.')
     expect(await copied()).not.toMatch(/\[\d\]|keys\.txt/)
     await page.getByRole('button', { name: 'Copy the code' }).click()
     await expect.poll(copied).toBe('<parley-chat></parley-chat>')
@@ -242,7 +250,12 @@ describe.runIf(CHROMIUM)('the widget', () => {
     const answer = await answered(page)
     await answer.locator('.cite').first().waitFor()
     for (let presses = 0; presses < 30; presses += 1) {
-      if (await page.evaluate(`document.querySelector('parley-chat').shadowRoot.activeElement?.className === 'cite'`)) break
+      if (
+        await page.evaluate(
+          `document.querySelector('parley-chat').shadowRoot.activeElement?.className === 'cite'`,
+        )
+      )
+        break
       await page.keyboard.press('Shift+Tab')
     }
     await page.keyboard.press('Enter')
@@ -252,7 +265,9 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await page.keyboard.press('Escape')
     expect(await page.locator('dialog[open]').count()).toBe(0)
     expect(
-      await page.evaluate(`document.querySelector('parley-chat').shadowRoot.activeElement.classList.contains('launcher')`),
+      await page.evaluate(
+        `document.querySelector('parley-chat').shadowRoot.activeElement.classList.contains('launcher')`,
+      ),
     ).toBe(true)
   })
 
@@ -266,7 +281,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await page.getByRole('button', { name: 'Open chat' }).click()
     const box = await page.locator('dialog[open]').boundingBox()
     expect(box?.height).toBe(760)
-    expect((box?.x ?? 0) + (box?.width ?? 0)).toBe(1000)
+    expect((box?.x ?? 0) + (box?.width ?? 0)).toBeCloseTo(1000, 0)
   })
 
   test('is asked and heard by the page', async () => {
@@ -277,13 +292,18 @@ describe.runIf(CHROMIUM)('the widget', () => {
         document.addEventListener(name, ({ type, detail }) => window.heard.push([type, detail]))
       }
     }`)
-    await page.evaluate(`document.querySelector('parley-chat').ask('What does the element take?')`)
+    await page.evaluate(`document.querySelector('parley-chat').ask('${QUESTION}')`)
     await answered(page)
     expect(await page.evaluate('window.heard')).toEqual([
-      ['parley-question', { question: 'What does the element take?' }],
-      ['parley-answer', expect.objectContaining({ turn: 1, answer: expect.not.stringContaining('keys.txt') })],
+      ['parley-question', { question: QUESTION }],
+      [
+        'parley-answer',
+        expect.objectContaining({ turn: 1, answer: expect.not.stringContaining('keys.txt') }),
+      ],
     ])
-    expect(await page.evaluate(`document.querySelector('parley-chat').conversation`)).toMatch(/^[0-9a-f-]{36}$/)
+    expect(await page.evaluate(`document.querySelector('parley-chat').conversation`)).toMatch(
+      /^[0-9a-f-]{36}$/,
+    )
   })
 
   test('says so where its key is refused', async () => {

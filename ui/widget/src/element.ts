@@ -1,22 +1,28 @@
 /** `<parley-chat>`: a chat with an assistant of Parley's. docs/widget.md has its attributes, methods and events. */
 import { Card } from './card'
-import { h, icon } from './dom'
+import { ConversationView } from './conversation-view'
+import { h } from './dom'
 import { buildFrame, type Frame, MODES, type Mode } from './frame'
 import { showHistory } from './history-list'
+import { fitField, listen } from './keys'
 import type { Languages } from './languages'
 import { load } from './load'
 import type { Markdown } from './markdown'
 import { Session, type Turn } from './session'
 import { withoutMarks } from './sources'
 import { visitorSecret } from './storage'
-import { TurnView } from './turn-view'
-import css from './widget.css'
+import base from './styles/base.css'
+import composer from './styles/composer.css'
+import opening from './styles/opening.css'
+import prose from './styles/prose.css'
+import turn from './styles/turn.css'
+import { fillWelcome } from './welcome'
 import { ENGLISH, type Words } from './words'
 
-/** How near to its end, in pixels, a conversation is followed. */
-const NEAR = 60
-const COPIED_MS = 1_600
 const PHONE = '(max-width: 640px)'
+
+/** Of the widget's own words. What people and models write has its own. */
+const directionOf = (language: string): string => (/^(ar|fa|he|ur)\b/i.test(language) ? 'rtl' : 'ltr')
 
 let sheet: CSSStyleSheet | undefined
 
@@ -38,12 +44,9 @@ export class ParleyChat extends HTMLElement {
   #card: Card | undefined
   #words: Words = ENGLISH
   #markdown: Markdown | undefined
-  #views = new Map<Turn, TurnView>()
-  #due = new Set<Turn>()
-  #framed = 0
-  #follows = true
-  #isSetting = false
-  #prepared = false
+  #view: ConversationView | undefined
+  #language = ''
+  #preparing: Promise<unknown> | undefined
   #places = new AbortController()
 
   constructor() {
@@ -51,7 +54,7 @@ export class ParleyChat extends HTMLElement {
     const shadow = this.attachShadow({ mode: 'open' })
     if (!sheet) {
       sheet = new CSSStyleSheet()
-      sheet.replaceSync(css)
+      sheet.replaceSync(base + turn + prose + composer + opening)
     }
     shadow.adoptedStyleSheets = [sheet]
   }
@@ -95,7 +98,7 @@ export class ParleyChat extends HTMLElement {
 
   set conversation(id: string | undefined) {
     if (id === undefined) this.newChat()
-    else this.#session?.open(id)
+    else this.#session?.open(id, true)
   }
 
   connectedCallback(): void {
@@ -123,10 +126,11 @@ export class ParleyChat extends HTMLElement {
     if (!this.open) this.show()
     this.#hideHistory()
     await this.#prepare()
-    this.#emit('parley-question', { question: text, conversation: session.id })
+    if (session.busy) return
+    this.#emit('parley-question', { question: text })
     this.#frame?.live.replaceChildren()
-    this.#say(this.#words.searching)
-    this.#follows = true
+    this.#view?.say(this.#words.searching)
+    this.#view?.follow()
     await session.ask(text, replaces)
   }
 
@@ -168,6 +172,7 @@ export class ParleyChat extends HTMLElement {
         mode,
         words: this.#words,
         title: this.getAttribute('heading') ?? this.#words.title,
+        direction: this.#words === ENGLISH ? undefined : directionOf(this.#language),
         placeholder: this.getAttribute('placeholder') ?? '',
         note: !this.hasAttribute('no-note'),
         launcher: !this.hasAttribute('no-launcher'),
@@ -193,9 +198,35 @@ export class ParleyChat extends HTMLElement {
         key: this.getAttribute('api-key') ?? this.getAttribute('key') ?? '',
         visitor: visitorSecret(),
       },
-      { changed: (turn) => this.#changed(turn), ended: (turn) => this.#ended(turn) },
+      { changed: (turn) => this.#view?.changed(turn), ended: (turn) => this.#ended(turn) },
     )
-    this.#listen(frame, hotkey)
+    this.#view = new ConversationView({
+      frame,
+      words: this.#words,
+      placeholder: frame.field.placeholder,
+      card: this.#card,
+      session: () => this.#session,
+      ask: (question, replaces) => {
+        this.ask(question, replaces)
+        frame.field.focus({ preventScroll: true })
+      },
+      cited: ({ collection, documentId, title, url }) =>
+        this.#emit('parley-citation', { collection, document_id: documentId, title, url }),
+    })
+    if (this.#markdown) this.#view.markdown = this.#markdown
+    this.#places = new AbortController()
+    const back = () => {
+      if (frame.history.hidden) this.hide()
+      else this.#hideHistory(true)
+    }
+    const actions = {
+      back,
+      send: () => this.#send(),
+      prepare: () => this.#prepare(),
+      toggle: () => this.toggle(),
+      hide: () => this.hide(),
+    }
+    listen(frame, this.#card, hotkey, actions, this.#places.signal)
     this.#welcome([])
     this.#speakLanguage()
     if (mode === 'inline' || mode === 'page') this.#prepare()
@@ -206,84 +237,33 @@ export class ParleyChat extends HTMLElement {
   #teardown(): void {
     this.#places.abort()
     this.#session?.close()
-    cancelAnimationFrame(this.#framed)
-    this.#framed = 0
-    this.#views.clear()
-    this.#due.clear()
-    this.#prepared = false
+    this.#view?.close()
+    this.#preparing = undefined
     this.#frame = undefined
   }
 
-  #listen(frame: Frame, hotkey: string): void {
-    this.#places = new AbortController()
-    const { signal } = this.#places
-    frame.field.addEventListener('input', () => this.#fit())
-    frame.field.addEventListener('focus', () => this.#prepare())
-    frame.field.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
-      event.preventDefault()
-      this.#send()
-    })
-    frame.scroller.addEventListener('scroll', () => this.#scrolled(), { passive: true })
-    frame.scroller.addEventListener('scroll', () => this.#card?.close(false), { passive: true })
-    frame.main.addEventListener('pointerdown', ({ target }) => {
-      if (!this.#card?.element.contains(target as Node)) this.#card?.close(false)
-    })
-    frame.box.addEventListener('keydown', (event) => {
-      if (event.key !== 'Escape' || event.defaultPrevented || !(frame.box instanceof HTMLDialogElement))
-        return
-      event.preventDefault()
-      if (!frame.history.hidden) this.#hideHistory(true)
-      else this.hide()
-    })
-    frame.box.addEventListener('cancel', (event) => event.preventDefault())
-    // Of a dialog, what is behind it is the dialog itself.
-    frame.box.addEventListener('click', ({ target }) => {
-      if (target === frame.box && frame.box.matches(':modal')) this.hide()
-    })
-    if (hotkey !== '') {
-      addEventListener(
-        'keydown',
-        (event) => {
-          if (
-            event.key.toLowerCase() !== hotkey ||
-            !(event.metaKey || event.ctrlKey) ||
-            event.altKey ||
-            event.shiftKey
-          )
-            return
-          event.preventDefault()
-          this.toggle()
-        },
-        { signal },
-      )
-    }
+  /** Loads what an answer needs, and what is there already. Once, when somebody is about to ask. */
+  #prepare(): Promise<unknown> {
+    this.#preparing ??= this.#load(this.#session!)
+    return this.#preparing
   }
 
-  /** Loads what an answer needs, and what is there already. Once, when somebody is about to ask. */
-  async #prepare(): Promise<void> {
-    const session = this.#session
-    if (this.#prepared || !session) return
-    this.#prepared = true
-    const markdown = load<Markdown>('markdown', this.nonce).then(
-      (loaded) => {
-        this.#markdown = loaded
-        this.#renderAll()
-      },
-      (error) => this.#failed(error),
-    )
-    const front = session.api.front().then(
-      (front) => {
-        session.front = front
-        this.#welcome(front.questions)
-      },
-      (error) => {
-        if (session === this.#session) this.#failed(error)
-      },
-    )
-    await Promise.all([markdown, front])
-    if (session === this.#session && session.turns.length === 0)
-      await session.open().catch((error) => this.#failed(error))
+  async #load(session: Session): Promise<void> {
+    const markdown = load<Markdown>('markdown', this.nonce).then((loaded) => {
+      this.#markdown = loaded
+      if (this.#view) this.#view.markdown = loaded
+    })
+    const front = session.api.front().then((front) => {
+      session.front = front
+      this.#welcome(front.questions)
+    })
+    const failed = (error: unknown) => {
+      if (session === this.#session) this.#failed(error)
+    }
+    await Promise.all([markdown.catch(failed), front.catch(failed)])
+    if (session !== this.#session) return
+    session.open().catch(failed)
+    await session.ready
   }
 
   #failed(error: unknown): void {
@@ -294,46 +274,17 @@ export class ParleyChat extends HTMLElement {
     }
   }
 
-  /** What is shown before anything was asked. */
   #welcome(questions: readonly string[]): void {
     const words = this.#words
-    this.#frame?.welcome.replaceChildren(
-      h('div', { class: 'welcome-mark' }, icon('spark')),
-      h('p', { class: 'welcome-title', dir: 'auto' }, this.getAttribute('welcome') ?? words.welcome),
-      h('p', { class: 'welcome-hint' }, words.hint),
-      (questions.length > 0 &&
-        h(
-          'ul',
-          { class: 'first-questions' },
-          ...questions
-            .slice(0, 6)
-            .map((text) =>
-              h(
-                'li',
-                {},
-                h(
-                  'button',
-                  {
-                    type: 'button',
-                    class: 'suggestion',
-                    part: 'suggestion',
-                    dir: 'auto',
-                    onclick: () => this.ask(text),
-                  },
-                  text,
-                ),
-              ),
-            ),
-        )) ||
-        '',
-    )
-    this.#layOut()
+    const title = this.getAttribute('welcome') ?? words.welcome
+    if (this.#frame) fillWelcome(this.#frame.welcome, words, title, questions, (text) => this.ask(text))
+    this.#view?.layOut()
   }
 
   async #speakLanguage(): Promise<void> {
     const tag =
       this.getAttribute('lang') || this.closest('[lang]')?.getAttribute('lang') || navigator.language
-    this.lang ||= tag
+    this.#language = tag
     if (tag.toLowerCase().startsWith('en')) return
     const languages = await load<Languages>('languages', this.nonce).catch(() => undefined)
     const words = languages?.wordsIn(tag)
@@ -348,138 +299,20 @@ export class ParleyChat extends HTMLElement {
     if (!field || this.busy || field.value.trim() === '') return
     const question = field.value
     field.value = ''
-    this.#fit()
+    if (this.#frame) fitField(this.#frame)
     this.ask(question)
   }
 
-  /** Makes the field as high as its text. */
-  #fit(): void {
-    const field = this.#frame?.field
-    if (!field) return
-    field.style.setProperty('height', 'auto')
-    field.style.setProperty('height', `${field.scrollHeight}px`)
-    this.#frame!.send.classList.toggle('ready', field.value.trim() !== '')
-  }
-
-  #changed(turn?: Turn): void {
-    if (turn) this.#due.add(turn)
-    else this.#layOut()
-    this.#framed ||= requestAnimationFrame(() => this.#draw())
-  }
-
-  /** What came in since the last frame, at once. */
-  #draw(): void {
-    this.#framed = 0
-    for (const turn of this.#due) this.#views.get(turn)?.update()
-    this.#due.clear()
-    if (this.#follows) this.#toEnd()
-  }
-
-  #ended(turn: Turn): void {
-    this.#draw()
-    this.#renderAll()
-    this.#layOut()
-    const { state, question, answer, sources, citations, number, error } = turn
-    if (state === 'done') {
-      this.#say(this.#words.ready)
-      const text = withoutMarks(answer, sources)
-      this.#emit('parley-answer', {
-        conversation: this.conversation,
-        turn: number,
-        question,
-        answer: text,
-        citations,
-      })
-      if (this.mode === 'page') this.#fillHistory()
-    } else if (state === 'stopped') this.#say(this.#words.stopped)
-    else {
-      this.#say(this.#words.failed)
-      this.#emit('parley-error', error)
-    }
-  }
-
-  #renderAll(): void {
-    for (const view of this.#views.values()) view.update()
-  }
-
-  /** Has the elements of turns be those of the conversation, and the buttons fit its state. */
-  #layOut(): void {
-    const { turns = [], busy = false } = this.#session ?? {}
-    const frame = this.#frame
-    if (!frame) return
-    for (const [turn, view] of this.#views) {
-      if (turns.includes(turn)) continue
-      view.element.remove()
-      this.#views.delete(turn)
-    }
-    for (const turn of turns) {
-      const view = this.#views.get(turn) ?? new TurnView(turn, this.#host())
-      this.#views.set(turn, view)
-      if (view.element.parentNode !== frame.turns) frame.turns.append(view.element)
-    }
-    for (const view of this.#views.values()) view.update()
-    frame.welcome.hidden = turns.length > 0
-    frame.newChat.hidden = turns.length === 0
-    const hadFocus = this.shadowRoot!.activeElement === frame.stop
-    frame.stop.hidden = !busy
-    frame.send.hidden = busy
-    if (hadFocus && !busy) frame.field.focus()
-    frame.field.placeholder =
-      turns.length > 0 ? this.#words.followup : (this.getAttribute('placeholder') ?? this.#words.placeholder)
-    if (this.#follows) this.#toEnd()
-  }
-
-  #host() {
-    return {
-      words: this.#words,
-      markdown: () => this.#markdown,
-      ask: (question: string, replaces?: Turn) => {
-        this.ask(question, replaces)
-        this.#frame?.field.focus({ preventScroll: true })
-      },
-      cite: (...args: [HTMLElement, Turn['sources'][number], string | undefined, string]) => {
-        const [opener, source, quote, sentence] = args
-        this.#card?.open(opener, this.#frame!.main, source, quote, sentence)
-        const { collection, documentId, title, url } = source
-        this.#emit('parley-citation', { collection, document_id: documentId, title, url })
-      },
-      copied: (text: string, button: HTMLButtonElement) => this.#copy(text, button),
-      say: (text: string) => this.#say(text),
-      isLast: (turn: Turn) => this.#session?.turns.at(-1) === turn,
-      busy: () => this.busy,
-    }
-  }
-
-  async #copy(text: string, button: HTMLButtonElement): Promise<void> {
-    await navigator.clipboard.writeText(text).then(
-      () => {
-        this.#say(this.#words.copied)
-        button.replaceChildren(icon('check'))
-        setTimeout(() => button.replaceChildren(icon('copy')), COPIED_MS)
-      },
-      () => this.#say(this.#words.failed),
-    )
-  }
-
-  #say(text: string): void {
-    this.#frame?.live.append(h('p', {}, text))
-  }
-
-  #scrolled(): void {
-    const { scroller, latest } = this.#frame!
-    const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight
-    if (!this.#isSetting) this.#follows = left < NEAR
-    this.#isSetting = false
-    latest.hidden = left < NEAR * 3
-  }
-
-  #toEnd(): void {
-    const { scroller } = this.#frame ?? {}
-    if (!scroller) return
-    const end = scroller.scrollHeight - scroller.clientHeight
-    if (Math.abs(end - scroller.scrollTop) < 1) return
-    this.#isSetting = true
-    scroller.scrollTop = end
+  #ended({ state, question, answer, sources, citations, number: turn, error }: Turn): void {
+    const words = this.#words
+    this.#view?.ended()
+    this.#view?.say(state === 'done' ? words.ready : state === 'stopped' ? words.stopped : words.failed)
+    if (state === 'failed') this.#emit('parley-error', error)
+    if (state !== 'done') return
+    const { conversation } = this
+    const clean = withoutMarks(answer, sources)
+    this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations })
+    if (this.mode === 'page') this.#fillHistory()
   }
 
   #showOrHide(): void {
@@ -497,13 +330,16 @@ export class ParleyChat extends HTMLElement {
     else box.show()
     field?.focus()
     this.#prepare()
-    this.#layOut()
+    this.#view?.layOut()
     this.#emit('parley-open', {})
   }
 
   #toggleHistory(): void {
     const { history, historyButton } = this.#frame!
-    if (!history.hidden) return this.#hideHistory(true)
+    if (!history.hidden) {
+      this.#hideHistory(true)
+      return
+    }
     history.hidden = false
     historyButton.setAttribute('aria-expanded', 'true')
     this.#fillHistory().then(() => history.querySelector<HTMLElement>('button')?.focus())
@@ -522,14 +358,14 @@ export class ParleyChat extends HTMLElement {
     const session = this.#session!
     await showHistory(this.#frame!.history, {
       words: this.#words,
-      language: this.lang,
+      language: this.#language,
       api: session.api,
       current: () => session.id,
       newChat: () => this.newChat(),
       open: (id) => {
         this.#hideHistory()
-        this.#follows = true
-        session.open(id).then(() => {
+        this.#view?.follow()
+        session.open(id, true).then(() => {
           if (this.mode === 'page') this.#fillHistory()
         })
         this.#frame?.field.focus()

@@ -38,6 +38,8 @@ export interface FrameOptions {
   mode: Mode
   words: Words
   title: string
+  /** of the words; absent: the page's */
+  direction: string | undefined
   placeholder: string
   note: boolean
   launcher: boolean
@@ -46,7 +48,7 @@ export interface FrameOptions {
 }
 
 export function buildFrame(
-  { mode, words, title, placeholder, note, launcher, hotkey }: FrameOptions,
+  { mode, words, title, direction, placeholder, note, launcher, hotkey }: FrameOptions,
   actions: FrameActions,
 ): Frame {
   const opens = mode === 'bubble' || mode === 'panel' || mode === 'dialog'
@@ -56,7 +58,6 @@ export function buildFrame(
     maxlength: 4000,
     placeholder: placeholder || words.placeholder,
     'aria-label': words.placeholder,
-    dir: 'auto',
     enterkeyhint: 'send',
   })
   const send = iconButton('send', words.send, actions.send, { class: 'send', part: 'send', type: 'submit' })
@@ -119,7 +120,7 @@ export function buildFrame(
     ? h('dialog', { class: 'box', part: 'box', 'aria-labelledby': 'title' }, ...inside)
     : h('section', { class: 'box', part: 'box', 'aria-labelledby': 'title' }, ...inside)
   const opener = opens && launcher ? buildLauncher(mode, words, title, hotkey, actions.toggle) : undefined
-  const root = h('div', { class: `root ${mode}` }, opener, box)
+  const root = h('div', { class: `root ${mode}`, dir: direction }, opener, box)
   return {
     root,
     launcher: opener,

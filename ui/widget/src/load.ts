@@ -9,7 +9,10 @@ interface Part {
 declare const PARTS: { markdown: Part; languages: Part }
 
 interface Policies {
-  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string }
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(url: string): string },
+  ): { createScriptURL(url: string): string }
 }
 
 /** Pages that ask for Trusted Types let the policy `parley-chat` make the addresses of parts. */

@@ -5,7 +5,7 @@
 import DOMPurify from 'dompurify'
 import { Marked, type Token, type TokensList } from 'marked'
 
-const escape = (text: string): string =>
+const escaped = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 const BREAK = /^<br\s*\/?>\s*$/i
@@ -18,8 +18,8 @@ const marked = new Marked({
       const level = Math.min(6, depth + 3)
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`
     },
-    html: ({ text }) => (BREAK.test(text) ? '<br>' : escape(text)),
-    image: ({ href, text }) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
+    html: ({ text }) => (BREAK.test(text) ? '<br>' : escaped(text)),
+    image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
   },
 })

@@ -55,7 +55,11 @@ export class Session {
   #abort = new AbortController()
   #running: Turn | undefined
   #stopAsked = false
+  /** whether the conversation has an answer: until then the server has nothing to go on from */
+  #answered = false
   turns: Turn[] = []
+  /** settles when the turns of the conversation are there */
+  ready: Promise<void> = Promise.resolve()
   front: Partial<Front> = {}
 
   constructor(place: Place, listener: Listener) {
@@ -63,6 +67,7 @@ export class Session {
     this.#open = new OpenConversation(place.server, place.assistant)
     this.#listener = listener
     this.id = this.#open.id
+    this.#answered = this.#open.answered
     if (typeof BroadcastChannel === 'function') {
       this.#channel = new BroadcastChannel(`parley ${place.server} ${place.assistant}`)
       this.#channel.onmessage = ({ data }) => this.#heard(data)
@@ -80,6 +85,7 @@ export class Session {
   async ask(question: string, replaces?: Turn): Promise<void> {
     if (this.busy) return
     this.#stopAsked = false
+    this.#detach()
     // A turn that failed or was stopped is not kept: what it was to replace is still there.
     const number = replaces?.state === 'done' ? replaces.number : replaces?.replaces
     const turn: Turn = { ...blank(), question, ...(number !== undefined && { replaces: number }) }
@@ -91,8 +97,8 @@ export class Session {
     this.#listener.changed()
     const asking: Asking = {
       question,
-      ...(this.id !== undefined && { conversation_id: this.id }),
-      ...(this.id !== undefined && number !== undefined && { replaces: number }),
+      ...(this.#answered && { conversation_id: this.id }),
+      ...(this.#answered && number !== undefined && { replaces: number }),
     }
     const name = randomId()
     const { signal } = this.#abort
@@ -100,7 +106,7 @@ export class Session {
       const response = await this.#persist(turn, signal, () => this.api.ask(asking, name, signal))
       const id = response.headers.get('x-parley-conversation-id')
       if (id) this.#remember(id)
-      this.#channel?.postMessage({ asked: this.id })
+      this.#channel?.postMessage({ asked: this.id, answered: this.#answered })
       if (this.#stopAsked) this.stop()
       return response
     })
@@ -136,36 +142,41 @@ export class Session {
   }
 
   /** Opens a conversation, and follows what is being written in it. Does nothing where there is none. */
-  async open(id = this.id): Promise<void> {
+  async open(id = this.id, answered = id === this.id && this.#answered): Promise<void> {
     if (id === undefined) return
     if (id !== this.id) this.turns = []
     this.#detach()
-    this.#remember(id)
+    this.#remember(id, answered)
     const { signal } = this.#abort
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.ready = promise
     try {
-      const stored = await this.#persist(undefined, signal, () => this.api.turns(id)).catch(known404)
+      // The first turn of a conversation is known to its log alone while it is written.
+      const kept = answered ? await this.#persist(undefined, signal, () => this.api.turns(id)) : []
       if (signal.aborted) return
-      const kept = stored ?? []
       this.turns = kept.map(({ turn: number, question, answer, citations, followups = [] }) => {
         const known = this.turns.find((each) => each.number === number && each.state === 'done')
         const sources = known?.sources ?? sourcesCited(citations, this.front)
         return known ?? { ...blank(), number, question, answer, citations, followups, sources, state: 'done' }
       })
       this.#listener.changed()
+      resolve()
       await this.#catchUp(id, signal)
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof ApiError && [400, 404].includes(error.status)) this.leave()
       else if (!(error instanceof NetworkError)) throw error
       else if (this.#running) this.#finish(this.#running, 'failed', { status: 0, message: '' })
+    } finally {
+      resolve()
     }
   }
 
   /** Reads the log: the sources of finished turns, and what is being written. */
   async #catchUp(id: string, signal: AbortSignal): Promise<void> {
-    const after = this.turns.every(({ sources }) => sources.some(({ text }) => text !== ''))
-      ? `${this.turns.at(-1)?.number ?? 0}.${PAST_THE_END}`
-      : '0.0'
+    const { length } = this.turns
+    const isWhole = length > 0 && this.turns.every(({ sources }) => sources.some(({ text }) => text !== ''))
+    const after = isWhole ? `${this.turns.at(-1)?.number}.${PAST_THE_END}` : '0.0'
     const response = await this.#persist(undefined, signal, () => this.api.follow(id, after, signal))
     if (response.status === 204) return
     const kept = new Set(this.turns.map(({ number }) => number))
@@ -273,10 +284,13 @@ export class Session {
     else if (type === 'followups') turn.followups = data.questions
     else if (type === 'done') {
       turn.answer = data.answer
-      return this.#finish(turn, 'done')
+      this.#remember(this.id, true)
+      this.#finish(turn, 'done')
+      return
     } else if (type === 'error') {
       const { status, message } = data
-      return this.#finish(turn, message === STOPPED ? 'stopped' : 'failed', { status, message })
+      this.#finish(turn, message === STOPPED ? 'stopped' : 'failed', { status, message })
+      return
     }
     this.#listener.changed(turn)
   }
@@ -295,15 +309,16 @@ export class Session {
     this.turns = this.turns.filter(({ state }) => state === 'done')
   }
 
-  #remember(id: string | undefined): void {
+  #remember(id: string | undefined, answered = id === this.id && this.#answered): void {
     this.id = id
-    this.#open.id = id
+    this.#answered = answered
+    this.#open.keep(id, answered)
   }
 
   /** Another tab has asked something: in the same conversation, or in the first one. */
-  #heard({ asked }: { asked?: string }): void {
+  #heard({ asked, answered }: { asked?: string; answered?: boolean }): void {
     if (asked === undefined || this.busy) return
-    if (this.id === asked || (this.id === undefined && this.turns.length === 0)) this.open(asked)
+    if (this.id === asked || (this.id === undefined && this.turns.length === 0)) this.open(asked, answered)
   }
 }
 
@@ -316,12 +331,6 @@ const blank = (): Turn => ({
   citations: [],
   followups: [],
 })
-
-/** The first turn of a conversation is known to its log alone while it is written. */
-function known404(error: unknown): undefined {
-  if (error instanceof ApiError && error.status === 404) return undefined
-  throw error
-}
 
 /** Waits, but no longer than until the network is back. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {

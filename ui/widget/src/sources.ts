@@ -66,7 +66,10 @@ function sourceOf(number: number, collection: string, id: string, doc: Doc, fron
     label: named ? encode(named, /[[\]:%\p{Cc}]/gu) : `${encode(id, /[[\]:%#?\p{Cc}]/gu)}.txt`,
     ...(url !== undefined && { url }),
     text: Object.entries(doc)
-      .filter(([field, value]) => typeof value === 'string' && field !== 'id' && field !== address && value !== called)
+      .filter(
+        ([field, value]) =>
+          typeof value === 'string' && field !== 'id' && field !== address && value !== called,
+      )
       .map(([, value]) => value)
       .sort((a, b) => String(a).length - String(b).length)
       .join('\n'),

@@ -1,6 +1,7 @@
 /** What the widget keeps in the browser: the visitor's secret, and which conversation is open. */
 
 const VISITOR = 'parley.visitor'
+const ANSWERED = ' answered'
 
 /** A store that is not there, as in a sandboxed frame or with cookies blocked, keeps nothing. */
 function read(name: string): string | undefined {
@@ -47,10 +48,15 @@ export class OpenConversation {
   }
 
   get id(): string | undefined {
-    return read(this.#name)
+    return read(this.#name)?.split(' ')[0]
   }
 
-  set id(id: string | undefined) {
-    write(this.#name, id)
+  /** whether a question of it was answered: until then there is nothing to go on from */
+  get answered(): boolean {
+    return read(this.#name)?.endsWith(ANSWERED) ?? false
+  }
+
+  keep(id: string | undefined, answered: boolean): void {
+    write(this.#name, id && answered ? id + ANSWERED : id)
   }
 }
