@@ -134,6 +134,7 @@ export class Stage {
     scheme = 'light',
   ): Promise<Page> {
     const page = await context.newPage()
+    page.setDefaultTimeout(10_000)
     page.on('pageerror', (error) => this.faults.push(String(error)))
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning') this.faults.push(message.text())

@@ -186,6 +186,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     const answer = await answered(page)
     expect(await answer.locator('td').count()).toBe(2)
     await page.reload()
+    await page.locator('.chip', { hasText: 'API keys' }).waitFor()
     await (await answered(page)).locator('.cite').first().click()
     await page.getByRole('dialog', { name: 'API keys' }).waitFor()
     expect(await question().allTextContents()).toEqual([QUESTION])
@@ -279,9 +280,11 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await page.locator('dialog[open]').count()).toBe(0)
     await open({ mode: 'panel' })
     await page.getByRole('button', { name: 'Open chat' }).click()
-    const box = await page.locator('dialog[open]').boundingBox()
-    expect(box?.height).toBe(760)
-    expect((box?.x ?? 0) + (box?.width ?? 0)).toBeCloseTo(1000, 0)
+    const box = () => page.locator('dialog[open]').boundingBox()
+    await expect
+      .poll(async () => Math.round(((await box())?.x ?? 0) + ((await box())?.width ?? 0)))
+      .toBe(1000)
+    expect((await box())?.height).toBe(760)
   })
 
   test('is asked and heard by the page', async () => {
@@ -318,7 +321,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await answered(page)
     const items = page.locator('.history-open')
     await items.filter({ hasText: QUESTION }).waitFor()
-    await page.getByRole('banner').getByRole('button', { name: 'New chat' }).click()
+    await page.locator('.history-new').click()
     await items.first().click()
     await answered(page)
     const other = await stage.tab(await stage.visitor(), { mode: 'page' })

@@ -102,10 +102,10 @@ export class Api {
     })
   }
 
-  /** The events after a place, to the end of the running turn. @returns a response of status 204 where there are none */
-  follow(id: string, after: string, signal: AbortSignal): Promise<Response> {
+  /** The events after a place, or of the latest turn, to the end of the running one. @returns a response of status 204 where there are none */
+  follow(id: string, after: string | undefined, signal: AbortSignal): Promise<Response> {
     return this.#call(`${conversation(id)}/events`, {
-      headers: { accept: 'text/event-stream', 'last-event-id': after },
+      headers: { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) },
       signal,
     })
   }

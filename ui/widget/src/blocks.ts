@@ -34,6 +34,13 @@ export class Blocks {
     this.#options = options
   }
 
+  /** Forgets what was shown, so that all of it is made anew. */
+  reset(): void {
+    this.#plain = true
+    this.#settled = 0
+    this.#length = 0
+  }
+
   /** The texts of blocks that got finished since this was asked last, for whoever listens rather than looks. */
   spoken: string[] = []
 

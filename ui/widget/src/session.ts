@@ -43,6 +43,8 @@ export interface Listener {
 const STOPPED = 'The turn was stopped.'
 /** A number that no event has: the events after a finished turn. */
 const PAST_THE_END = 999_999_999
+/** turns whose log the server surely has */
+const LOGGED_TURNS = 15
 const MOST_TRIES = 8
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 8_000
@@ -57,6 +59,8 @@ export class Session {
   #stopAsked = false
   /** whether the conversation has an answer: until then the server has nothing to go on from */
   #answered = false
+  /** turns whose sources are known as they were found */
+  readonly #sourced = new Set<number>()
   turns: Turn[] = []
   /** settles when the turns of the conversation are there */
   ready: Promise<void> = Promise.resolve()
@@ -126,6 +130,7 @@ export class Session {
     this.#detach()
     this.#remember(undefined)
     this.turns = []
+    this.#sourced.clear()
     this.#listener.changed()
   }
 
@@ -144,7 +149,10 @@ export class Session {
   /** Opens a conversation, and follows what is being written in it. Does nothing where there is none. */
   async open(id = this.id, answered = id === this.id && this.#answered): Promise<void> {
     if (id === undefined) return
-    if (id !== this.id) this.turns = []
+    if (id !== this.id) {
+      this.turns = []
+      this.#sourced.clear()
+    }
     this.#detach()
     this.#remember(id, answered)
     const { signal } = this.#abort
@@ -174,10 +182,7 @@ export class Session {
 
   /** Reads the log: the sources of finished turns, and what is being written. */
   async #catchUp(id: string, signal: AbortSignal): Promise<void> {
-    const { length } = this.turns
-    const isWhole = length > 0 && this.turns.every(({ sources }) => sources.some(({ text }) => text !== ''))
-    const after = isWhole ? `${this.turns.at(-1)?.number}.${PAST_THE_END}` : '0.0'
-    const response = await this.#persist(undefined, signal, () => this.api.follow(id, after, signal))
+    const response = await this.#persist(undefined, signal, () => this.api.follow(id, this.#known(), signal))
     if (response.status === 204) return
     const kept = new Set(this.turns.map(({ number }) => number))
     const latest = this.turns.at(-1)?.number ?? 0
@@ -187,6 +192,7 @@ export class Session {
         const known = kept.has(event.turn) && this.turns.find(({ number }) => number === event.turn)
         if (known && event.type === 'retrieval') {
           known.sources = sourcesOf(event.data, this.front)
+          this.#sourced.add(event.turn)
           this.#listener.changed(known)
         }
         continue
@@ -200,6 +206,15 @@ export class Session {
       }
       if (turn) this.#apply(turn, event)
     }
+  }
+
+  /** From where on to read the log: from the first turn whose sources are not known, as far back as logs go. */
+  #known(): string | undefined {
+    const last = this.turns.at(-1)?.number
+    if (last === undefined) return undefined
+    const isUnknown = ({ number = 0 }: Turn) => number > last - LOGGED_TURNS && !this.#sourced.has(number)
+    const first = this.turns.find(isUnknown)
+    return first ? `${first.number}.0` : `${last}.${PAST_THE_END}`
   }
 
   /** Reads a turn to its end, whatever comes between. */
@@ -276,8 +291,10 @@ export class Session {
     if (type === 'question') {
       turn.question = data.question
       if (data.conversation_id) this.#remember(data.conversation_id)
-    } else if (type === 'retrieval') turn.sources = sourcesOf(data, this.front)
-    else if (type === 'delta') {
+    } else if (type === 'retrieval') {
+      turn.sources = sourcesOf(data, this.front)
+      this.#sourced.add(number)
+    } else if (type === 'delta') {
       turn.state = 'writing'
       turn.answer += data.text
     } else if (type === 'citation') turn.citations.push(data)

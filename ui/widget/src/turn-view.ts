@@ -34,6 +34,7 @@ export class TurnView {
   #sourcesShown = ''
   #state = ''
   #shown = ''
+  #titles = ''
 
   constructor(turn: Turn, host: TurnHost) {
     this.#turn = turn
@@ -74,8 +75,12 @@ export class TurnView {
     const ended = !running
     const text = ended ? markAnswer(answer, citations, sources) : withMarks(shownPart(answer), sources)
     const markdown = this.#host.markdown()
+    const titles = sources.map(({ title }) => title).join('\n')
     const shown = `${ended} ${markdown !== undefined} ${text}`
-    if (shown !== this.#shown) {
+    if (shown !== this.#shown || titles !== this.#titles) {
+      // Digits that are there already would go on calling their sources by other names.
+      if (titles !== this.#titles) this.#blocks.reset()
+      this.#titles = titles
       this.#shown = shown
       if (text !== '' || ended) this.#blocks.update(text, markdown, ended)
     }
