@@ -103,7 +103,6 @@ describe.runIf(CHROMIUM)('the widget', () => {
         await ask(page)
         await page.locator('.chip').first().waitFor()
         await check('searching')
-        stage.writer.holdAt(12)
         stage.writer.go()
         await answered(page)
         await check('answered')

@@ -72,7 +72,7 @@ export function buildFrame(
   const turns = h('div', { class: 'turns' })
   const scroller = h(
     'div',
-    { class: 'scroller-y', tabindex: 0, role: 'region', 'aria-label': title },
+    { class: 'scroller-y', tabindex: 0, role: 'group', 'aria-label': title },
     welcome,
     turns,
   )

@@ -32,7 +32,7 @@ export async function showHistory(element: HTMLElement, host: HistoryHost): Prom
   } catch {
     note.textContent = words.failed
   }
-  element.replaceChildren(h('h3', { class: 'history-title' }, words.history), fresh, list, note)
+  element.replaceChildren(h('h2', { class: 'history-title' }, words.history), fresh, list, note)
 }
 
 function itemOf({ id, title, updated_at: at }: ConversationSummary, host: HistoryHost): HTMLElement {
