@@ -1,10 +1,12 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load]`: all without a name. Prints ratios
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models]`: all without a name. Prints ratios
  * and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
+import { benchHostile } from './hostile.mjs'
+import { benchHostileModels } from './hostile-models.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
 import { table } from './report.mjs'
@@ -23,6 +25,8 @@ const benches = {
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,
+  hostile: benchHostile,
+  'hostile-models': benchHostileModels,
 }
 
 const wanted = process.argv.slice(2)

@@ -1,4 +1,5 @@
 /** The page on /api: /openapi.json for human eyes. Whatever the document holds only ever becomes text. */
+import { decoded } from './address.js'
 import { element, inline } from './render.js'
 
 /**
@@ -186,7 +187,7 @@ async function show() {
   byId('schemas').append(...Object.entries(schemas).map(([name, schema]) => object(name, schema)))
   byId('schemas').hidden = false
   // What the address points at was not there when the browser looked for it.
-  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView()
+  document.getElementById(decoded(location.hash.slice(1)))?.scrollIntoView()
 }
 
 show().catch((error) => {

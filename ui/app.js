@@ -1,4 +1,5 @@
 /** The page on /: asks a collection through a conversation model and shows answers with their sources. */
+import { decoded } from './address.js'
 import { citedDocuments, documentsOf } from './documents.js'
 import { DEFAULT_KEY } from './key.js'
 import { element } from './render.js'
@@ -214,7 +215,7 @@ async function stopRunning() {
   }
 }
 
-const idInAddress = () => decodeURIComponent(location.hash.slice(1)) || undefined
+const idInAddress = () => decoded(location.hash.slice(1)) || undefined
 
 /** Shows the conversation that the address names, and reads on where one of its turns is running. */
 async function open() {

@@ -1,4 +1,5 @@
 /** The page on /document#COLLECTION/ID: one document, for whoever holds a key that may search it. */
+import { decoded } from './address.js'
 import { storedKey, storeKey } from './key.js'
 import { blocks } from './markdown.js'
 import { element, titlesOf } from './render.js'
@@ -11,7 +12,7 @@ const byId = (id) => /** @type {T} */ (document.getElementById(id))
 
 /** @returns {Promise<Record<string, unknown> | undefined>} the document that the address names */
 async function find() {
-  const [, collection, id] = /^#([^/]+)\/(.+)$/.exec(location.hash)?.map(decodeURIComponent) ?? []
+  const [, collection, id] = /^#([^/]+)\/(.+)$/.exec(location.hash)?.map(decoded) ?? []
   if (collection === undefined || id === undefined) return undefined
   const search = { collection, q: '*', filter_by: `id:=\`${id}\``, exclude_fields: 'embedding' }
   const response = await call('/multi_search', storedKey(), {

@@ -8,11 +8,10 @@ const LOOK_MS = 500
 const STANDSTILL_MS = 120_000
 
 /**
- * Vectors that are still to be made.
- * @param {{ fields: { pending_embeddings?: number, embedding_error?: string }[] }} collection
+ * Vectors of a collection that are still to be made.
+ * @param {{ pending_embeddings?: number }} collection
  */
-export const pendingVectors = ({ fields }) =>
-  fields.reduce((sum, { pending_embeddings: pending = 0 }) => sum + pending, 0)
+export const pendingVectors = ({ pending_embeddings: pending = 0 }) => pending
 
 /**
  * Waits until all vectors of a collection are there.

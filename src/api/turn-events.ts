@@ -2,6 +2,7 @@
 import type { Position } from '../conversation/conversation-object'
 import { INTERRUPTED, isTerminal, type TurnEvent } from '../conversation/events'
 import { ApiError } from '../errors'
+import { parseExact } from '../exact-json'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -22,7 +23,8 @@ const MOST_RESUMPTIONS = 3
 export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
   let reader = events.getReader()
   let decoder = new TextDecoder()
-  let rest = ''
+  /** the beginning of a line, joined when the line is complete: one may come in hundreds of pieces */
+  let begun: string[] = []
   let last: TurnEvent | undefined
   let stopped = false
   let resumptions = 0
@@ -44,7 +46,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
     const more = (await resume({ turn, seq }).catch(() => null)) ?? endless()
     reader = more.getReader()
     decoder = new TextDecoder()
-    rest = ''
+    begun = []
   }
 
   const read = async (): Promise<TurnEvent[] | undefined> => {
@@ -52,12 +54,15 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
       if (resume && last && isTerminal(last)) return undefined
       const chunk = await nextChunk()
       if (!chunk) return undefined
-      rest += decoder.decode(chunk, { stream: true })
-      const end = rest.lastIndexOf('\n')
-      if (end < 0) continue
-      const lines = rest.slice(0, end).split('\n')
-      rest = rest.slice(end + 1)
-      const batch = lines.map((line) => JSON.parse(line) as TurnEvent)
+      const piece = decoder.decode(chunk, { stream: true })
+      const end = piece.lastIndexOf('\n')
+      if (end < 0) {
+        begun.push(piece)
+        continue
+      }
+      const lines = (begun.join('') + piece.slice(0, end)).split('\n')
+      begun = [piece.slice(end + 1)]
+      const batch = lines.map((line) => parseExact(line) as TurnEvent)
       const terminal = resume ? batch.findIndex(isTerminal) : -1
       if (terminal >= 0) batch.length = terminal + 1
       last = batch.at(-1)

@@ -5,6 +5,8 @@
  *     base64( base64(HMAC-SHA256(parent, parameters)) + first 4 characters of parent + parameters )
  */
 
+import { parseExact } from '../exact-json'
+
 const DIGEST_LENGTH = 44
 export const PREFIX_LENGTH = 4
 
@@ -65,7 +67,7 @@ export async function isSignedBy(key: ScopedKey, parent: string): Promise<boolea
 export function embeddedParameters(key: ScopedKey): EmbeddedParameters | undefined {
   let parsed: unknown
   try {
-    parsed = JSON.parse(new TextDecoder().decode(key.parameters))
+    parsed = parseExact(new TextDecoder().decode(key.parameters))
   } catch {
     return undefined
   }
@@ -76,7 +78,7 @@ export function embeddedParameters(key: ScopedKey): EmbeddedParameters | undefin
   }
   const values: Record<string, string> = {}
   for (const [name, value] of Object.entries(rest)) {
-    if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') return undefined
+    if (!['string', 'number', 'bigint', 'boolean'].includes(typeof value)) return undefined
     values[name] = String(value)
   }
   return expiresAt === undefined ? { values } : { values, expiresAt: expiresAt as number }

@@ -16,8 +16,10 @@ import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/catalog'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Elsewhere, type Position } from './conversation-object'
+import { unknownConversation } from './ownership'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from './question-length'
 import type { Asker, AskRequest } from './request'
+import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */
 export interface Question extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
@@ -61,6 +63,9 @@ export async function ask(env: Cloudflare.Env, question: Question, signal?: Abor
   const began = Date.now()
   if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
   const { conversationId: given } = question
+  const mayBeUnknown = given !== undefined && !question.named && !question.replaces
+  if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId)))
+    throw unknownConversation(question)
   const attempt = crypto.randomUUID()
   let request: AskRequest =
     given === undefined
@@ -107,6 +112,7 @@ export async function mayContinue(
   conversationId: string,
   historyId: string,
 ): Promise<boolean> {
+  if (!(await mayHaveHistory(env, conversationId, historyId))) return false
   const [open, { messages }] = await Promise.all([
     conversationObject(env, conversationId).isOpenTo(asker),
     collectionObject(env, historyId).recentMessages(conversationId, 0),

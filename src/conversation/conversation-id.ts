@@ -1,6 +1,7 @@
 /** Ids of conversations: random to whoever looks at them, and made from what they stand for. */
 import { isToldApart } from './ownership'
 import type { Asker, AskRequest } from './request'
+import { sealedId } from './sealed-id'
 
 const DAY_MS = 86_400_000
 
@@ -25,16 +26,17 @@ export async function newConversationId(
   const secret = env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY
   const day = Math.floor(Date.now() / DAY_MS)
   if ((idempotencyKey === undefined && fingerprint === undefined) || !secret) {
-    return { conversationId: crypto.randomUUID() }
+    return { conversationId: await sealedId(env) }
   }
   const { owner, userId, proofs: [proof] = [] } = asker
   const named = idempotencyKey === undefined ? ['request', fingerprint, day] : ['key', idempotencyKey]
-  const conversationId = await digestOf(`conversation ids ${secret}`, [
+  const digest = await digestOf(`conversation ids ${secret}`, [
     owner,
     userId,
     ...named,
     ...(proof === undefined ? [] : [proof]),
   ])
+  const conversationId = await sealedId(env, digest)
   return { conversationId, ...(idempotencyKey === undefined && { foundUntil: (day + 1) * DAY_MS }) }
 }
 

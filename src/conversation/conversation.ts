@@ -17,12 +17,12 @@ import type { Asked, ConversationRpc, Position } from './conversation-object'
 import { joinQueued, namesOf, type RequestIdentity, replay, replayInterrupted, requireSame } from './joins'
 import { Memory } from './memory'
 import { conversationNotFound, requireAsker, unknownConversation } from './ownership'
+import { Reader } from './reader'
 import type { Asker, AskRequest } from './request'
 import { Succession, UNDERWAY_MS } from './succession'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
-import { Reader } from './turn-stream'
 import { UsedMark } from './used-mark'
 
 /**
@@ -38,8 +38,6 @@ const LINGER_MS = 600_000
 
 /** What is told to a reader whom D1 keeps waiting, in seconds. */
 const RETRY_READING = 5
-
-const encoder = new TextEncoder()
 
 export class Conversation extends DurableObject implements ConversationRpc {
   readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
@@ -111,10 +109,10 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const memory = this.#readable(asker)
       const { current } = this.#queue
       const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (memory.log.latest() ?? 0))
-      const missed = memory.log.linesAfter(from, after?.seq ?? -1, current?.stream?.turn)
-      if (missed === '' && !current) return null
+      const missed = memory.log.readingAfter(from, after?.seq ?? -1, current?.stream?.turn)
+      if (missed.length === 0 && !current) return null
       const reader = new Reader()
-      if (missed !== '') reader.write(encoder.encode(missed))
+      for (const source of missed) reader.follow(source)
       if (current) current.addReader(reader, current.stream?.turn === after?.turn ? after?.seq : -1)
       else reader.end()
       return reader.stream

@@ -18,6 +18,7 @@ import { conversationObject } from './conversation-object'
 import type { Citation, Timings, Usage } from './events'
 import { conversationNotFound, mayOpen, scopeOf } from './ownership'
 import type { Asker } from './request'
+import { requireConversationId } from './sealed-id'
 import type { TurnTrace } from './trace'
 
 /** A conversation as it is listed. Times in milliseconds since 1970. */
@@ -155,6 +156,7 @@ export async function traceConversation(
  * @throws ApiError 404
  */
 export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
+  await requireConversationId(env, id)
   const object = conversationObject(env, id)
   if (unwrap(await object.remove(asker))) return
   const { historyId } = await found(env, asker, id)
@@ -206,6 +208,7 @@ export async function deleteUserConversations(
  * @throws ApiError 404
  */
 async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
+  await requireConversationId(env, id)
   unwrap(await conversationObject(env, id).recorded(asker))
   return found(env, asker, id)
 }

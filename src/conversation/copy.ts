@@ -3,6 +3,7 @@
  * is stored as a turn of its own, and costs nothing.
  */
 import { unwrap } from '../errors'
+import { parseExact } from '../exact-json'
 import type { Citation, HistoryMessage, Timings, TurnEvent, TurnEventBody, Usage } from './events'
 import { INTERRUPTED } from './events'
 import { historyOf } from './history'
@@ -30,7 +31,7 @@ export async function copyTurn(
   const copy = new Copy(request, ports)
   try {
     for await (const line of events) {
-      const event: TurnEvent = JSON.parse(line)
+      const event: TurnEvent = parseExact(line)
       if (event.type === 'error' && (event.message === STOPPED || event.message === INTERRUPTED)) break
       if (await copy.take(event)) return 'ended'
     }

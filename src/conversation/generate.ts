@@ -1,6 +1,7 @@
 /** One call to the language model: its text, and what it cost. */
 import { ApiError } from '../errors'
-import type { FinishReason, GenerationRequest, LanguageModel } from '../models/language-model'
+import type { FailedAttempt, FinishReason, GenerationRequest, LanguageModel } from '../models/language-model'
+import { ProviderError } from '../models/provider-error'
 import { byteLength } from './serialise'
 
 export interface Generated {
@@ -15,10 +16,14 @@ export interface Generated {
 export interface Progress {
   /** each piece as it arrives */
   onText?: (text: string) => void
+  /** each piece of its thoughts, which are paid for and shown to nobody */
+  onThought?: (text: string) => void
+  /** what it cost, as the provider says */
+  onUsage?: (usage: TokenUsage) => void
   /** another model that answers in the place of the one asked, before its first piece */
   onModel?: (model: { name: string; id: string }) => void
   /** an attempt that failed before its first piece, and is followed by another one */
-  onFailed?: (attempt: { model: string; error: string }) => void
+  onFailed?: (attempt: FailedAttempt) => void
 }
 
 export interface TokenUsage {
@@ -38,12 +43,13 @@ export async function generate(
   model: LanguageModel,
   request: GenerationRequest,
   signal: AbortSignal,
-  { onText, onModel, onFailed }: Progress = {},
+  { onText, onThought, onUsage, onModel, onFailed }: Progress = {},
 ): Promise<Generated> {
   const pieces: string[] = []
   let length = 0
   let finish: FinishReason | undefined
   let usage: TokenUsage | undefined
+  let thoughts = 0
   let { name } = model
   for await (const delta of model.generate(request, signal)) {
     switch (delta.type) {
@@ -57,6 +63,11 @@ export async function generate(
         break
       case 'usage':
         usage = { inputTokens: delta.inputTokens, outputTokens: delta.outputTokens, estimated: false }
+        onUsage?.(usage)
+        break
+      case 'reasoning':
+        thoughts += byteLength(delta.text)
+        onThought?.(delta.text)
         break
       case 'finish':
         finish = delta.reason
@@ -71,18 +82,28 @@ export async function generate(
     }
   }
   const text = pieces.join('')
-  if (!finish || text.trim() === '') throw malformedBy(name)
-  return { text, finish, usage: usage ?? usageOfPart(request, text), model: name }
+  if (!finish || text.trim() === '') {
+    throw malformedBy(name)
+  }
+  return {
+    text,
+    finish,
+    usage: usage ?? usageOfPart(request, byteLength(text) + thoughts),
+    model: name,
+  }
 }
 
 /** The error for an answer without text. @param name full name of the model, which is nobody's business but the operator's */
 export const malformedBy = (name: string): ApiError =>
-  new ApiError(400, `Got malformed response from ${name}.`, undefined, true)
+  new ProviderError(400, `Got malformed response from ${name}.`, { upstream: 200, fault: 'empty' })
 
-/** What a call has used when it got this far, by the length of its texts. */
-export const usageOfPart = (request: GenerationRequest, text: string): TokenUsage => ({
+/**
+ * What a call has used when it got this far, by the length of its texts.
+ * @param received bytes of its answer and its thoughts
+ */
+export const usageOfPart = (request: GenerationRequest, received: number): TokenUsage => ({
   inputTokens: tokens(request.messages.reduce((sum, { content }) => sum + byteLength(content), 0)),
-  outputTokens: tokens(byteLength(text)),
+  outputTokens: tokens(received),
   estimated: true,
 })
 

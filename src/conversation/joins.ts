@@ -7,12 +7,10 @@
  */
 import { ApiError } from '../errors'
 import type { Memory } from './memory'
+import { Reader } from './reader'
 import type { AskRequest } from './request'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
-import { Reader } from './turn-stream'
-
-const encoder = new TextEncoder()
 
 /** What tells requests apart: who asks, the key that the caller gave it, and what it asks for. */
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
@@ -64,8 +62,8 @@ export function replay(
   turn: number,
   names: RequestNames,
 ): ReadableStream<Uint8Array> | undefined {
-  const lines = memory.log.lines(turn)
-  if (!lines) {
+  const source = memory.log.reading(turn)
+  if (!source) {
     if (names.idempotencyKey === undefined) return undefined
     throw new ApiError(409, 'The turn of this idempotency key has ended too long ago to be replayed.')
   }
@@ -74,7 +72,7 @@ export function replay(
   const reader = new Reader(() => {
     if (!memory.closed) memory.log.abandon(turn, true)
   })
-  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.follow(source)
   reader.end()
   return reader.stream
 }
@@ -85,10 +83,10 @@ export function replay(
  */
 export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
   const turn = log.interruptedSince(now - ABANDONED_MS)
-  const lines = turn === undefined ? undefined : log.lines(turn)
-  if (!lines) return null
+  const source = turn === undefined ? undefined : log.reading(turn)
+  if (!source) return null
   const reader = new Reader()
-  reader.write(encoder.encode(`${lines.join('\n')}\n`))
+  reader.follow(source)
   reader.end()
   return reader.stream
 }

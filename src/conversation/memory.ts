@@ -25,6 +25,10 @@ export class Memory {
     if (!isCreated(sql)) return undefined
     const memory = new Memory(...given)
     memory.log.interrupt(conversationId, Date.now())
+    for (const { turn, spent } of memory.log.unpaid()) {
+      memory.records.putCost(turn, JSON.parse(spent))
+      memory.log.spend(turn, null)
+    }
     return memory
   }
 
@@ -56,6 +60,15 @@ export class Memory {
   erase(): void {
     writeMeta(this.#sql, 'erasing', true)
     this.#close()
+  }
+
+  /** A turn's cost is owed by whoever ran it. The tables may be gone by now. */
+  forgetSpent(turn: number): void {
+    try {
+      this.log.spend(turn, null)
+    } catch {
+      // All was deleted, this with it.
+    }
   }
 
   #close(): void {

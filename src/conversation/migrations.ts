@@ -14,6 +14,8 @@
  * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
  * `finish_reason` says why its answer ended.
  *
+ * `spent` is what it has cost so far (JSON), as long as no record tells of it.
+ *
  * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
  * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
  *
@@ -51,6 +53,7 @@ const MIGRATIONS = [
    CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
   `ALTER TABLE outbox ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';`,
   'ALTER TABLE turns ADD COLUMN finish_reason TEXT;',
+  'ALTER TABLE turns ADD COLUMN spent TEXT;',
 ]
 
 /** Whether this object has ever held anything. One that was merely asked about stays empty. */

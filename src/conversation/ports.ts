@@ -4,7 +4,7 @@ import type { LanguageModel } from '../models/language-model'
 import type { RecentMessages } from '../search/rpc'
 import type { CollectionSchema, SearchParameters, SearchResult, SearchScope } from '../search/types'
 import type { Citation, HistoryMessage, Timings, TurnEventBody, Usage } from './events'
-import type { TurnTrace } from './trace'
+import type { Spending, TurnTrace } from './trace'
 
 /** A turn that came to its end, as it is written down beside its messages. */
 export interface FinishedTurn {
@@ -22,6 +22,8 @@ export interface FinishedTurn {
 
 export interface TurnPorts {
   model: LanguageModel
+  /** the same with the request's own settings, which are for its answer alone; absent where it has none */
+  answerer?: LanguageModel | undefined
   /** who writes standalone questions and suggestions; undefined: `model` does */
   rewriter(): Promise<LanguageModel | undefined>
   /** @param scope what the search's key may see */
@@ -41,6 +43,8 @@ export interface TurnPorts {
    */
   store(messages: HistoryMessage[], finished: FinishedTurn): Promise<Outcome<void>>
   emit(event: TurnEventBody): void
+  /** Told once, when the turn begins: what tells what it has spent so far, the calls under way included. */
+  spends?(spent: () => Spending[]): void
   /** milliseconds since 1970 */
   now(): number
 }

@@ -61,6 +61,8 @@ export interface AskRequest {
   question: string
   /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
   model: ConversationModelConfig
+  /** properties of the model that the request sets, such as `max_tokens`: they are for its answer alone */
+  settings?: Record<string, unknown>
   /** id of the Collection object of the model's history collection */
   historyId: string
   searches: PlannedSearch[]

@@ -1,5 +1,6 @@
 /** The searches of a turn, and from their replies to the documents of the prompt. */
 import { ApiError, type Outcome, plainFailure } from '../errors'
+import { mapFew } from '../few'
 import type { Source } from '../models/language-model'
 import { isVector } from '../search/layout'
 import { MAX_Q_BYTES } from '../search/limits'
@@ -18,12 +19,15 @@ export interface Retrieved {
 
 type SearchPorts = Pick<TurnPorts, 'search' | 'schema'>
 
-/** Runs all searches side by side for one question. */
+/** Searches of a turn that run at the same time: more would keep others from theirs. */
+const AT_ONCE = 4
+
+/** Runs all searches for one question, a few side by side. */
 export const retrieve = (
   searches: PlannedSearch[],
   question: string,
   ports: SearchPorts,
-): Promise<Retrieved[]> => Promise.all(searches.map((search) => retrieveOne(search, question, ports)))
+): Promise<Retrieved[]> => mapFew(searches, AT_ONCE, (search) => retrieveOne(search, question, ports))
 
 async function retrieveOne(search: PlannedSearch, question: string, ports: SearchPorts): Promise<Retrieved> {
   if (search.error) return failed(search.error)
@@ -161,4 +165,6 @@ function strip(value: unknown, paths: string[][]): unknown {
 }
 
 const isNumbers = (value: unknown): boolean =>
-  Array.isArray(value) && value.length >= LONGEST_NUMBERS && value.every((item) => typeof item === 'number')
+  Array.isArray(value) && value.length >= LONGEST_NUMBERS && value.every(isNumeric)
+
+const isNumeric = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint'

@@ -5,6 +5,7 @@
  * there, and when it fails for good there is no need to wait, or to pay, for the model.
  */
 
+import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
@@ -19,11 +20,12 @@ export interface Rewritten {
   /** what to search and to answer */
   question: string
   retrieved: Retrieved[]
-  /** absent when the search failed before the model had answered */
+  /** absent when the search failed before the model had answered, or when it had nothing to say */
   generated?: Generated
 }
 
 /**
+ * A rewriting that was cut off, or that is empty, leaves the question as it is.
  * @param raw what the question finds in its own wording
  * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
  */
@@ -58,12 +60,20 @@ export async function rewriteAndRetrieve(
   )
   // Whichever loses the race may still fail; that is then nobody's concern.
   writing.catch(() => {})
+  const written = writing.catch((error) => {
+    if (error instanceof ProviderError && error.fault === 'empty') return undefined
+    throw error
+  })
   const hopeless = raw.then((retrieved) =>
     fatalError(retrieved, shape) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
   )
-  const first = await Promise.race([hopeless, writing]).finally(() => needless.abort())
+  const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
-  onRewritten(first.text)
-  const retrieved = await (first.text === question ? raw : retrieve(searches, first.text, ports))
-  return { question: first.text, retrieved, generated: first }
+  const standalone = first && isWhole(first) ? first.text : question
+  onRewritten(standalone)
+  const retrieved = await (standalone === question ? raw : retrieve(searches, standalone, ports))
+  return { question: standalone, retrieved, ...(first && { generated: first }) }
 }
+
+/** Half a question would be searched for something else than was asked. */
+const isWhole = ({ finish }: Generated): boolean => finish !== 'length' && finish !== 'content_filter'

@@ -6,6 +6,7 @@ import { conversationObject, type Elsewhere } from './conversation-object'
 import { identityOf, type RequestIdentity } from './joins'
 import type { Memory } from './memory'
 import type { AskRequest } from './request'
+import { sealedId } from './sealed-id'
 
 /** How long a request may take from being sent elsewhere until it is there, in milliseconds. */
 export const UNDERWAY_MS = 1_000
@@ -41,7 +42,7 @@ export class Succession {
 
   async #place(identity: RequestIdentity): Promise<Elsewhere> {
     const copies = await this.#source(identity)
-    const elsewhere = crypto.randomUUID()
+    const elsewhere = await sealedId(this.#env)
     const memory = this.#here.memory()
     if (memory && !memory.closed) memory.successor = elsewhere
     this.#latest = elsewhere

@@ -1,10 +1,12 @@
 /** How an answer came about, for whoever debugs it: kept beside the turn, and never holding a key. */
 import { ApiError } from '../errors'
-import type { ChatMessage, GenerationRequest } from '../models/language-model'
+import type { ChatMessage, FailedAttempt, GenerationRequest, LanguageModel } from '../models/language-model'
+import { isPaid, ProviderError } from '../models/provider-error'
 import type { Hit, SearchParameters } from '../search/types'
 import type { CutDocument } from './events'
 import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
 import type { TurnPorts } from './ports'
+import { byteLength } from './serialise'
 
 export interface TurnTrace {
   question: string
@@ -52,7 +54,7 @@ export interface CallTrace {
   /** of its conversation model, where that is not the one that was asked: its tokens are charged to this one */
   model_id?: string
   /** attempts that came to nothing before it, retries and other models in their order */
-  failed?: { model: string; error: string }[]
+  failed?: FailedTrace[]
   /** the messages exactly as they were sent */
   prompt: ChatMessage[]
   /** what it said; for an `answer` that was finished it stands in the turn */
@@ -65,6 +67,16 @@ export interface CallTrace {
   started: number
   first_token?: number
   took: number
+}
+
+/** An attempt that came to nothing. Its tokens are there where it has to be paid for all the same. */
+export interface FailedTrace {
+  model: string
+  error: string
+  /** of its conversation model */
+  model_id?: string
+  input_tokens?: number
+  output_tokens?: number
 }
 
 /** What a turn works with: its ports, with every search and every call written down. */
@@ -88,6 +100,8 @@ export class Tracer {
   readonly #ports: TurnPorts
   readonly #started: number
   #writing: ReturnType<TurnPorts['rewriter']> | undefined
+  /** what the calls that are under way have used so far */
+  readonly #running = new Map<CallTrace, () => TokenUsage>()
 
   constructor(ports: TurnPorts, question: string) {
     this.trace = { question, searches: [], calls: [] }
@@ -106,6 +120,15 @@ export class Tracer {
     }
   }
 
+  /** What the turn has spent so far, by model. @param asked the model that was asked */
+  spending(asked: string): [Spending, ...Spending[]] {
+    const calls = this.trace.calls.map((call) => {
+      const usage = this.#running.get(call)?.()
+      return usage ? { ...call, input_tokens: usage.inputTokens, output_tokens: usage.outputTokens } : call
+    })
+    return spendingOf({ ...this.trace, calls }, asked)
+  }
+
   #rewriter(): ReturnType<TurnPorts['rewriter']> {
     this.#writing ??= this.#ports.rewriter()
     return this.#writing
@@ -113,6 +136,13 @@ export class Tracer {
 
   #elapsed(): number {
     return this.#ports.now() - this.#started
+  }
+
+  /** What is written beside the answer may have a model of its own; the request's settings are for its answer. */
+  async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
+    const ports = this.#ports
+    if (purpose === 'answer') return ports.answerer ?? ports.model
+    return ((purpose === 'standalone' || purpose === 'followups') && (await this.#rewriter())) || ports.model
   }
 
   async #search(...search: Parameters<TurnPorts['search']>): ReturnType<TurnPorts['search']> {
@@ -142,8 +172,7 @@ export class Tracer {
     onText: (text: string) => void = () => {},
   ): Promise<Generated> {
     const started = this.#elapsed()
-    const beside = request.purpose === 'standalone' || request.purpose === 'followups'
-    const model = (beside && (await this.#rewriter())) || this.#ports.model
+    const model = await this.#modelFor(request.purpose)
     const entry: CallTrace = {
       purpose: request.purpose,
       model: model.name,
@@ -155,6 +184,10 @@ export class Tracer {
     }
     this.trace.calls.push(entry)
     const pieces: string[] = []
+    let thoughts = 0
+    let reported: TokenUsage | undefined
+    const soFar = () => reported ?? usageOfPart(request, byteLength(pieces.join('')) + thoughts)
+    this.#running.set(entry, soFar)
     try {
       const generated = await generate(model, request, signal, {
         onText: (text) => {
@@ -162,12 +195,18 @@ export class Tracer {
           pieces.push(text)
           onText(text)
         },
+        onThought: (text) => {
+          thoughts += byteLength(text)
+        },
+        onUsage: (usage) => {
+          reported = usage
+        },
         onModel: ({ name, id }) => {
           entry.model = name
           entry.model_id = id
         },
-        onFailed: ({ model, error }) => {
-          entry.failed = [...(entry.failed ?? []), { model, error }]
+        onFailed: (attempt) => {
+          entry.failed = [...(entry.failed ?? []), failedTrace(request, attempt)]
         },
       })
       entry.finish_reason = generated.finish
@@ -177,13 +216,23 @@ export class Tracer {
     } catch (error) {
       entry.error = error instanceof ApiError ? error.message : 'The call did not come to its end.'
       entry.text = pieces.join('')
-      // What was said before it broke off has to be paid for; a refusal has not.
-      if (pieces.length > 0) count(entry, usageOfPart(request, entry.text))
+      // What was sent and said before it broke off has to be paid for; what a provider refused has not.
+      const isStopped = signal.aborted && !(error instanceof ProviderError)
+      const isOwed = reported !== undefined || pieces.length > 0 || thoughts > 0
+      if (isOwed || isStopped || isPaid(error)) count(entry, soFar())
       throw error
     } finally {
+      this.#running.delete(entry)
       entry.took = this.#elapsed() - started
     }
   }
+}
+
+/** @returns what the trace tells of it, and what it cost: a prompt that was taken, and what came until it failed */
+function failedTrace(request: GenerationRequest, { model, id, error, received }: FailedAttempt): FailedTrace {
+  if (id === undefined || received === undefined) return { model, error }
+  const { inputTokens, outputTokens } = usageOfPart(request, received)
+  return { model, error, model_id: id, input_tokens: inputTokens, output_tokens: outputTokens }
 }
 
 /** Tokens that a conversation model spent. */
@@ -200,7 +249,8 @@ export interface Spending {
 export function spendingOf({ calls }: TurnTrace, asked: string): [Spending, ...Spending[]] {
   const first: Spending = { modelId: asked, inputTokens: 0, outputTokens: 0 }
   const byModel = new Map([[asked, first]])
-  for (const { model_id: modelId = asked, input_tokens, output_tokens } of calls) {
+  const spent = calls.flatMap((call) => [...(call.failed ?? []), call])
+  for (const { model_id: modelId = asked, input_tokens = 0, output_tokens = 0 } of spent) {
     const sum = byModel.get(modelId) ?? { modelId, inputTokens: 0, outputTokens: 0 }
     sum.inputTokens += input_tokens
     sum.outputTokens += output_tokens

@@ -3,6 +3,7 @@ import { ApiError } from '../errors'
 import { splitText } from '../split-text'
 import { INTERRUPTED, INTERRUPTION_SEQ, type TurnEvent, type TurnEventBody } from './events'
 import { TURN_NOT_FOUND } from './ownership'
+import type { Source } from './reader'
 import type { Replacement } from './request'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -19,6 +20,8 @@ const UNNOTICED_MS = 2_000
 
 // A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
 const SEGMENT_CHARACTERS = 500_000
+
+const encoder = new TextEncoder()
 
 export type TurnStatus = 'running' | 'done' | 'failed' | 'interrupted'
 
@@ -89,6 +92,18 @@ export class TurnLog {
   /** Notes that a turn's messages do not become history after all. */
   markUnsaid(turn: number): void {
     this.#sql.exec('UPDATE turns SET said_at = NULL WHERE turn = ?', turn)
+  }
+
+  /** Notes what a turn has cost so far. @param cost JSON; null when a record tells of it, or when it is owed nowhere */
+  spend(turn: number, cost: string | null): void {
+    this.#sql.exec('UPDATE turns SET spent = ? WHERE turn = ?', cost, turn)
+  }
+
+  /** The turns whose cost no record tells of, because this object did not live to see their end. */
+  unpaid(): { turn: number; spent: string }[] {
+    return this.#sql
+      .exec<{ turn: number; spent: string }>('SELECT turn, spent FROM turns WHERE spent IS NOT NULL')
+      .toArray()
   }
 
   /** @param abandoned whether its caller had gone */
@@ -177,30 +192,62 @@ export class TurnLog {
   }
 
   /**
-   * The lines of the turns that have ended, after a position.
+   * What the turns that have ended hold after a position: a source for each that has any.
    * @param from the position's turn @param seq its event there @param running the turn that is running
    * @throws ApiError 404 when some of them are not kept
    */
-  linesAfter(from: number, seq: number, running: number | undefined): string {
+  readingAfter(from: number, seq: number, running: number | undefined): Source[] {
     const ended = this.ended(from)
     const latest = Math.max(this.latest() ?? 0, running ?? 0)
     if (from <= latest && from !== running && ended[0]?.turn !== from) throw new ApiError(404, TURN_NOT_FOUND)
-    let text = ''
-    for (const { turn } of ended) {
-      const lines = this.#linesOf(turn, turn === from ? seq : -1)
-      if (!lines) throw new ApiError(404, TURN_NOT_FOUND)
-      for (const line of lines) text += `${line}\n`
-    }
-    return text
+    return ended.flatMap(({ turn }) => {
+      const after = turn === from ? seq : -1
+      const source = this.reading(turn, after)
+      if (!source) throw new ApiError(404, TURN_NOT_FOUND)
+      return after < 0 || this.goesOnAfter(turn, after) ? [source] : []
+    })
   }
 
   /**
-   * The lines of a turn's events after the one of a number; undefined when there is no log of it. A line's place does
-   * not tell its number: events that readers were handed may be missing from the log of an interrupted turn.
+   * The lines of a turn's events after the one of a number, read piece by piece; undefined when there is no log of it. A
+   * line's place does not tell its number: events that readers were handed may be missing from the log of an interrupted
+   * turn.
+   * @returns a source that throws where the log is deleted before its end
    */
-  #linesOf(turn: number, seq: number): string[] | undefined {
-    const lines = this.lines(turn)
-    return seq < 0 ? lines : lines?.filter((line) => (JSON.parse(line) as TurnEvent).seq > seq)
+  reading(turn: number, seq = -1): Source | undefined {
+    const { segments } = this.#sql
+      .exec<{ segments: number }>('SELECT count(*) AS segments FROM log WHERE turn = ?', turn)
+      .one()
+    if (segments === 0) return undefined
+    let segment = 0
+    /** a line that may have been seen already, as far as it was read */
+    let seen: string | undefined = seq < 0 ? undefined : ''
+    return () => {
+      while (segment < segments) {
+        const [row] = this.#sql
+          .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = ?', turn, segment)
+          .toArray()
+        if (!row) throw new Error('The turn was deleted while it was read.')
+        segment += 1
+        if (seen === undefined) return encoder.encode(row.lines)
+        let rest: string = seen + row.lines
+        for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+          if ((JSON.parse(rest.slice(0, end)) as TurnEvent).seq > seq) {
+            seen = undefined
+            return encoder.encode(rest)
+          }
+          rest = rest.slice(end + 1)
+        }
+        seen = rest
+      }
+      return null
+    }
+  }
+
+  /** Whether a turn has an event after the one of a number. */
+  goesOnAfter(turn: number, seq: number): boolean {
+    const last = this.lines(turn)?.at(-1)
+    return last !== undefined && (JSON.parse(last) as TurnEvent).seq > seq
   }
 
   latest(): number | undefined {

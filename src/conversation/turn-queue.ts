@@ -4,12 +4,16 @@
  */
 import { ApiError } from '../errors'
 import type { TurnEvent, TurnEventBody } from './events'
+import { Reader } from './reader'
 import type { AskRequest } from './request'
 import type { RequestNames } from './turn-log'
-import { Reader, type TurnStream } from './turn-stream'
+import type { TurnStream } from './turn-stream'
 
 /** turns that may wait behind the running one */
 export const QUEUE_LIMIT = 32
+
+/** those who may read along with a turn at once */
+export const READER_LIMIT = 100
 
 /** What is told to a caller who comes when the queue is full, in seconds: about one turn. */
 const RETRY_AFTER = 5
@@ -46,13 +50,20 @@ export class QueuedTurn {
       this.#seen ||= this.speaking
       if (this.abandoned) this.#onAbandoned()
     })
-    this.#callers.push(reader)
     this.addReader(reader)
+    this.#callers.push(reader)
     return reader
   }
 
-  /** Lets a reader have the events after `seq`, those to come included. */
+  /** Lets a reader have the events after `seq`, those to come included. @throws ApiError 429 when there are too many */
   addReader(reader: Reader, seq = -1): void {
+    if ((this.#stream?.readers ?? this.#waiting.length) >= READER_LIMIT) {
+      throw new ApiError(
+        429,
+        `Too many readers follow this conversation (${READER_LIMIT}). Try again later.`,
+        RETRY_AFTER,
+      )
+    }
     if (this.#stream) this.#stream.join(reader, seq)
     else this.#waiting.push(reader)
     if (this.#refusal) this.refuse(this.#refusal)

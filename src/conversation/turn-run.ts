@@ -5,6 +5,7 @@ import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
+import { withSettings } from '../models/sampling'
 import { collectionObject } from '../search/catalog'
 import type { RecentMessages } from '../search/rpc'
 import { conversationObject } from './conversation-object'
@@ -50,6 +51,12 @@ const statusOf = (end: TurnEventBody): TurnStatus => {
   return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
 }
 
+/** How often what a turn has spent is noted at least, in milliseconds. */
+const NOTE_MS = 2_000
+
+const isNothing = (spent: Spending[]): boolean =>
+  spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
+
 /** What a collection answered; one that cannot be asked now fails by itself, and not all that are asked beside it. */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   const outcome = await attempt(ask)
@@ -70,6 +77,10 @@ export class TurnRun {
   #copied = false
   /** earlier turns that give way to this one */
   #replaced: number[] = []
+  /** what the turn has spent so far, and what of that is noted in its log */
+  #spent: () => Spending[] = () => []
+  #noted = ''
+  #over = false
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -127,12 +138,19 @@ export class TurnRun {
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
-    const spent = await work
+    const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
+    const spent = await work.finally(() => clearInterval(noting))
+    this.#over = true
     if ((status as TurnStatus) === 'done' || this.#counted) return
-    if (spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)) return
-    const cost = this.#cost(Date.now(), spent)
+    const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
     // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
-    if (memory.closed) return await this.#owe(cost)
+    if (memory.closed) {
+      memory.forgetSpent(stream.turn)
+      if (cost) await this.#owe(cost)
+      return
+    }
+    memory.log.spend(stream.turn, null)
+    if (!cost) return
     memory.records.putCost(stream.turn, cost)
     await memory.records.settle()
   }
@@ -151,6 +169,17 @@ export class TurnRun {
     return runTurn(request, ports, signal)
   }
 
+  /** Notes what the turn has spent so far: should this object not live to see its end, that is charged. */
+  #note(memory: Memory, turn: number): void {
+    if (this.#over || memory.closed) return
+    const spent = this.#spent()
+    if (isNothing(spent)) return
+    const cost = JSON.stringify(this.#cost(Date.now(), spent))
+    if (cost === this.#noted) return
+    this.#noted = cost
+    memory.log.spend(turn, cost)
+  }
+
   /** Counts a cost that is kept nowhere here. */
   async #owe(cost: Cost): Promise<void> {
     await recordCost(database(this.#env), cost).catch((error) =>
@@ -167,7 +196,10 @@ export class TurnRun {
     const turn = memory.log.begin(now, this.#expiry(now), names)
     this.#around.schedule(memory)
     const stream = new TurnStream(this.#id, turn, (lines) => {
-      if (!memory.closed) memory.log.append(turn, lines)
+      if (memory.closed) return
+      memory.log.append(turn, lines)
+      // The first time: after that it is noted now and then, since it goes through all that was received.
+      if (this.#noted === '') this.#note(memory, turn)
     })
     this.#queued.begin(stream, () => {
       if (!memory.closed) memory.log.abandon(turn, true)
@@ -222,6 +254,12 @@ export class TurnRun {
       get model() {
         return languageModelOf(request.model, env)
       },
+      get answerer() {
+        return request.settings && languageModelOf(withSettings(request.model, request.settings), env)
+      },
+      spends: (spent) => {
+        this.#spent = spent
+      },
       rewriter: () => rewriterOf(request.model, env),
       search: (objectId, params, scope) => told(() => collectionObject(env, objectId).search(params, scope)),
       schema: (objectId) => told(() => collectionObject(env, objectId).schema()),
@@ -265,6 +303,9 @@ export class TurnRun {
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, turn, finished))
+    // From here on the record tells of it.
+    this.#over = true
+    memory.log.spend(turn, null)
     memory.log.markSaid(turn, said.at(-1)!.timestamp, finished.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.

@@ -6,6 +6,7 @@
  * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
  */
 import { isTerminal, type TurnEvent, type TurnEventBody } from './events'
+import type { Reader } from './reader'
 
 /**
  * Two frames of a screen: nobody sees more. At 200 tokens a second a token costs 1.07 times what copying its
@@ -15,61 +16,10 @@ const GATHER_MS = 32
 const GATHER_CHARACTERS = 4_096
 const LOG_EVENTS = 32
 const LOG_MS = 250
-
-/** Bytes that may wait for a reader. One that falls behind further is let go; it can join again. */
-const READER_LIMIT = 16 * 1024 * 1024
+/** Characters of one write to a reader who has fallen behind. */
+const MOST_AT_ONCE = 64 * 1024
 
 const encoder = new TextEncoder()
-
-/** One who reads along: a byte stream of lines. */
-export class Reader {
-  readonly stream: ReadableStream<Uint8Array>
-  #controller!: ReadableByteStreamController
-  #open = true
-  #gone = false
-
-  /** @param onGone called when the reader leaves before it has read everything */
-  constructor(onGone: () => void = () => {}) {
-    this.stream = new ReadableStream({
-      type: 'bytes',
-      start: (controller: ReadableByteStreamController) => {
-        this.#controller = controller
-      },
-      cancel: () => {
-        this.#open = false
-        this.#gone = true
-        onGone()
-      },
-    })
-  }
-
-  get open(): boolean {
-    return this.#open
-  }
-
-  /** Whether it left, or was let go, before it had read everything. */
-  get gone(): boolean {
-    return this.#gone
-  }
-
-  /** @param bytes are taken over: another reader needs a copy of its own */
-  write(bytes: Uint8Array): void {
-    if (!this.#open) return
-    if (-(this.#controller.desiredSize ?? 0) > READER_LIMIT) {
-      this.#open = false
-      this.#gone = true
-      this.#controller.error(new Error('The reader is too slow.'))
-      return
-    }
-    this.#controller.enqueue(bytes)
-  }
-
-  end(): void {
-    if (!this.#open) return
-    this.#open = false
-    this.#controller.close()
-  }
-}
 
 export class TurnStream {
   readonly #names: { conversation_id: string; turn: number }
@@ -104,6 +54,12 @@ export class TurnStream {
     return this.#speaking
   }
 
+  /** How many read along. */
+  get readers(): number {
+    for (const reader of this.#readers) if (!reader.open) this.#readers.delete(reader)
+    return this.#readers.size
+  }
+
   emit(event: TurnEventBody): void {
     if (this.#ended) return
     if (event.type === 'delta') {
@@ -113,18 +69,21 @@ export class TurnStream {
     }
     this.#writeText()
     this.#write(event)
-    if (!isTerminal(event)) return
-    this.#ended = true
+    if (!this.#ended) return
     if (this.#gathering) clearTimeout(this.#gathering)
-    for (const reader of this.#readers) reader.end()
     this.#readers.clear()
     this.flush()
   }
 
   /** Lets a reader have the events after `seq`, those to come included. */
   join(reader: Reader, seq = -1): void {
-    const missed = this.#lines.slice(seq + 1)
-    if (missed.length > 0) reader.write(encoder.encode(missed.join('')))
+    let at = seq + 1
+    reader.follow(() => {
+      if (at >= this.#lines.length) return this.#ended ? null : undefined
+      let text = ''
+      while (at < this.#lines.length && text.length < MOST_AT_ONCE) text += this.#lines[at++]
+      return encoder.encode(text)
+    })
     if (this.#ended) reader.end()
     else this.#readers.add(reader)
   }
@@ -146,10 +105,12 @@ export class TurnStream {
     const event: TurnEvent = { ...body, ...this.#names, seq: this.#lines.length }
     const line = `${JSON.stringify(event)}\n`
     this.#lines.push(line)
-    const bytes = encoder.encode(line)
+    const isEnd = isTerminal(body)
+    if (isEnd) this.#ended = true
     for (const reader of this.#readers) {
-      reader.write(this.#readers.size === 1 ? bytes : bytes.slice())
       if (!reader.open) this.#readers.delete(reader)
+      else if (isEnd) reader.end()
+      else reader.wake()
     }
     if (this.#lines.length - this.#logged >= LOG_EVENTS) this.flush()
     else this.#logTimer ??= setTimeout(() => this.flush(), LOG_MS)

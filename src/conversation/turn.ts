@@ -5,8 +5,10 @@
  * on its ports alone, so that every path can be run in a test.
  */
 import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
+import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
 import { ProviderError, passes } from '../models/provider-error'
+import { overallLimit } from '../models/silence'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
@@ -31,7 +33,7 @@ import {
   sourcesOf,
 } from './retrieval'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
-import { type Spending, spendingOf, type TracedPorts, Tracer } from './trace'
+import { type Spending, type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
 
 /** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
@@ -39,7 +41,7 @@ const WIND_UP_MS = 1_000
 
 /**
  * Runs a turn to its end. Never throws: the last event says how it went. A stop ends it at once, whatever it is
- * waiting for, unless its answer is complete and on its way into history.
+ * waiting for, unless its answer is complete and on its way into history. So does the limit on its time.
  * @returns what it spent on language models, whatever its end, by model
  */
 export async function runTurn(
@@ -48,23 +50,34 @@ export async function runTurn(
   signal: AbortSignal,
 ): Promise<Spending[]> {
   const tracer = new Tracer(ports, request.question)
-  const work = converse(request, tracer, signal)
+  const spent = () => tracer.spending(request.model.id)
+  ports.spends?.(spent)
+  const seconds = overallLimit(silenceOf(request.model))
+  const late = new AbortController()
+  const timer = setTimeout(
+    () => late.abort(new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`)),
+    seconds * 1000,
+  )
+  const ending = AbortSignal.any([signal, late.signal])
+  const work = converse(request, tracer, ending)
   try {
     await Promise.race([
       work,
-      stopOf(signal).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
+      stopOf(ending).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
     ])
   } catch (error) {
     ports.emit(errorEvent(error, signal, request))
+  } finally {
+    clearTimeout(timer)
   }
   await settlesWithin(
     WIND_UP_MS,
     work.catch(() => {}),
   )
-  return spendingOf(tracer.trace, request.model.id)
+  return spent()
 }
 
-/** Rejects when the turn is stopped. */
+/** Rejects when the turn is stopped, or is over its time. */
 export const stopOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = () => reject(signal.reason)
@@ -76,7 +89,7 @@ export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRe
   if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
   if (error instanceof ApiError) {
     const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
-    const upstream = error instanceof ProviderError && error.fault !== 'refused'
+    const upstream = error instanceof ProviderError && !['refused', 'empty'].includes(error.fault)
     return {
       type: 'error',
       status: error.status,

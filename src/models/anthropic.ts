@@ -102,7 +102,7 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const message = parseObject(body) as Message | undefined
   if (message?.error) throw call.reported(body)
   if (!Array.isArray(message?.content)) throw call.malformed()
-  const reply = new Reply(call)
+  const reply = new Reply(call, { whole: true })
   for (const block of message.content) yield* reply.said(block?.text, block?.thinking)
   reply.finish = finishReasonIn(FINISH_REASONS, message.stop_reason)
   reply.usage = costOf(message.usage ?? {})

@@ -7,7 +7,14 @@ import { maskSecret } from '../mask'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
 import type { GenerationRequest } from './language-model'
-import { faultOfCode, faultOfStatus, ProviderError, retryAfterOf, type Upstream } from './provider-error'
+import {
+  type Fault,
+  faultOfCode,
+  faultOfStatus,
+  ProviderError,
+  retryAfterOf,
+  type Upstream,
+} from './provider-error'
 import { secretsOf } from './secrets'
 import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
@@ -40,6 +47,8 @@ export interface CallOptions {
   secrets?: string[]
   /** the model's own headers, sent with every request; the provider's go before them */
   headers?: Record<string, string> | undefined
+  /** whether its replies may begin within the model's thoughts (thoughts.ts) */
+  startsThinking?: boolean
   /** says which hosts may be called, and whether through a gateway */
   env: Egress & Gateway
 }
@@ -54,8 +63,15 @@ export const callOptions = (
   silence: silenceOf(config),
   secrets: [...secretsOf(config), ...(env.AI_GATEWAY_TOKEN ? [env.AI_GATEWAY_TOKEN] : [])],
   headers: config.headers as Record<string, string> | undefined,
+  startsThinking: startsThinking(config),
   env,
 })
+
+/** Models whose chat templates open the thoughts, so that their replies have the closing tag alone. */
+const THINKING = /deepseek-r1|qwq|-thinking\b/i
+
+const startsThinking = ({ starts_thinking: said, model_name: name }: Record<string, unknown>): boolean =>
+  typeof said === 'boolean' ? said : typeof name === 'string' && THINKING.test(name)
 
 export const DEFAULT_SILENCE = 60
 export const LONGEST_SILENCE = 3_600
@@ -89,8 +105,13 @@ export const textCall = (
 
 const LONGEST_DETAIL = 4000
 
-/** Bytes of a reply in one piece: 200 embeddings of 4,096 dimensions are 20 MB. A broken server has no end. */
-const LARGEST_REPLY = 32 * 1024 * 1024
+/** Bytes of a reply in one piece. A broken server has no end. */
+const LARGEST_REPLY = 8 * 1024 * 1024
+/** The same for embeddings: 200 of 4,096 dimensions are 20 MB. */
+export const LARGEST_EMBEDDINGS = 32 * 1024 * 1024
+/** Bytes of a stream, and those of them that may come between two pieces of content. */
+const LARGEST_STREAM = 128 * 1024 * 1024
+const MOST_WITHOUT_CONTENT = 8 * 1024 * 1024
 const LARGEST_ERROR = 64 * 1024
 
 /**
@@ -135,11 +156,18 @@ export class ProviderCall {
   readonly #options: CallOptions
   readonly #watch: SilenceWatch
   readonly #signal: AbortSignal | undefined
+  /** bytes of the stream so far, and when the last content had come */
+  #bytes = 0
+  #bytesAtContent = 0
 
   constructor(options: CallOptions, signal?: AbortSignal) {
     this.#options = options
     this.#watch = new SilenceWatch(options.silence)
     this.#signal = signal
+  }
+
+  get startsThinking(): boolean {
+    return this.#options.startsThinking === true
   }
 
   /** Aborts when the caller stops the call or when the provider has been silent for too long. */
@@ -179,10 +207,15 @@ export class ProviderCall {
     }
   }
 
-  /** The whole of a body. @throws ApiError for one that breaks off, or that is larger than any reply */
-  async text(response: Response): Promise<string> {
+  /**
+   * The whole of a body.
+   * @param most bytes of it @throws ApiError for one that breaks off, or that is larger than any reply
+   */
+  async text(response: Response, most = LARGEST_REPLY): Promise<string> {
     try {
-      const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY, this.#watch.touch)
+      const { text, complete } = await readWholeBody(response.body, most, (bytes) => {
+        if (bytes.some((byte) => byte > BLANK)) this.#watch.touch()
+      })
       if (complete) return text
       throw this.malformed()
     } catch (error) {
@@ -197,24 +230,37 @@ export class ProviderCall {
     return this.read(body, readEvents)
   }
 
-  /** What `reader` makes of a body; it is given what to call for each read, and what ends the reading. */
+  /** What `reader` makes of a body; it is given what to call with the bytes of each read, and what ends the reading. */
   async *read<T>(
     body: ReadableStream<Uint8Array> | null,
     reader: (
       body: ReadableStream<Uint8Array>,
-      onRead: () => void,
+      onRead: (bytes: Uint8Array) => void,
       signal: AbortSignal,
     ) => AsyncGenerator<T, void>,
   ): AsyncGenerator<T, void> {
     const { signal } = this
     try {
-      if (body) yield* reader(body, this.#watch.touch, signal)
+      if (body) yield* reader(body, (bytes) => this.#count(bytes), signal)
       signal.throwIfAborted()
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
       this.#watch.stop()
     }
+  }
+
+  /** Content has come. Nothing else counts as life: blank lines, comments and empty pieces could go on for ever. */
+  alive(): void {
+    this.#bytesAtContent = this.#bytes
+    this.#watch.touch()
+  }
+
+  /** @throws ProviderError for a stream without an end, or one that has nothing to say */
+  #count({ length }: Uint8Array): void {
+    this.#bytes += length
+    if (this.#bytes - this.#bytesAtContent <= MOST_WITHOUT_CONTENT && this.#bytes <= LARGEST_STREAM) return
+    throw new ProviderError(400, this.#options.wording.failure(ENDLESS), { upstream: 200, fault: 'cut' })
   }
 
   /** Ends the watch over a call whose body is not read. */
@@ -249,8 +295,8 @@ export class ProviderCall {
   }
 
   /** The error for a reply that came in order and is no answer. @param why for the caller to read */
-  failed(why: string): ProviderError {
-    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200 })
+  failed(why: string, fault: Fault = 'refused'): ProviderError {
+    return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200, fault })
   }
 
   /** The error for a stream that broke off. */
@@ -259,8 +305,8 @@ export class ProviderCall {
   }
 
   /** The error for a reply that is not what the provider promises, or that holds no text. */
-  malformed(): ProviderError {
-    return new ProviderError(400, this.#options.wording.malformed, { upstream: 200 })
+  malformed(fault: Fault = 'refused'): ProviderError {
+    return new ProviderError(400, this.#options.wording.malformed, { upstream: 200, fault })
   }
 
   /**
@@ -276,3 +322,6 @@ export class ProviderCall {
 }
 
 const CUT = 'the stream ended before the answer was complete'
+const ENDLESS = 'the stream has too many bytes for what it says'
+/** Blanks and control characters come no later in ASCII. */
+const BLANK = 0x20

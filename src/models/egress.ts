@@ -46,7 +46,7 @@ export function requireAllowed(url: string, env: Egress): void {
     throw refused('The URL of the model may not carry a user name or a password.')
   }
   // A name may end in the dot of the root: the same host.
-  const host = target.hostname.replace(/\.+$/, '')
+  const host = target.hostname.replace(/(?<!\.)\.+$/, '')
   const entries = (env.ALLOWED_HOSTS ?? '').split(',').map((entry) => entry.trim().toLowerCase())
   if (target.protocol === 'https:') {
     if (target.port === '' && PROVIDERS.some((provider) => provider.test(host))) return

@@ -5,28 +5,91 @@ import { hashEmbedder } from './hash-embedder'
 import { modelId } from './properties'
 import { namespaceOf } from './providers'
 import { azureEmbedder, googleEmbedder, openaiEmbedder } from './remote-embedders'
+import { STATIC_DIMENSIONS, STATIC_EMBEDDER, staticEmbedder } from './static-embedder'
 import { WORKERS_AI_EMBEDDER, workersAiDimensions, workersAiEmbedder } from './workers-ai-embedder'
 
-/** Dimensions of the models that Typesense serves itself; what is not listed has 384. */
+/**
+ * The models that Typesense serves itself, and the dimensions of their vectors
+ * (https://huggingface.co/typesense/models). Parley takes their names and serves them with a model of its own.
+ */
 const TYPESENSE_DIMENSIONS: Record<string, number> = {
-  'snowflake-arctic-embed-m': 768,
-  'snowflake-arctic-embed-m-v1.5': 768,
+  'all-MiniLM-L12-v2': 384,
+  'e5-small': 384,
+  'e5-small-v2': 384,
   'e5-base': 768,
   'e5-base-v2': 768,
   'e5-large': 1024,
   'e5-large-v2': 1024,
+  'multilingual-e5-small': 384,
   'multilingual-e5-base': 768,
   'multilingual-e5-large': 1024,
+  'gte-small': 384,
   'gte-base': 768,
   'gte-large': 1024,
+  'bge-small-en-v1.5': 384,
   'bge-base-en-v1.5': 768,
+  'snowflake-arctic-embed-m': 768,
+  'snowflake-arctic-embed-m-v1.5': 768,
   'distiluse-base-multilingual-cased-v2': 512,
   'paraphrase-multilingual-mpnet-base-v2': 768,
   'clip-vit-b-p32': 512,
 }
 
 const DEFAULT_DIMENSIONS = 384
-const LARGEST_HASH = 4096
+const LARGEST_LOCAL = 4096
+
+/** A name of one of Typesense's own models: it takes one without a namespace for such a name too. */
+const isTypesenses = (name: string): boolean => ['', 'ts'].includes(namespaceOf(name))
+
+/** Dimensions of the vectors under a name of Typesense's where Parley's own embedder makes them. */
+const typesenseDimensions = (name: string): number =>
+  TYPESENSE_DIMENSIONS[modelId(name)] ?? DEFAULT_DIMENSIONS
+
+/**
+ * The model that runs under a name of Typesense's own.
+ * @returns undefined for a name that is the model's own
+ */
+export const servedBy = (name: string, env: Cloudflare.Env): string | undefined =>
+  isTypesenses(name)
+    ? env.AI_BACKEND === 'workers-ai'
+      ? `cloudflare/${WORKERS_AI_EMBEDDER}`
+      : STATIC_EMBEDDER
+    : undefined
+
+/**
+ * The model that runs for a field whose schema does not say it: one made before Parley wrote that down. Locally the
+ * names of Typesense's own models were served by hashes of words then.
+ * @param dimensions of the field
+ */
+export const formerlyServedBy = (
+  name: string,
+  dimensions: number | undefined,
+  env: Cloudflare.Env,
+): string => {
+  if (!isTypesenses(name)) return name
+  return env.AI_BACKEND === 'workers-ai'
+    ? `cloudflare/${WORKERS_AI_EMBEDDER}`
+    : `local/hash-${dimensions ?? DEFAULT_DIMENSIONS}`
+}
+
+/**
+ * Checks the name of a model that a schema asks for. Schemas that are stored already may hold others.
+ * @throws ApiError 400 that says how such a name is written
+ */
+export function requireKnownModel(name: string): void {
+  if (!isTypesenses(name) || Object.hasOwn(TYPESENSE_DIMENSIONS, modelId(name))) return
+  const provider = /^(?:text-embedding-\d{3}|gemini|textembedding-gecko)/.test(name) ? 'google' : 'openai'
+  const named = namespaceOf(name) === '' ? `${provider}/${name}` : `${provider}/${modelId(name)}`
+  throw new ApiError(400, `\`${name}\` is not a built-in embedding model. ${howToName(named)}`)
+}
+
+/** @param example a name as it should be written */
+const howToName = (example: string): string =>
+  `A model of a provider is named with it, such as \`${example}\`; there are \`openai/\`, \`azure/\`, \`google/\` and ` +
+  `\`cloudflare/\`. Built in is \`${STATIC_EMBEDDER}\`, which also answers to the names of Typesense's own models: ` +
+  `${Object.keys(TYPESENSE_DIMENSIONS)
+    .map((id) => `\`ts/${id}\``)
+    .join(', ')}.`
 
 /**
  * The embedding model of a field. Makes no call.
@@ -41,13 +104,15 @@ export function createEmbeddingModel(
   const name = config.model_name
   switch (namespaceOf(name)) {
     case 'local':
-      return hashEmbedder(name, hashDimensions(name, dimensions))
+      return name === STATIC_EMBEDDER
+        ? staticEmbedder(env, staticDimensions(dimensions))
+        : hashEmbedder(name, hashDimensions(name, dimensions))
     // Typesense takes a name without a namespace for one of its own models.
     case '':
     case 'ts':
       return env.AI_BACKEND === 'workers-ai'
         ? workersAiEmbedder(withoutKey(config), env, WORKERS_AI_EMBEDDER)
-        : hashEmbedder(name, dimensions ?? TYPESENSE_DIMENSIONS[modelId(name)] ?? DEFAULT_DIMENSIONS)
+        : staticEmbedder(env, staticDimensions(dimensions ?? typesenseDimensions(name)))
     case 'cloudflare':
       if (config.api_key !== undefined) {
         requireKey(config)
@@ -72,7 +137,10 @@ export function createEmbeddingModel(
       requireKey(config)
       return googleEmbedder(config, env, dimensions)
     default:
-      throw new ApiError(400, `Model namespace \`${namespaceOf(name)}\` is not supported.`)
+      throw new ApiError(
+        400,
+        `Model namespace \`${namespaceOf(name)}\` is not supported. ${howToName(`cloudflare/@cf/baai/bge-m3`)}`,
+      )
   }
 }
 
@@ -82,6 +150,7 @@ export function createEmbeddingModel(
  */
 export async function probeDimensions(config: EmbeddingModelConfig, env: Cloudflare.Env): Promise<number> {
   const model = createEmbeddingModel(config, env)
+  if (config.model_name === STATIC_EMBEDDER) return STATIC_DIMENSIONS
   if (config.model_name.startsWith('local/')) return hashDimensions(config.model_name)
   const known = env.AI_BACKEND === 'workers-ai' ? knownDimensions(config) : undefined
   if (known !== undefined) return known
@@ -106,12 +175,22 @@ function requireKey(config: EmbeddingModelConfig): void {
   }
 }
 
+const isDimensions = (dimensions: number): boolean => dimensions >= 8 && dimensions <= LARGEST_LOCAL
+
 /** `local/hash-384` says its dimensions in its name. */
 function hashDimensions(name: string, asked?: number): number {
   const match = /^local\/hash-(\d+)$/.exec(name)
   const dimensions = asked ?? Number(match?.[1])
-  if (!match || !(dimensions >= 8 && dimensions <= LARGEST_HASH)) {
-    throw new ApiError(400, `\`${name}\` is not a local embedding model: use \`local/hash-384\`.`)
+  if (!match || !isDimensions(dimensions)) {
+    throw new ApiError(
+      400,
+      `\`${name}\` is not a local embedding model: use \`${STATIC_EMBEDDER}\`, or \`local/hash-384\` in tests.`,
+    )
   }
   return dimensions
+}
+
+function staticDimensions(asked = STATIC_DIMENSIONS): number {
+  if (isDimensions(asked)) return asked
+  throw new ApiError(400, `\`${STATIC_EMBEDDER}\` makes vectors of 8 to ${LARGEST_LOCAL} dimensions.`)
 }

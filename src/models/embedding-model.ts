@@ -11,8 +11,16 @@ export interface EmbeddingModel {
    * @throws ApiError with the provider's message
    */
   embed(texts: string[], kind: 'document' | 'query'): Promise<Float32Array[]>
-  /** A document's vector without a wait: only where the model runs here. Others are asked in the background. */
-  embedNow?(text: string): Float32Array
+  /**
+   * A document's vector without a wait: only where the model runs here. Others are asked in the background.
+   * @returns undefined while the model is not `ready`
+   */
+  embedNow?(text: string): Float32Array | undefined
+  /**
+   * Loads what `embedNow` needs, where that is not there from the start.
+   * @throws ApiError 503 when it cannot be loaded
+   */
+  ready?(): Promise<void>
 }
 
 /** Whether a part of a provider's reply is a vector. */

@@ -74,7 +74,7 @@ async function* readContents(
   call: ProviderCall,
   contents: AsyncIterable<string> | string[],
 ): AsyncGenerator<Delta> {
-  const reply = new Reply(call)
+  const reply = new Reply(call, { whole: Array.isArray(contents) })
   for await (const json of contents) {
     reply.any = true
     const content = parseObject(json) as Content | undefined

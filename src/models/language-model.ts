@@ -45,9 +45,19 @@ export type Delta =
   | { type: 'usage'; inputTokens: number; outputTokens: number }
   | { type: 'finish'; reason: FinishReason }
   /** an attempt that came to nothing, before another one (models/resilient.ts) */
-  | { type: 'failed'; model: string; error: string }
+  | FailedAttempt
   /** who answers, with its conversation model's id, where it is another than the one asked; before its first piece */
   | { type: 'model'; name: string; id: string }
+
+export interface FailedAttempt {
+  type: 'failed'
+  model: string
+  error: string
+  /** where it is paid for, since the provider had taken the prompt: the id of its conversation model */
+  id?: string
+  /** and bytes that came of it */
+  received?: number
+}
 
 export interface LanguageModel {
   /** as the caller named it, with its namespace: `openai/gpt-4o-mini` */

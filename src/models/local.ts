@@ -14,7 +14,7 @@ async function* generate(request: GenerationRequest, signal: AbortSignal): Async
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
   const text = reply(request)
-  const pieces = request.stream ? (text.match(/\s*\S+/g) ?? []) : [text]
+  const pieces = request.stream ? (text.match(/(?<!\s)\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
   yield { type: 'usage', inputTokens: 0, outputTokens: 0 }
   yield { type: 'finish', reason: 'stop' }

@@ -74,12 +74,12 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   if (completion?.error !== undefined && completion.error !== null) throw call.reported(body)
   const choice = completion?.choices?.[0]
   if (!choice?.message && completion?.response === undefined) throw call.malformed()
-  const reply = new Reply(call)
+  const reply = new Reply(call, { whole: true })
   const text = contentText(choice?.message?.content) || contentText(completion?.response)
   yield* reply.said(text, reasoningIn(choice?.message))
   reply.finish = finishReason(choice?.finish_reason)
   reply.usage = costOf(completion?.usage)
-  reply.refusal = contentText(choice?.message?.refusal)
+  reply.refuses(contentText(choice?.message?.refusal))
   yield* reply.end()
 }
 
@@ -104,7 +104,7 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
     // Workers AI's own models write {response} where others write choices.
     const piece = contentText(choice?.delta?.content) || contentText(chunk.response)
     yield* reply.said(piece, reasoningIn(choice?.delta))
-    reply.refusal += contentText(choice?.delta?.refusal)
+    reply.refuses(contentText(choice?.delta?.refusal))
     if (choice?.finish_reason) reply.finish = finishReason(choice.finish_reason)
   }
   yield* reply.end()
@@ -114,6 +114,9 @@ interface Message {
   content?: unknown
   reasoning_content?: unknown
   reasoning?: unknown
+  thinking?: unknown
+  /** OpenRouter's: a list of parts */
+  reasoning_details?: unknown
   refusal?: unknown
 }
 
@@ -134,8 +137,15 @@ function contentText(content: unknown): string {
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('')
 }
 
-const reasoningIn = (message: Message | null | undefined): string =>
-  contentText(message?.reasoning_content ?? message?.reasoning)
+/** What a message says of its thoughts, by the names that servers have for them. */
+function reasoningIn(message: Message | null | undefined): string {
+  if (!message) return ''
+  const { reasoning_content, reasoning, thinking, reasoning_details, content } = message
+  const apart = contentText(reasoning_content ?? reasoning ?? thinking ?? reasoning_details)
+  if (apart !== '' || !Array.isArray(content)) return apart
+  // Mistral's are parts of the content, each a list of texts.
+  return content.map((part) => contentText(part?.thinking)).join('')
+}
 
 function costOf(usage: unknown): Delta | undefined {
   if (usage === null || typeof usage !== 'object') return undefined

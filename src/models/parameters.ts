@@ -25,6 +25,7 @@ const PARAMETERS: readonly string[] = [
   'rewrite_model',
   'tokens_per_day',
   'turns_per_day',
+  'starts_thinking',
 ]
 
 /** A model without the parameters that are `null`: it takes one away, which a merge of properties could not. */
@@ -42,6 +43,10 @@ export function checkParameters(config: Record<string, unknown>): void {
       400,
       `Property \`timeout\` is not a number of seconds, more than 0 and ${LONGEST_SILENCE} at most.`,
     )
+  }
+  const { starts_thinking } = config
+  if (starts_thinking !== undefined && typeof starts_thinking !== 'boolean') {
+    throw new ApiError(400, 'Property `starts_thinking` is not true or false.')
   }
   checkHeaders(config.headers)
 }

@@ -12,7 +12,8 @@ import { ApiError } from '../errors'
  * - `silent`: it said nothing for too long
  * - `cut`: the response broke off
  * - `denied`: a key, a payment or a model's name that it does not take: 401, 402, 403, 404, a redirect
- * - `refused`: the request itself, or a reply that is no answer: another provider has no business with it
+ * - `empty`: its reply came to its end, and has no text
+ * - `refused`: the request itself, or an answer to it: another provider has no business with it
  */
 export type Fault =
   | 'unreached'
@@ -23,6 +24,7 @@ export type Fault =
   | 'silent'
   | 'cut'
   | 'denied'
+  | 'empty'
   | 'refused'
 
 export interface Upstream {
@@ -50,6 +52,11 @@ export class ProviderError extends ApiError {
     this.fault = fault ?? (upstream === undefined ? 'unreached' : faultOfStatus(upstream))
   }
 }
+
+/** Faults of a provider that had taken the request and worked on it: the prompt is paid for, whatever came of it. */
+const PAID: ReadonlySet<Fault> = new Set<Fault>(['silent', 'cut', 'empty'])
+
+export const isPaid = (error: unknown): boolean => error instanceof ProviderError && PAID.has(error.fault)
 
 /** Faults that pass by themselves, sooner or later: the same request may succeed then. */
 const PASSING: ReadonlySet<Fault> = new Set<Fault>([

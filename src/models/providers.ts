@@ -44,7 +44,7 @@ const GATEWAY_SEGMENTS = 5
 
 function placeOf({ origin, hostname, pathname }: URL): string {
   // A name may end in the dot of the root: the same host.
-  if (hostname.replace(/\.+$/, '') !== 'gateway.ai.cloudflare.com') return origin
+  if (hostname.replace(/(?<!\.)\.+$/, '') !== 'gateway.ai.cloudflare.com') return origin
   return (
     origin +
     pathname

@@ -1,5 +1,5 @@
 /** Embedding models behind HTTP: OpenAI and what speaks like it, Azure, Google. */
-import { type CallOptions, callOptions, ProviderCall, parseObject, wording } from './call'
+import { type CallOptions, callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
 import type { Egress } from './egress'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
 import type { Gateway } from './gateway'
@@ -22,7 +22,7 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
     headers: { 'content-type': 'application/json', ...request.headers },
     body: JSON.stringify(request.body),
   })
-  const reply = parseObject(await call.text(response))
+  const reply = parseObject(await call.text(response, LARGEST_EMBEDDINGS))
   const vectors = reply && request.read(reply)
   if (vectors?.length !== count || !vectors.every(isVector)) throw call.malformed()
   return vectors.map((vector) => Float32Array.from(vector))

@@ -1,6 +1,10 @@
 /** A provider's reply as an adapter reads it, with one judgement for all of them of what is an answer and what is not. */
 import type { ProviderCall } from './call'
 import type { Delta, FinishReason } from './language-model'
+import { type Sorted, ThoughtFilter } from './thoughts'
+
+const VISIBLE = /\S/
+const LONGEST_REFUSAL = 4_000
 
 /** What was seen of a reply, streamed or whole. */
 export class Reply {
@@ -12,20 +16,40 @@ export class Reply {
   /** the model's own words where it said no, apart from its text */
   refusal = ''
   readonly #call: ProviderCall
+  readonly #thoughts: ThoughtFilter
   /** whether some of it was text of an answer */
   #answered = false
 
-  constructor(call: ProviderCall) {
+  /** @param whole whether it comes in one piece, so that nobody waits for its first word */
+  constructor(call: ProviderCall, { whole = false } = {}) {
     this.#call = call
+    this.#thoughts = new ThoughtFilter(whole || call.startsThinking)
   }
 
   /** What a piece says: text of the answer, reasoning, or both. Whatever is no text says nothing. */
   *said(text: unknown, reasoning?: unknown): Generator<Delta> {
     if (typeof text === 'string' && text !== '') {
-      this.#answered = true
-      yield { type: 'text', text }
+      if (VISIBLE.test(text)) this.#call.alive()
+      yield* this.#sorted(this.#thoughts.push(text))
     }
-    if (typeof reasoning === 'string' && reasoning !== '') yield { type: 'reasoning', text: reasoning }
+    if (typeof reasoning === 'string' && reasoning !== '') {
+      if (VISIBLE.test(reasoning)) this.#call.alive()
+      yield* this.#sorted(this.#thoughts.apart())
+      yield { type: 'reasoning', text: reasoning }
+    }
+  }
+
+  *#sorted({ text, thoughts }: Sorted): Generator<Delta> {
+    if (thoughts !== '') yield { type: 'reasoning', text: thoughts }
+    if (text === '') return
+    this.#answered = true
+    yield { type: 'text', text }
+  }
+
+  /** The model says no, in a piece of its own words. */
+  refuses(piece: string): void {
+    if (VISIBLE.test(piece)) this.#call.alive()
+    if (this.refusal.length < LONGEST_REFUSAL) this.refusal += piece
   }
 
   /**
@@ -33,12 +57,14 @@ export class Reply {
    * @throws ProviderError for a refusal, for a reply that broke off, and for one without text, with the reason of it
    */
   *end(): Generator<Delta> {
+    yield* this.#sorted(this.#thoughts.end())
     const { any, finish, usage, refusal } = this
-    if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
-    if (!finish) throw any ? this.#call.cut() : this.#call.malformed()
-    if (!this.#answered) throw withoutText(this.#call, finish)
+    if (!refusal && !finish) throw any ? this.#call.cut() : this.#call.malformed()
+    // What was written in vain is paid for as well.
     if (usage) yield usage
-    yield { type: 'finish', reason: finish }
+    if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
+    if (!this.#answered) throw withoutText(this.#call, finish!)
+    yield { type: 'finish', reason: finish! }
   }
 }
 
@@ -48,9 +74,12 @@ function withoutText(call: ProviderCall, finish: FinishReason): Error {
     case 'content_filter':
       return call.failed('a content filter or the model itself withheld the answer')
     case 'length':
-      return call.failed('the model reached its limit of tokens before its answer began: raise `max_tokens`')
+      return call.failed(
+        'the model reached its limit of tokens before its answer began: raise `max_tokens`',
+        'empty',
+      )
     default:
-      return call.malformed()
+      return call.malformed('empty')
   }
 }
 

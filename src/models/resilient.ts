@@ -3,7 +3,8 @@
  * first piece of its reply. From then on nothing is repeated: it was paid for, and somebody may have read it.
  */
 import { ApiError } from '../errors'
-import type { Delta, GenerationRequest, LanguageModel } from './language-model'
+import type { Delta, FailedAttempt, GenerationRequest, LanguageModel } from './language-model'
+import { isPaid } from './provider-error'
 import { type Clock, isCurable, nextWait, systemClock } from './retry'
 
 export interface Candidate {
@@ -101,20 +102,29 @@ async function whole(
   signal: AbortSignal,
 ): Promise<Delta[]> {
   const said: Delta[] = []
+  let received = 0
   try {
-    for await (const delta of handOver(persist(candidate, clock, request, signal, true))) said.push(delta)
+    for await (const delta of handOver(persist(candidate, clock, request, signal, true))) {
+      said.push(delta)
+      if (delta.type === 'text' || delta.type === 'reasoning') received += byteLength(delta.text)
+    }
     return said
   } catch (error) {
     if (signal.aborted) throw error
-    return [...said.filter(({ type }) => type === 'failed'), failedAttempt(candidate, error)]
+    return [...said.filter(({ type }) => type === 'failed'), failedAttempt(candidate, error, received)]
   }
 }
 
-const failedAttempt = ({ model }: Candidate, error: unknown): Delta => ({
+/** @param received bytes that came before it failed */
+const failedAttempt = ({ id, model }: Candidate, error: unknown, received = 0): FailedAttempt => ({
   type: 'failed',
   model: model.name,
   error: error instanceof ApiError ? error.message : 'The call did not come to its end.',
+  ...((received > 0 || isPaid(error)) && { id, received }),
 })
+
+const encoder = new TextEncoder()
+const byteLength = (text: string): number => encoder.encode(text).length
 
 /**
  * One model, asked again while its faults are passing ones, until its first piece.

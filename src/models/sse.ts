@@ -1,8 +1,9 @@
 /** Server-sent events out of a byte stream, whatever the network did to it on the way. */
 import { createParser } from 'eventsource-parser'
+import { rest, SLICE_BYTES, worked } from '../turn-taking'
 
-// A single event larger than this is no answer; without a bound a broken server could fill the memory.
-const LARGEST_EVENT = 8 * 1024 * 1024
+/** Bytes of an event, or of a frame. A larger one is no answer; without a bound a broken server could fill the memory. */
+export const LARGEST_EVENT = 4 * 1024 * 1024
 
 /**
  * Has a signal end a reading. A cancelled reader has its end at once, while the source of a stream that came out of
@@ -25,12 +26,12 @@ export function endingWith(
  * own end marker.
  *
  * A plain reader loop, because web-stream pipelines cost half as much again in workerd.
- * @param onRead called for each read: the sign of life that a timeout waits for
+ * @param onRead called with the bytes of each read
  * @param signal ends the reading, whether or not the body's source heeds it
  */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
-  onRead: () => void = () => {},
+  onRead: (bytes: Uint8Array) => void = () => {},
   signal?: AbortSignal,
 ): AsyncGenerator<string, void> {
   const reader = body.getReader()
@@ -50,12 +51,22 @@ export async function* readEvents(
     while (true) {
       const { done, value } = await reader.read()
       if (signal?.aborted) return
-      onRead()
-      parser.feed(done ? `${decoder.decode()}\n\n` : decoder.decode(value, { stream: true }))
-      const events = pending
-      pending = []
-      yield* events
-      if (done) return
+      if (done) {
+        parser.feed(`${decoder.decode()}\n\n`)
+        yield* pending
+        return
+      }
+      onRead(value)
+      for (let at = 0; at < value.length; at += SLICE_BYTES) {
+        const slice = value.subarray(at, at + SLICE_BYTES)
+        parser.feed(decoder.decode(slice, { stream: true }))
+        if (pending.length > 0) {
+          const events = pending
+          pending = []
+          yield* events
+        }
+        if (worked(slice.length)) await rest()
+      }
     }
   } finally {
     signal?.removeEventListener('abort', stop)

@@ -1,14 +1,15 @@
 /** A body in one piece, as far as there is room for it. */
+import { rest, worked } from '../turn-taking'
 
 /**
- * @param onRead called for each read: the sign of life that a timeout waits for
+ * @param onRead called with the bytes of each read
  * @param most bytes that are read; nothing is asked of the sender after them
  * @returns the text, and whether it is all that came
  */
 export async function readWholeBody(
   body: ReadableStream<Uint8Array> | null,
   most: number,
-  onRead: () => void = () => {},
+  onRead: (bytes: Uint8Array) => void = () => {},
 ): Promise<{ text: string; complete: boolean }> {
   if (!body) return { text: '', complete: true }
   const reader = body.getReader()
@@ -18,12 +19,13 @@ export async function readWholeBody(
   try {
     while (true) {
       const { done, value } = await reader.read()
-      onRead()
       if (done) return { text: pieces.join('') + decoder.decode(), complete: true }
+      onRead(value)
       const room = most - size
       size += value.length
       pieces.push(decoder.decode(value.subarray(0, Math.max(0, room)), { stream: true }))
       if (size > most) return { text: pieces.join(''), complete: false }
+      if (worked(value.length)) await rest()
     }
   } finally {
     await reader.cancel().catch(() => {})

@@ -6,7 +6,7 @@
  * inputs of either name, one was trained with a prompt before the text, others make no difference.
  */
 import { type AiRunner, runUntil } from './ai-runner'
-import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
 import { aiBinding } from './gateway'
 import { modelId, withoutTrailingSlash } from './properties'
@@ -121,7 +121,7 @@ async function post(
     headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
     body: JSON.stringify(inputs),
   })
-  const text = await call.text(response)
+  const text = await call.text(response, LARGEST_EMBEDDINGS)
   const reply = parseObject(text)
   if (reply?.success === false) throw call.reported(text, { upstream: 200 })
   return reply?.result

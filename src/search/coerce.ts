@@ -1,4 +1,5 @@
 /** Single values: is it of the type, and if not, can it be made so? The rules are Typesense's. */
+import { integer, isInt64 } from '../exact-json'
 import type { Kind } from './plan'
 
 /** Cannot be made a value of the type. */
@@ -8,9 +9,9 @@ export const OVERFLOW = Symbol('overflow')
 
 const INT32_MAX = 2 ** 31 - 1
 const INT32_MIN = -(2 ** 31)
-const INT64 = 2 ** 63
 
-const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+const isNumber = (value: unknown): value is number | bigint =>
+  typeof value === 'bigint' || (typeof value === 'number' && Number.isFinite(value))
 
 const isPair = (value: unknown): value is [unknown, unknown] => Array.isArray(value) && value.length === 2
 
@@ -20,11 +21,11 @@ export function checked(kind: Kind, value: unknown): unknown {
     case 'string':
       return typeof value === 'string' ? value : INVALID
     case 'int32':
+      if (typeof value === 'bigint') return OVERFLOW
       if (!Number.isInteger(value)) return INVALID
       return (value as number) > INT32_MAX || (value as number) < INT32_MIN ? OVERFLOW : value
     case 'int64':
-      if (!Number.isInteger(value)) return INVALID
-      return Math.abs(value as number) > INT64 ? INVALID : value
+      return isInt64(value) ? value : INVALID
     case 'float':
       return isNumber(value) ? value : INVALID
     case 'bool':
@@ -59,14 +60,15 @@ export function coerced(kind: Kind, value: unknown): unknown {
 }
 
 function wholeNumber(value: unknown): unknown {
-  if (isNumber(value)) return Math.trunc(value)
+  if (typeof value === 'bigint') return value
+  if (isNumber(value)) return Math.trunc(Number(value))
   if (typeof value === 'boolean') return value ? 1 : 0
-  return typeof value === 'string' && /^[+-]?\d+$/.test(value) ? Number(value) : INVALID
+  return typeof value === 'string' && /^[+-]?\d{1,308}$/.test(value) ? integer(value) : INVALID
 }
 
 function floatNumber(value: unknown): unknown {
   if (typeof value === 'boolean') return value ? 1 : 0
-  if (typeof value !== 'string' || !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(value)) return INVALID
+  if (typeof value !== 'string' || !/^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(value)) return INVALID
   const number = Number(value)
   return Number.isFinite(number) ? number : INVALID
 }

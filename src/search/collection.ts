@@ -15,6 +15,7 @@ import { importLines } from './import'
 import type { StoredSchema } from './layout'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
+import { LongSearches } from './pace'
 import { project } from './projection'
 import { checkRegistration, REGISTRATION_MS } from './registration'
 import type {
@@ -59,6 +60,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   #altering = false
   /** when the last search came in, in milliseconds */
   #searchedAt = 0
+  #longSearches = new LongSearches()
 
   /** The collection, read from storage when the object has just woken. */
   #load(): Open | undefined {
@@ -79,6 +81,13 @@ export class Collection extends DurableObject implements CollectionRpc {
     const open = this.#load()
     if (open === undefined) throw notFound()
     return open
+  }
+
+  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
+  async #writable(): Promise<Open> {
+    const { embedders, store } = this.#existing()
+    await embedders.ready(store.plan.embedded)
+    return this.#existing()
   }
 
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
@@ -158,6 +167,8 @@ export class Collection extends DurableObject implements CollectionRpc {
   async reindex(): Promise<Step> {
     const open = this.#load()
     if (open === undefined) return { count: 0, done: true }
+    await open.embedders.ready(open.store.plan.embedded)
+    if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
   }
@@ -205,7 +216,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
-    const { writer, store, mirror } = this.#existing()
+    const { writer, store, mirror } = await this.#writable()
     const [result] = writer.write([incoming])
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
@@ -243,7 +254,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = this.#existing()
+      const { store, writer, mirror } = await this.#writable()
       const step = updateWhere(store, writer, filterBy, json, after)
       await mirror?.settle()
       return step
@@ -278,7 +289,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = this.#existing()
+      const { store, writer, mirror } = await this.#writable()
       const results = importLines(store, writer, lines, options)
       await mirror?.settle()
       const busy = Date.now() - this.#searchedAt < BUSY_MS
@@ -293,15 +304,19 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => exportPage(this.#existing().store, options, after))
   }
 
-  search(params: SearchParameters, scope: SearchScope = {}): Promise<Outcome<SearchResult>> {
+  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
     return attempt(async () => {
       const { context, store, mirror } = this.#existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
-      const result = await executeSearch(context, params, scope)
+      const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })
       result.request_params.collection_name = store.schema.name
       return result
     })
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#longSearches.abandon(ticket)
   }
 
   async keepHistory(): Promise<void> {
@@ -351,7 +366,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     replaced: string[] = [],
   ): Promise<Outcome<void>> {
     return attempt(async () => {
-      const { writer, store, mirror } = this.#existing()
+      const { writer, store, mirror } = await this.#writable()
       writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
         () => {

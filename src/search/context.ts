@@ -8,6 +8,8 @@ import type { VectorIndex } from './vector-index'
 export interface SearchContext {
   sql: SqlStorage
   schema: StoredSchema
+  /** @throws ApiError 404 when the collection has been deleted */
+  requireOpen(): void
   /** how many documents the collection has */
   count(): number
   /** the index of a vector field */

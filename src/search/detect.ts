@@ -1,5 +1,6 @@
 /** Fields that a schema does not name but allows: by a pattern, by `.*`, or as a child of an object. */
 import { ApiError } from '../errors'
+import { isInt64 } from '../exact-json'
 import type { Draft } from './document'
 import { isFallback, isObject } from './field'
 import { leaves } from './nested'
@@ -47,8 +48,18 @@ const isExplicit = (type: FieldType): boolean => type !== 'auto' && type !== 'st
 
 /** A pattern is a name in which `.*` stands for anything; everything else in it is literal. */
 export function matches(pattern: string, name: string): boolean {
-  const parts = pattern.split('.*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  return new RegExp(`^${parts.join('.*')}$`, 's').test(name)
+  const [first = '', ...parts] = pattern.split('.*')
+  const last = parts.pop()
+  if (last === undefined) return name === first
+  if (!name.startsWith(first)) return false
+  // The earliest place of each part leaves the most to those after it, so nothing has to be tried twice.
+  let at = first.length
+  for (const part of parts) {
+    const found = name.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return name.length - last.length >= at && name.endsWith(last)
 }
 
 const matching = (dynamic: Field[], name: string): Field | undefined =>
@@ -105,7 +116,7 @@ function concrete(definition: Field, name: string, type: FieldType): Field {
 function scalarType(value: unknown): 'string' | 'int64' | 'float' | 'bool' | 'object' | undefined {
   if (typeof value === 'string') return 'string'
   if (typeof value === 'boolean') return 'bool'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float'
+  if (typeof value === 'number' || typeof value === 'bigint') return isInt64(value) ? 'int64' : 'float'
   return isObject(value) ? 'object' : undefined
 }
 

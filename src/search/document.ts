@@ -3,6 +3,7 @@
  * Messages are Typesense's (src/validator.cpp), odd articles included.
  */
 import { ApiError } from '../errors'
+import { parseExact } from '../exact-json'
 import { requireShallow } from '../json-depth'
 import { checked, coerced, INVALID, OVERFLOW } from './coerce'
 import { isObject } from './field'
@@ -10,7 +11,7 @@ import { type Leaf, leaves, replace } from './nested'
 import type { FieldPlan, Plan } from './plan'
 import type { DirtyValues } from './rpc'
 
-/** A parsed document before it has an id. */
+/** A parsed document before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
 export type Draft = Record<string, unknown>
 
 function refuse(message: string): never {
@@ -22,11 +23,15 @@ export function parseDocument(json: string): Draft {
   let parsed: unknown
   requireShallow(json)
   try {
-    parsed = JSON.parse(json)
+    parsed = parseExact(json)
   } catch (error) {
     refuse(`Bad JSON: ${error instanceof Error ? error.message : 'not a properly formed document.'}`)
   }
   if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
+  // Typesense takes it for something to do to the stored document, and never stores it.
+  if (Object.hasOwn(parsed, '$operations')) {
+    refuse('`$operations` is not supported in a document. Send the new values of the fields instead.')
+  }
   return parsed
 }
 

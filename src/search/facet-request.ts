@@ -1,5 +1,6 @@
 /** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
 import { ApiError } from '../errors'
+import { exactNumber } from '../exact-json'
 import { isDynamic } from './field'
 import { splitOutside } from './fragment'
 import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from './layout'
@@ -14,9 +15,9 @@ const isFacet = (field: Field): boolean =>
 export interface FacetRange {
   label: string
   /** undefined: without end on this side */
-  from: number | undefined
+  from: number | bigint | undefined
   /** exclusive */
-  to: number | undefined
+  to: number | bigint | undefined
 }
 
 export interface FacetRequest {
@@ -39,7 +40,7 @@ const unknownFacet = (name: string): ApiError =>
 export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest[] {
   const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
   return parts.flatMap((part) => {
-    const match = /^([^(]+?)\s*(?:\((.*)\))?$/s.exec(part)
+    const match = /^([^(]*[^(\s])\s*(?:\((.*)\))?$/s.exec(part)
     if (!match) throw unknownFacet(part)
     const name = match[1]!
     if (name.endsWith('*') && match[2] === undefined) return wildcard(name, schema)
@@ -58,7 +59,7 @@ function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
 function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRequest {
   const request: FacetRequest = { field, ranges: [], order: undefined }
   for (const option of splitOutside(text, ',').filter((part) => part !== '')) {
-    const sort = /^sort_by\s*:\s*([^:]+?)\s*:\s*(\w+)$/.exec(option)
+    const sort = /^sort_by\s*:\s*([^:]*[^:\s])\s*:\s*(\w+)$/.exec(option)
     if (sort) {
       request.order = parseOrder(sort[1]!, sort[2]!, schema)
     } else if (!/^\w+\s*:\s*(true|false)$/.test(option)) {
@@ -86,18 +87,18 @@ function parseRange(field: Field, option: string): FacetRange {
   if (!isNumber(field)) {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
   }
-  const match = /^(.+?)\s*:\s*\[([^,]*),([^,]*)\]$/s.exec(option)
+  const match = /^(.+?)(?<!\s)\s*:\s*\[([^,[\]]*),([^,[\]]*)\]$/s.exec(option)
   const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''
   const [from, to] = [bound(match?.[2]), bound(match?.[3])]
-  if (label === '' || Number.isNaN(from) || Number.isNaN(to)) {
+  if (label === '' || [from, to].some((end) => Number.isNaN(end))) {
     throw new ApiError(400, 'Facet range value is not valid.')
   }
   return { label, from, to }
 }
 
-const bound = (text: string | undefined): number | undefined => {
+const bound = (text: string | undefined): number | bigint | undefined => {
   if (text === undefined) return Number.NaN
-  return text.trim() === '' ? undefined : Number(text)
+  return text.trim() === '' ? undefined : exactNumber(text.trim())
 }
 
 /** @throws ApiError 400 for a query without a colon or about a field that is not among the facets */

@@ -163,7 +163,8 @@ function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {
   if (!raw.from.every((source) => typeof source === 'string')) {
     refuse('Property `embed.from` must contain only field names as strings.')
   }
-  return raw as unknown as EmbedConfig
+  const { served_by: _, ...embed } = raw
+  return embed as unknown as EmbedConfig
 }
 
 function parseVector(raw: Json, field: Field): void {

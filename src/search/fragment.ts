@@ -6,6 +6,13 @@ export interface SqlFragment {
 
 export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragment => ({ sql, bindings })
 
+/**
+ * A value as SqlStorage binds it, which takes no BigInt: its digits. Where they meet a column of whole numbers, to be
+ * stored or to be compared, SQLite reads all 64 bits of them.
+ */
+export const bindable = <Value>(value: Value): Exclude<Value, bigint> | string =>
+  typeof value === 'bigint' ? String(value) : (value as Exclude<Value, bigint>)
+
 /** The fragments side by side, their bindings in the same order. */
 export const join = (fragments: SqlFragment[], separator: string): SqlFragment => ({
   sql: fragments.map((part) => part.sql).join(separator),

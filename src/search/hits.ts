@@ -4,6 +4,7 @@ import type { SearchContext } from './context'
 import { countMatches, highlightDocument, type MatchCounts } from './highlight'
 import { isSearchable, isVector } from './layout'
 import { WordMatcher } from './matcher'
+import type { Pace } from './pace'
 import { isExcluded, isProjected, project } from './projection'
 import type { Term } from './query'
 import type { SearchRequest } from './request'
@@ -30,14 +31,36 @@ export interface HitContext {
 export const textMatchScore = (score: number): number =>
   Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, Math.round(-score * 1e12)))
 
-/** The hits of the rows, in their order. Rows whose document is gone are left out. */
-export function buildHits(
+/** Documents that are read and highlighted without a rest. */
+const AT_ONCE = 50
+
+/** The hits of the rows by their documents' numbers, in their order. Rows whose document is gone are left out. */
+export async function buildHits(
   context: SearchContext,
   request: SearchRequest,
   rows: HitRow[],
   search: HitContext,
-): Hit[] {
+  pace: Pace,
+): Promise<Map<number, Hit>> {
+  const hits = new Map<number, Hit>()
+  const matcher = new WordMatcher(search.text ? search.terms : [])
+  for (let from = 0; from < rows.length; from += AT_ONCE) {
+    // Whoever was cut off is told what was found all the same.
+    if (from > 0) await pace.rest()
+    addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matcher }, hits)
+  }
+  return hits
+}
+
+function addHits(
+  context: SearchContext,
+  request: SearchRequest,
+  rows: HitRow[],
+  search: HitContext & { matcher: WordMatcher },
+  hits: Map<number, Hit>,
+): void {
   const { includeFields, excludeFields } = request
+  const { matcher } = search
   const withoutVectors = !context.schema.fields.some(
     (field) => isVector(field) && isProjected(field.name, includeFields, excludeFields),
   )
@@ -45,13 +68,11 @@ export function buildHits(
     rows.map(({ seq }) => seq),
     withoutVectors,
   )
-  const matcher = new WordMatcher(search.text ? search.terms : [])
   const distances = geoDistances(context, rows, search.sort)
-  const hits: Hit[] = []
   for (const row of rows) {
     const document = documents.get(row.seq)
     if (document === undefined) continue
-    hits.push({
+    hits.set(row.seq, {
       document: project(document, includeFields, excludeFields),
       ...highlights(context, request, document, matcher),
       ...textMatch(context, request, row, search, document, matcher),
@@ -63,7 +84,6 @@ export function buildHits(
       ...(row.curated ? { curated: true } : {}),
     })
   }
-  return hits
 }
 
 function highlights(

@@ -11,13 +11,23 @@
  * A word that the index does not hold is replaced by its nearest relatives (typo.ts) when the query as it
  * stands finds fewer than typo_tokens_threshold documents.
  */
-import { countedWindow, countOf, type Match, type TextMatch, type Top, textMatches } from './candidates'
+import {
+  countedWindow,
+  countOf,
+  type OrderedMatch,
+  type RangedFilter,
+  type TextMatch,
+  type Top,
+  textMatches,
+} from './candidates'
 import type { SearchContext } from './context'
 import { fragment, type SqlFragment } from './fragment'
 import { textColumn } from './layout'
 import { mostTelling } from './long-query'
+import type { Pace } from './pace'
 import { informativeWords, matchExpression, type ParsedQuery, parseQuery, relax, type Term } from './query'
 import type { SearchRequest } from './request'
+import type { Range } from './scan'
 import { stem } from './text'
 import { corrections, vocabularyOf } from './typo'
 
@@ -33,7 +43,7 @@ export interface KeywordSearch {
   match: TextMatch
   found: number
   /** the best matches, where they were asked for (`top`) */
-  rows: Match[] | undefined
+  rows: OrderedMatch[] | undefined
 }
 
 /**
@@ -41,28 +51,32 @@ export interface KeywordSearch {
  * @param top the best matches to bring along
  * @returns undefined when the query has no word to look for
  */
-export function planKeywordSearch(
+export async function planKeywordSearch(
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
-  filter: SqlFragment,
+  filter: RangedFilter,
   top: Top | undefined,
-): KeywordSearch | undefined {
+  pace: Pace,
+): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
-  const attempt = (terms: Term[], operator: 'AND' | 'OR'): KeywordSearch => {
+  const { sql } = context
+  const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<KeywordSearch> => {
     const match = matchOf(context, request, query, terms, operator)
-    const relation = textMatches(match, filter)
-    if (top !== undefined) return { terms, match, ...countedWindow(context.sql, relation, top) }
-    return { terms, match, found: countOf(context.sql, relation), rows: undefined }
+    const parts = textMatches(sql, match, filter)
+    if (top !== undefined) {
+      return { terms, match, ...(await countedWindow(sql, { parts, found: undefined }, top, pace)) }
+    }
+    return { terms, match, found: await countOf(sql, parts, pace), rows: undefined }
   }
 
-  let search = attempt(query.terms, 'AND')
+  let search = await attempt(query.terms, 'AND')
   if (search.found < request.typoTokensThreshold) {
     const corrected = correct(context, request, query.terms)
-    if (corrected !== undefined) search = attempt(corrected, 'AND')
+    if (corrected !== undefined) search = await attempt(corrected, 'AND')
   }
   if (needsRelaxing(request, search)) {
-    const relaxed = attempt(relax(search.terms), 'OR')
+    const relaxed = await attempt(relax(search.terms), 'OR')
     if (relaxed.found > search.found) return relaxed
   }
   return search
@@ -127,10 +141,16 @@ export function withoutExcluded(
   context: SearchContext,
   request: SearchRequest,
   { excluded }: ParsedQuery,
-): SqlFragment | undefined {
+): RangedFilter | undefined {
   if (excluded.length === 0 || request.queryFields.length === 0) return undefined
   const match = matchExpression([], excluded, columnsOf(context, request), 'AND', context.schema)
-  return fragment('d.seq NOT IN (SELECT rowid FROM text_index WHERE text_index MATCH ?)', match)
+  return ({ low, high }: Range): SqlFragment =>
+    fragment(
+      'd.seq NOT IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)',
+      match,
+      low,
+      high,
+    )
 }
 
 /** `q` as words; the last one may be unfinished where any field takes prefixes. */

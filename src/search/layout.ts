@@ -59,6 +59,9 @@ export const isArray = (field: Field): boolean => field.type.endsWith('[]') && !
 export const isNumber = (field: Field): boolean =>
   /^(int32|int64|float)(\[\])?$/.test(field.type) && !isVector(field)
 
+/** Holds whole numbers of 64 bits, which a number of JavaScript may round. */
+export const isInt64 = (field: Field): boolean => field.type === 'int64' || field.type === 'int64[]'
+
 export const isBool = (field: Field): boolean => field.type === 'bool' || field.type === 'bool[]'
 
 export const isGeopoint = (field: Field): boolean => field.type === 'geopoint' || field.type === 'geopoint[]'

@@ -20,6 +20,19 @@ export const MAX_PARAMETER_BYTES = 1_048_576
 /** Names in a list of fields or of hits. */
 export const MAX_NAMES = 1_000
 
+/** `max_facet_values`: all of them are in memory at once, and in the reply. */
+export const MAX_FACET_VALUES = 10_000
+/** Different values of a facet, and groups, that a search counts: they are in memory at once. */
+export const MAX_DISTINCT = 500_000
+/** Documents that a search ranks in memory: those of a hybrid search, and those that are put into buckets. */
+export const MAX_RANKED = 500_000
+/** Hits before the end of a page: they are in memory at once, as numbers. */
+export const MAX_DEPTH = 50_000
+/** `group_limit` when nothing is said. */
+export const DEFAULT_GROUP_LIMIT = 3
+/** `per_page` times `group_limit`: hits of a page of groups. */
+export const MAX_GROUPED_HITS = 2_500
+
 /** Fields of `group_by`: SQLite gives a function at most 100 arguments. */
 export const MAX_GROUP_FIELDS = 32
 

@@ -1,3 +1,4 @@
+import { parseExact } from '../exact-json'
 import { liftSealed } from './embedding-secrets'
 import type { StoredSchema } from './layout'
 
@@ -72,7 +73,7 @@ export function migrate(sql: SqlStorage): void {
 /** A row of the object's own state. */
 export function readMeta<T>(sql: SqlStorage, key: string): T | undefined {
   const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
-  return row === undefined ? undefined : (JSON.parse(row.value) as T)
+  return row === undefined ? undefined : (parseExact(row.value) as T)
 }
 
 /** @param value undefined removes the row */

@@ -1,12 +1,17 @@
 /** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
 import { ApiError } from '../errors'
+import { everything, type Candidates as Found, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
 import { compileFilter, oneOf } from './filter/compile'
-import { fragment, type SqlFragment } from './fragment'
+import { fragment, join } from './fragment'
+import type { Pace } from './pace'
 import type { SearchRequest } from './request'
+import { EVERYWHERE, NOWHERE } from './scan'
 import type { Field, SearchScope } from './types'
 import type { Candidates, Neighbour, Restriction, Wanted } from './vector-index'
 import type { VectorQuery } from './vector-query'
+
+type Parts = Found['parts']
 
 export interface VectorSearch {
   field: Field
@@ -121,15 +126,16 @@ export async function seekNeighbours(
  * @param filter `1` for all
  * @param candidates what the seeking has found
  */
-export function nearestNeighbours(
+export async function nearestNeighbours(
   context: SearchContext,
   search: VectorSearch,
-  filter: SqlFragment,
+  filter: RangedFilter,
   k: number,
+  pace: Pace,
   candidates?: Candidates,
-): Neighbour[] {
+): Promise<Neighbour[]> {
+  const allowed = await allowedBy(context.sql, filter, pace, candidates)
   const index = context.vectors(search.field)
-  const allowed = allowedBy(context.sql, filter, candidates)
   const more = search.except === undefined ? 0 : 1
   const found = index
     .nearest(search.vector, k + more, allowed)
@@ -139,24 +145,37 @@ export function nearestNeighbours(
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
 }
 
-function allowedBy(
+async function allowedBy(
   sql: SqlStorage,
-  filter: SqlFragment,
+  filter: RangedFilter,
+  pace: Pace,
   candidates: Candidates | undefined,
-): ReadonlySet<number> | undefined {
-  if (filter.sql === '1') return candidates
-  const among = candidates === undefined ? fragment('1') : oneOf([...candidates])
-  return new Set(
-    sql
-      .exec<{ seq: number }>(
-        `SELECT d.seq FROM documents d WHERE ${among.sql} AND (${filter.sql})`,
-        ...among.bindings,
-        ...filter.bindings,
-      )
-      .toArray()
-      .map(({ seq }) => seq),
-  )
+): Promise<ReadonlySet<number> | undefined> {
+  if (filter(NOWHERE).sql === '1') return candidates
+  const passed = new Set<number>()
+  const parts = candidates === undefined ? everything(sql, filter) : listed(candidates, filter)
+  for await (const { relation } of parts(pace)) {
+    for (const { seq } of pace.query<{ seq: number }>(sql, relation)) passed.add(seq)
+  }
+  return passed
 }
+
+/** Those of the documents that pass a filter: few enough for one statement. */
+const listed = (candidates: Candidates, filter: RangedFilter): Parts =>
+  async function* () {
+    const among = oneOf([...candidates])
+    const relation = join(
+      [
+        fragment('SELECT d.seq FROM documents d WHERE '),
+        among,
+        fragment(' AND ('),
+        filter(EVERYWHERE),
+        fragment(')'),
+      ],
+      '',
+    )
+    yield { relation, range: EVERYWHERE }
+  }
 
 /** @param filter that the document has to pass */
 function sequenceNumber({ sql, schema }: SearchContext, id: string, filter: string): number | undefined {

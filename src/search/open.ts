@@ -1,11 +1,13 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
 
 import type { Alarm } from '../alarm'
+import { ApiError } from '../errors'
 import { createReranker } from '../models/reranker'
 import { type Background, BackgroundWorks } from './background'
 import type { SearchContext } from './context'
 import { Embedders } from './embedding/embedders'
 import { EmbeddingQueues } from './embedding/queues'
+import { upgradeEmbeddings } from './embedding/upgrade'
 import { HistoryMirror } from './history-mirror'
 import type { StoredSchema } from './layout'
 import { readMeta } from './migrations'
@@ -18,6 +20,7 @@ import { Writer } from './writer'
 
 export interface Open {
   store: Store
+  embedders: Embedders
   writer: Writer
   reindex: Reindex
   embeddings: EmbeddingQueues
@@ -57,6 +60,9 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     get schema() {
       return store.schema
     },
+    requireOpen: () => {
+      if (store.closed) throw new ApiError(404, 'Collection not found')
+    },
     count: () => store.count,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
@@ -67,7 +73,13 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
-    { name: 'reindex', step: async () => (reindex.step().done ? undefined : 0) },
+    {
+      name: 'reindex',
+      step: async () => {
+        await embedders.ready(store.plan.embedded)
+        return store.closed || reindex.step().done ? undefined : 0
+      },
+    },
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -83,6 +95,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   const open: Open = {
     store,
+    embedders,
     writer,
     reindex,
     embeddings,
@@ -93,6 +106,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     mirror: undefined,
   }
   if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  upgradeEmbeddings(storage, store, env)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
   for (const work of embeddings.waiting()) background.kick(work)
   // Each index is made now, so that Vectorize gets what was there before it was bound.

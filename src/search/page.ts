@@ -1,13 +1,15 @@
 /** From what was found to the reply's page: its rows in order, pinned ones in their places, and groups. */
 import { type Candidates, countedWindow, countOf, type Top } from './candidates'
 import type { SearchContext } from './context'
-import { fragment, join, type SqlFragment } from './fragment'
-import { groupHits, groupValues } from './grouping'
+import { gather } from './gathered'
+import { type GroupRow, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
+import type { Order } from './order'
+import type { Pace } from './pace'
 import type { Term } from './query'
 import type { SearchRequest } from './request'
 import { completeSort, orderBy } from './sort'
-import type { Hit, SearchResult } from './types'
+import type { SearchResult } from './types'
 
 /** What was found, and what the page needs to know of how. */
 export interface Found {
@@ -26,56 +28,58 @@ type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'>
 }
 
 /** The hits or groups of the page that a request asks for. */
-export function makePage(context: SearchContext, request: SearchRequest, search: Found): Page {
+export async function makePage(
+  context: SearchContext,
+  request: SearchRequest,
+  search: Found,
+  pace: Pace,
+): Promise<Page> {
   const { sql, schema } = context
-  const { candidates, terms, pinned } = search
-  const sort = completeSort(request.sort, schema, candidates)
-  const order = orderBy(sort, sql, schema, candidates.text && candidates.vector)
+  const { terms, pinned } = search
+  const sort = completeSort(request.sort, schema, search.candidates)
+  const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
+  const candidates = await inBuckets(sql, search.candidates, order, pace)
   const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
   if (request.groupBy.length > 0) {
-    const found = candidates.found ?? countOf(sql, candidates.relation)
-    return { ...groupedPage(context, request, candidates, order, hitContext), found_docs: found, seqs: [] }
+    const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))
+    const groups = await groupedPage(context, request, candidates, { order, hitContext, pace })
+    return { ...groups, found_docs: found, seqs: [] }
   }
   const page = { offset: request.offset, limit: request.perPage, order, byScore: false }
   const { rows, found } =
     search.top ??
-    (pinned.length > 0 ? arrange(context.sql, candidates, pinned, page) : take(context.sql, candidates, page))
-  return { found, hits: buildHits(context, request, rows, hitContext), seqs: rows.map(({ seq }) => seq) }
+    (pinned.length > 0
+      ? await arrange(sql, candidates, pinned, page, pace)
+      : await countedWindow(sql, candidates, page, pace))
+  const hits = await buildHits(context, request, rows, hitContext, pace)
+  return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }
 
-/** The rows of a window, counted on the way where their number is not known yet. */
-function take(sql: SqlStorage, { relation, found }: Candidates, top: Top): { rows: HitRow[]; found: number } {
-  if (found === undefined) return countedWindow(sql, relation, top)
-  return { rows: top.limit > 0 ? rowsOf(sql, relation, top) : [], found }
-}
-
-type Row = Record<string, SqlStorageValue> & HitRow
-
-function rowsOf(sql: SqlStorage, relation: SqlFragment, { offset, limit, order }: Top): HitRow[] {
-  const { sql: text, bindings } = join(
-    [
-      fragment('SELECT d.seq, d.score, d.distance, d.fused FROM ('),
-      relation,
-      fragment(') d ORDER BY '),
-      order,
-      fragment(' LIMIT ? OFFSET ?', limit, offset),
-    ],
-    '',
-  )
-  return sql.exec<Row>(text, ...bindings).toArray()
+/** The candidates with the buckets that the order looks at: which one a document is in depends on all others. */
+async function inBuckets(
+  sql: SqlStorage,
+  candidates: Candidates,
+  { buckets }: Order,
+  pace: Pace,
+): Promise<Candidates> {
+  if (buckets.length === 0) return candidates
+  const gathered = await gather(sql, candidates.parts, pace)
+  for (const count of buckets) gathered.fill(count, candidates.text && candidates.vector)
+  return { ...candidates, parts: gathered.parts, found: gathered.size }
 }
 
 /**
  * A window with the pinned documents at their positions; those whose position lies past the end follow the
  * last hit.
  */
-function arrange(
+async function arrange(
   sql: SqlStorage,
   candidates: Candidates,
   pinned: Found['pinned'],
   top: Top,
-): { rows: HitRow[]; found: number } {
-  const natural = candidates.found ?? countOf(sql, candidates.relation)
+  pace: Pace,
+): Promise<{ rows: HitRow[]; found: number }> {
+  const natural = candidates.found ?? (await countOf(sql, candidates.parts, pace))
   const places = new Map<number, number>()
   let next = 0
   for (const [index, { seq, position }] of pinned.entries()) {
@@ -87,10 +91,11 @@ function arrange(
   const end = Math.min(top.offset + top.limit, found)
   const before = [...places.keys()].filter((place) => place < top.offset).length
   const within = [...places.keys()].filter((place) => place >= top.offset && place < end).length
-  const { rows } = take(
+  const { rows }: { rows: HitRow[] } = await countedWindow(
     sql,
-    { ...candidates, found: natural },
+    { parts: candidates.parts, found: natural },
     { ...top, offset: top.offset - before, limit: end - top.offset - within },
+    pace,
   )
   const page: HitRow[] = []
   for (let place = top.offset; place < end; place++) {
@@ -103,24 +108,25 @@ function arrange(
 
 const curated = (seq: number): HitRow => ({ seq, score: null, distance: null, fused: null, curated: true })
 
-function groupedPage(
+async function groupedPage(
   context: SearchContext,
   request: SearchRequest,
-  { relation }: Candidates,
-  order: SqlFragment,
-  hitContext: HitContext,
-): Pick<SearchResult, 'found' | 'grouped_hits'> {
-  const groups = groupHits(context.sql, context.schema, request, relation, order)
+  candidates: Candidates,
+  { order, hitContext, pace }: { order: Order; hitContext: HitContext; pace: Pace },
+): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
+  const groups = await groupHits(context, request, candidates, order, pace)
+  const hits = await buildHits(context, request, groups.rows, hitContext, pace)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
-  let key: string | undefined
-  const hits = buildHits(context, request, groups.rows, hitContext)
-  for (const [index, row] of groups.rows.entries()) {
+  let key: GroupRow['group_key'] | undefined
+  for (const row of groups.rows) {
+    const hit = hits.get(row.seq)
+    if (hit === undefined) continue
     if (row.group_key !== key) {
       key = row.group_key
       const groupKey = groupValues(context.schema, request, key)
       grouped.push({ group_key: groupKey, hits: [], found: row.group_found })
     }
-    grouped.at(-1)!.hits.push(hits[index] as Hit)
+    grouped.at(-1)!.hits.push(hit)
   }
   return { found: groups.found, grouped_hits: grouped }
 }

@@ -1,4 +1,5 @@
 /** include_fields and exclude_fields: which parts of a document a reply carries. */
+import { splitOutside } from './fragment'
 import type { Document } from './types'
 
 type Json = Record<string, unknown>
@@ -42,11 +43,13 @@ export const isExcluded = (field: string, exclude: string): boolean =>
         : field === name || field.startsWith(`${name}.`),
     )
 
+const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
+
 function parseSelection(list: string): Selection | undefined {
   // `$other(...)` is a join: there are none, and its commas are its own.
-  const names = list
-    .replace(/\$[^(,]*\([^)]*\)/g, '')
-    .split(',')
+  const names = (
+    list.includes('$') ? splitOutside(list, ',').filter((name) => !isJoin(name)) : list.split(',')
+  )
     .map((name) => name.trim())
     .filter((name) => name !== '')
   if (names.length === 0) return undefined

@@ -21,6 +21,10 @@ export async function checkRegistration(
     if ((await findCollectionByObject(database(env), objectId)) === undefined) {
       // Another Worker's database knows nothing of this Worker's objects.
       await requireOwnDatabase(env)
+      // Nothing is written to what no name leads to. What holds documents has lost its row: D1 is not what it was.
+      if (sql.exec('SELECT 1 FROM documents LIMIT 1').toArray().length > 0) {
+        throw new Error('D1 does not know of this collection, which holds documents: it is left as it is')
+      }
       return 'orphan'
     }
     writeMeta(sql, 'registered', true)

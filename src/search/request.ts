@@ -7,8 +7,19 @@ import { ApiError } from '../errors'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
 import { isDynamic } from './field'
 import { splitOutside } from './fragment'
-import { isSearchable, isString, isVector, type StoredSchema } from './layout'
-import { checkLimits, MAX_FACETS, MAX_GROUP_FIELDS, MAX_QUERY_FIELDS, requireAtMost } from './limits'
+import { hasValues, isSearchable, isString, isVector, type StoredSchema } from './layout'
+import {
+  checkLimits,
+  DEFAULT_GROUP_LIMIT,
+  MAX_DEPTH,
+  MAX_FACET_VALUES,
+  MAX_FACETS,
+  MAX_GROUP_FIELDS,
+  MAX_GROUPED_HITS,
+  MAX_QUERY_FIELDS,
+  requireAtMost,
+} from './limits'
+import { CUTOFF_MS } from './pace'
 import { findField } from './path'
 import { parseSort, type SortKey, splitSort } from './sort'
 import type { Field, SearchParameters } from './types'
@@ -67,6 +78,8 @@ export interface SearchRequest {
   /** whether filter_by holds for pinned documents too */
   filterPinned: boolean
   hiddenHits: string[]
+  /** milliseconds after which the search answers with what it has found so far */
+  cutoffMs: number
 }
 
 const MAX_PER_PAGE = 250
@@ -110,6 +123,12 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
   const facets = parseFacets(params.facet_by ?? '', schema)
   requireAtMost('facet_by', facets.length, MAX_FACETS)
   const facetQuery = parseFacetQuery(params.facet_query ?? '', facets)
+  if (numbers.maxFacetValues > MAX_FACET_VALUES) {
+    throw new ApiError(
+      400,
+      `Parameter \`max_facet_values\` must be at most ${MAX_FACET_VALUES}. Ask for fewer values, those of a \`facet_query\`.`,
+    )
+  }
   if (numbers.perPage > MAX_PER_PAGE) {
     throw new ApiError(422, `Only upto ${MAX_PER_PAGE} hits can be fetched per page.`)
   }
@@ -121,13 +140,18 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
       `Only upto ${numbers.limitHits} hits can be fetched. Ensure that \`page\` and \`per_page\` parameters are within this range.`,
     )
   }
+  checkDepth(offset, numbers.perPage, groupBy.length > 0 ? numbers.groupLimit : 1)
+  const sort = sortBy.length > 0 ? parseSort(sortBy, schema) : undefined
+  if (groupBy.length === 0 && sort?.some(({ kind }) => kind === 'group_found')) {
+    throw new ApiError(404, 'group_by parameters should not be empty when using sort by group_found')
+  }
   return {
     q,
     queryFields,
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
-    sort: sortBy.length > 0 ? parseSort(sortBy, schema) : undefined,
+    sort,
     facets,
     maxFacetValues: numbers.maxFacetValues,
     facetQuery,
@@ -147,6 +171,23 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
     filterPinned: params.filter_curated_hits === 'true',
     hiddenHits: list(params.hidden_hits),
+    cutoffMs: Math.min(CUTOFF_MS, numbers.cutoffMs),
+  }
+}
+
+/** @throws ApiError 422 for a page that lies too deep, or that has too many hits in its groups */
+function checkDepth(offset: number, perPage: number, groupLimit: number): void {
+  if (offset + perPage > MAX_DEPTH) {
+    throw new ApiError(
+      422,
+      `Only upto ${MAX_DEPTH} hits can be fetched. Ensure that \`page\` and \`per_page\` parameters are within this range. For all documents use the export.`,
+    )
+  }
+  if (perPage * groupLimit > MAX_GROUPED_HITS) {
+    throw new ApiError(
+      422,
+      `Only upto ${MAX_GROUPED_HITS} hits can be fetched in groups. Lower \`per_page\` or \`group_limit\`, which are multiplied.`,
+    )
   }
 }
 
@@ -169,12 +210,13 @@ function parseNumbers(params: SearchParameters) {
     page: number('page', 1),
     perPage: number(params.per_page === undefined && params.limit !== undefined ? 'limit' : 'per_page', 10),
     limitHits: number('limit_hits', Number.MAX_SAFE_INTEGER),
-    groupLimit: number('group_limit', 3),
+    groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
     maxFacetValues: number('max_facet_values', 10),
     dropTokensThreshold: number('drop_tokens_threshold', 1),
     typoTokensThreshold: number('typo_tokens_threshold', 1),
     affixTokens: number('highlight_affix_num_tokens', 4),
     snippetThreshold: number('snippet_threshold', 30),
+    cutoffMs: number('search_cutoff_ms', CUTOFF_MS),
   }
 }
 
@@ -288,6 +330,12 @@ function checkGroupBy(schema: StoredSchema, groupBy: string[]): void {
     if (field === undefined)
       throw new ApiError(404, `Could not find a field named \`${name}\` in the schema.`)
     if (!field.facet) throw new ApiError(400, `Group by field \`${name}\` should be a facet field.`)
+    if (!hasValues(field) || isDynamic(field)) {
+      throw new ApiError(
+        400,
+        `Cannot group by \`${name}\`: it is of type \`${field.type}\`, which has no values of its own. Group by one of the fields inside of it.`,
+      )
+    }
   }
 }
 

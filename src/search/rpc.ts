@@ -120,8 +120,13 @@ export interface CollectionRpc {
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
-  /** Searches. A history collection is closed to a search whose scope does not open it: 401. */
-  search(params: SearchParameters, scope?: SearchScope): Promise<Outcome<SearchResult>>
+  /**
+   * Searches. A history collection is closed to a search whose scope does not open it: 401.
+   * @param ticket names the search for `abandon`: unique, and the caller's secret
+   */
+  search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  /** Nobody waits for the search of this ticket any more: it ends at its next rest. */
+  abandon(ticket: string): Promise<void>
 
   /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
   keepHistory(): Promise<void>
@@ -156,6 +161,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   get: 'repeat',
   exportPage: 'repeat',
   search: 'repeat',
+  abandon: 'repeat',
   messages: 'repeat',
   recentMessages: 'repeat',
   wholeTurns: 'repeat',

@@ -1,25 +1,28 @@
 /**
  * One search, from Typesense's parameters to its reply.
  *
- * Everything after the embedding of the query and the asking of Vectorize is synchronous, so a search sees one
- * state of the collection.
- * Hits are ordered and counted, facets and groups made, inside SQLite; JavaScript sees the page alone.
+ * Hits are ordered and counted, facets and groups made, inside SQLite, a slice of the collection at a time (pace.ts).
+ * A search that needs no more than one slice sees one state of the collection. A longer one may see of what is written
+ * meanwhile some and some not; it begins again when the schema changes.
  */
 import { ApiError } from '../errors'
-import { everything, hybrid, neighbours, type Top, textMatches } from './candidates'
+import { everything, type RangedFilter, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { compileFilter, not, oneOf } from './filter/compile'
 import { impliedConditions } from './filter/conditions'
 import { balanced, fragment, type SqlFragment } from './fragment'
-import { planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import { fuse, gather, neighboursGathered } from './gathered'
+import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import type { StoredSchema } from './layout'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
+import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
 import type { ParsedQuery } from './query'
 import { parseRequest, type SearchRequest } from './request'
-import { rerankCandidates } from './rerank'
+import { completeSides } from './rerank'
+import { EVERYWHERE, NOWHERE } from './scan'
 import { completeSort, orderBy } from './sort'
 import type { SearchParameters, SearchResult, SearchScope } from './types'
 import { type Candidates, VectorsUnavailable, type Wanted } from './vector-index'
@@ -31,26 +34,76 @@ const HYBRID_ENOUGH = 50
 /** After this time Vectorize is asked again. */
 const RETRY_SECONDS = 5
 
+/** The schema has changed while others were let in. */
+class Outdated extends Error {}
+
+/** How often a search begins again before it gives up. */
+const MOST_BEGINNINGS = 3
+
+/** How a search shares its object with others. */
+export interface Sharing {
+  /** the long searches of the same object */
+  others: LongSearches
+  /** what the search can be abandoned by */
+  ticket?: string | undefined
+}
+
 /**
  * Searches a collection.
  * @param scope what the key of the search may see
- * @throws ApiError with the contract's status and message for whatever is wrong with the parameters
+ * @throws ApiError with the contract's status and message for whatever is wrong with the parameters; 408 when the
+ *   search is cut off before it has found anything
  */
 export async function executeSearch(
   context: SearchContext,
   params: SearchParameters,
   scope: SearchScope = {},
+  { others, ticket }: Sharing = { others: new LongSearches() },
 ): Promise<SearchResult> {
   const started = performance.now()
-  const { request, wide, query, vector, candidates, reranking, reranked } = await prepare(
-    context,
-    params,
-    scope,
-  )
-  const search = find(context, wide, query, vector, candidates)
-  const { seqs, ...page } = makePage(context, wide, search)
+  await others.firstTurn()
+  context.requireOpen()
+  for (let beginning = 1; ; beginning++) {
+    const prepared = await prepare(context, params, scope)
+    const { schema } = context
+    const left = prepared.request.cutoffMs - (performance.now() - started)
+    const conditions = (params.filter_by ?? '').length + (params.sort_by ?? '').length
+    const pace = new Pace(others, left, conditions, () => {
+      context.requireOpen()
+      if (context.schema !== schema) throw new Outdated()
+    })
+    others.begin(ticket, pace)
+    try {
+      return await run(context, prepared, pace, started)
+    } catch (error) {
+      if (!(error instanceof Outdated)) throw error
+      if (beginning === MOST_BEGINNINGS) {
+        throw new ApiError(
+          503,
+          'The schema of the collection keeps changing. Ask again in a moment.',
+          RETRY_SECONDS,
+        )
+      }
+    } finally {
+      pace.end()
+      others.end(ticket)
+    }
+  }
+}
+
+async function run(
+  context: SearchContext,
+  { request, wide, query, vector, candidates, reranking, reranked }: Prepared,
+  pace: Pace,
+  started: number,
+): Promise<SearchResult> {
+  const search = await find(context, wide, { query, vector, seeking: candidates }, pace)
+  const { seqs, ...page } = await makePage(context, wide, search, pace)
+  const facets = await countFacets(context, request, search.candidates, pace)
+  // As Typesense: a part of the result is a result, nothing at all is not.
+  if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {
-    facet_counts: countFacets(context.sql, context.schema, request, search.candidates.relation),
+    facet_counts: facets,
     ...page,
     out_of: context.count(),
     ...request.window,
@@ -60,7 +113,7 @@ export async function executeSearch(
       per_page: request.perPage,
       q: request.q,
     },
-    search_cutoff: false,
+    search_cutoff: pace.cutoff,
     search_time_ms: Math.round(performance.now() - started),
   }
   if (reranked) await rerank(context, request, result, seqs, reranked)
@@ -95,7 +148,7 @@ async function prepare(
   const wide = reranked ? widened(request, reranked) : request
   // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy)
+    compileFilter(context.sql, context.schema, request.filterBy, NOWHERE)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
   if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
@@ -167,34 +220,45 @@ async function seek(
   vector: VectorSearch,
   hasWords: boolean,
 ): Promise<Candidates | 'unavailable' | undefined> {
-  const filter = effectiveFilter(context, request, query, pinnedDocuments(context, request))
-  const conditions = () => impliedConditions(context.schema, request.filterBy)
+  const passes = effectiveFilter(context, request, query, pinnedDocuments(context, request))
+  const among = {
+    get filter() {
+      return passes(EVERYWHERE)
+    },
+    conditions: () => impliedConditions(context.schema, request.filterBy),
+  }
   const wanted = wantedNeighbours(request, vector, hasWords)
   try {
-    return await seekNeighbours(context, vector, { filter, conditions }, wanted)
+    return await seekNeighbours(context, vector, among, wanted)
   } catch (error) {
     if (!(error instanceof VectorsUnavailable)) throw error
     return 'unavailable'
   }
 }
 
-function find(
+async function find(
   context: SearchContext,
   request: SearchRequest,
-  query: ParsedQuery,
-  vector: VectorSearch | undefined,
-  seeking: Candidates | 'unavailable' | undefined,
-): Found {
+  asked: {
+    query: ParsedQuery
+    vector: VectorSearch | undefined
+    /** candidates from an index outside of the object */
+    seeking: Candidates | 'unavailable' | undefined
+  },
+  pace: Pace,
+): Promise<Found> {
+  const { sql } = context
+  const { query, vector, seeking } = asked
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
-  const keyword = planKeywordSearch(context, request, query, filter, top)
+  const keyword = await planKeywordSearch(context, request, query, filter, top, pace)
   const terms = keyword?.terms ?? []
   if (vector === undefined) {
-    const relation = keyword === undefined ? everything(filter) : textMatches(keyword.match, filter)
-    const found = keyword?.found ?? (filter.sql === '1' ? context.count() : undefined)
+    const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
+    const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
     const known = keyword?.rows && { rows: keyword.rows, found: keyword.found }
-    const candidates = { relation, text: keyword !== undefined, vector: false, found }
+    const candidates = { parts, text: keyword !== undefined, vector: false, found }
     return { candidates, terms, pinned, top: known }
   }
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
@@ -202,16 +266,19 @@ function find(
     throw new ApiError(503, 'Vectorize did not answer. Ask again in a moment.', RETRY_SECONDS)
   }
   // The words alone answer a hybrid search whose vectors cannot be searched.
-  const nearest = seeking === 'unavailable' ? [] : nearestNeighbours(context, vector, filter, k, seeking)
+  const nearest =
+    seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, pace, seeking)
   if (keyword === undefined) {
-    const relation = neighbours(nearest)
-    return { candidates: { relation, text: false, vector: true, found: nearest.length }, terms, pinned }
+    const { parts } = neighboursGathered(nearest)
+    return { candidates: { parts, text: false, vector: true, found: nearest.length }, terms, pinned }
   }
-  const text = textMatches(keyword.match, filter)
-  const relation = request.rerankHybridMatches
-    ? rerankCandidates(context, request, { vector, nearest, text, terms, query })
-    : hybrid(text, nearest, vector.alpha)
-  return { candidates: { relation, text: true, vector: true, found: undefined }, terms, pinned }
+  const text = await gather(sql, textMatches(sql, keyword.match, filter), pace)
+  const anyWord = matchOfAny(context, request, query, terms)
+  const near = request.rerankHybridMatches
+    ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
+    : nearest
+  const { parts, size } = fuse(text, near, vector.alpha)
+  return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
 }
 
 /** filter_by, without the documents that are hidden or pinned and those with an excluded word. */
@@ -220,17 +287,22 @@ function effectiveFilter(
   request: SearchRequest,
   query: ParsedQuery,
   pinned: { seq: number }[],
-): SqlFragment {
-  const { where, bindings } = compileFilter(context.sql, context.schema, request.filterBy)
-  const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
+): RangedFilter {
+  const { sql, schema } = context
+  const always: SqlFragment[] = []
   if (request.hiddenHits.length > 0) {
-    const hidden = sequenceNumbers(context.sql, request.hiddenHits)
-    conditions.push(not(oneOf([...hidden.values()])))
+    const hidden = sequenceNumbers(sql, request.hiddenHits)
+    always.push(not(oneOf([...hidden.values()])))
   }
-  if (pinned.length > 0) conditions.push(not(oneOf(pinned.map(({ seq }) => seq))))
+  if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
   const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
-  if (excluded !== undefined) conditions.push(excluded)
-  return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
+  return (range) => {
+    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range)
+    const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
+    conditions.push(...always)
+    if (excluded !== undefined) conditions.push(excluded(range))
+    return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
+  }
 }
 
 function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {

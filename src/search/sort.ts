@@ -17,7 +17,9 @@ import {
   scalarColumn,
   valuesTable,
 } from './layout'
+import type { Order } from './order'
 import { findField } from './path'
+import { NOWHERE, type Range } from './scan'
 import type { Field } from './types'
 
 type Direction = 'ASC' | 'DESC'
@@ -46,7 +48,7 @@ export function splitSort(sortBy: string): { name: string; direction: string }[]
   const keys = splitOutside(sortBy, ',')
     .filter((part) => part !== '')
     .map((part) => {
-      const match = /^(.+?)\s*:\s*([^:()[\]]*)$/s.exec(part)
+      const match = /^(.+?)(?<!\s)\s*:([^:()[\]]*)$/s.exec(part)
       if (!match) throw new ApiError(400, MALFORMED)
       return { name: match[1]!.trim(), direction: match[2]!.trim() }
     })
@@ -160,20 +162,41 @@ export function completeSort(
 }
 
 /**
- * ORDER BY over a relation `d(seq, score, distance, fused)`: see candidates.ts for what they are.
+ * The order over a relation `d(seq, score, distance, fused)`: see candidates.ts for what they are.
  * @throws ApiError 400 for a bad filter in `_eval`
  */
-export function orderBy(
-  keys: SortKey[],
-  sql: SqlStorage,
-  schema: StoredSchema,
-  hybrid: boolean,
-): SqlFragment {
-  const terms = keys.map((key) => term(key, sql, schema, hybrid))
-  return join([...terms, fragment('d.seq DESC')], ', ')
+export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, hybrid: boolean): Order {
+  const evaluated = keys.filter((key) => key.kind === 'eval')
+  const columns = (range: Range) =>
+    evaluated.map((key, index) => {
+      const score = evaluation(key.cases, sql, schema, range)
+      return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
+    })
+  columns(NOWHERE)
+  const terms = keys.map((key) =>
+    key.kind === 'eval'
+      ? fragment(`d.${evalColumn(evaluated.indexOf(key))} ${key.direction}`)
+      : term(key, schema, hybrid),
+  )
+  const buckets = [
+    ...new Set(keys.flatMap((key) => (key.kind === 'text_match' && key.buckets > 0 ? key.buckets : []))),
+  ]
+  return {
+    by: join([...terms, fragment('d.seq DESC')], ', '),
+    columns,
+    names: [...evaluated.map((_, index) => evalColumn(index)), ...buckets.map(bucketColumn)],
+    buckets,
+    byGroupSize: keys.some(({ kind }) => kind === 'group_found'),
+    newestFirst: keys.length === 0,
+  }
 }
 
-function term(key: SortKey, sql: SqlStorage, schema: StoredSchema, hybrid: boolean): SqlFragment {
+const evalColumn = (index: number): string => `e${index}`
+
+/** Which of so many equal parts of the matches a document is in: 1 are the best. */
+export const bucketColumn = (buckets: number): string => `bucket${buckets}`
+
+function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hybrid: boolean): SqlFragment {
   const { direction } = key
   switch (key.kind) {
     case 'seq':
@@ -186,8 +209,7 @@ function term(key: SortKey, sql: SqlStorage, schema: StoredSchema, hybrid: boole
       // BM25 in FTS5 is the lower the better, a fused score the higher the better.
       const by = hybrid ? `d.fused ${direction}` : `d.score ${reverse(direction)}`
       if (key.buckets === 0) return fragment(`${by} NULLS LAST`)
-      const worstLast = hybrid ? 'd.fused DESC' : 'd.score'
-      return fragment(`ntile(${key.buckets}) OVER (ORDER BY ${worstLast} NULLS LAST) ${reverse(direction)}`)
+      return fragment(`d.${bucketColumn(key.buckets)} ${reverse(direction)}`)
     }
     case 'field': {
       const value = fieldValue(schema, key.field)
@@ -201,22 +223,34 @@ function term(key: SortKey, sql: SqlStorage, schema: StoredSchema, hybrid: boole
       const rounded = key.precision > 0 ? `floor((${excluded}) / ${key.precision})` : excluded
       return { sql: `(SELECT ${rounded} FROM (SELECT ${text} AS x)) ${direction} NULLS LAST`, bindings }
     }
-    case 'eval': {
-      const cases = key.cases.map(({ filter, score }) => {
-        const { sql: where, bindings } = shortFilter(sql, schema, filter)
-        return { sql: `WHEN ${where} THEN ${score}`, bindings }
-      })
-      const { sql: text, bindings } = join(cases, ' ')
-      return { sql: `CASE ${text} ELSE 0 END ${direction}`, bindings }
-    }
   }
 }
 
-/** A filter with few bound values: there may be many in one ORDER BY, and a statement takes a hundred in all. */
-function shortFilter(sql: SqlStorage, schema: StoredSchema, filter: string): SqlFragment {
-  const { where, bindings } = compileFilter(sql, schema, filter)
+/** The score of the first of the cases that a document of a range meets. */
+function evaluation(
+  cases: { filter: string; score: number }[],
+  sql: SqlStorage,
+  schema: StoredSchema,
+  range: Range,
+): SqlFragment {
+  const whens = cases.map(({ filter, score }) => {
+    const { sql: where, bindings } = shortFilter(sql, schema, filter, range)
+    return { sql: `WHEN ${where} THEN ${score}`, bindings }
+  })
+  const { sql: text, bindings } = join(whens, ' ')
+  return { sql: `CASE ${text} ELSE 0 END`, bindings }
+}
+
+/** A filter with few bound values: there may be many in one order, and a statement takes a hundred in all. */
+function shortFilter(sql: SqlStorage, schema: StoredSchema, filter: string, range: Range): SqlFragment {
+  const { where, bindings } = compileFilter(sql, schema, filter, range)
   if (bindings.length <= 2) return { sql: where, bindings }
-  const rows = sql.exec<{ seq: number }>(`SELECT d.seq FROM documents d WHERE ${where}`, ...bindings)
+  const rows = sql.exec<{ seq: number }>(
+    `SELECT d.seq FROM documents d WHERE d.seq BETWEEN ? AND ? AND (${where})`,
+    range.low,
+    range.high,
+    ...bindings,
+  )
   return oneOf(rows.toArray().map(({ seq }) => seq))
 }
 

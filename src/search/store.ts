@@ -5,8 +5,10 @@
  * `columns` table and one for each list that it has; their texts are fixed as long as the schema is, so SQLite
  * compiles them once. Nothing here opens a transaction: the caller has one around a whole batch.
  */
+import { parseExact } from '../exact-json'
 import type { Draft } from './document'
 import { PendingEmbeddings } from './embedding/pending'
+import { bindable } from './fragment'
 import { listOf, scalarOf, textOf } from './index-entries'
 import { type FieldSlot, type StoredSchema, valuesTable } from './layout'
 import { place } from './nested'
@@ -105,7 +107,7 @@ export class Store {
   /** Reads what memory holds anew: a transaction was rolled back. */
   reset(): void {
     const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema'`).toArray()
-    if (row !== undefined) this.#adopt(JSON.parse(row.value))
+    if (row !== undefined) this.#adopt(parseExact(row.value))
     this.#counters = this.#readCounters()
     this.#countersChanged = false
     this.vectorFields.reset()
@@ -256,7 +258,7 @@ export class Store {
     }
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
-      for (const plan of fields) row.push(...scalarOf(plan, draft, schema))
+      for (const plan of fields) row.push(...scalarOf(plan, draft, schema).map(bindable))
       return row
     })
     const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
@@ -276,7 +278,7 @@ export class Store {
   read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
     const documents = new Map<number, Document>()
     for (const [seq, body] of this.bodies(seqs)) {
-      const document = JSON.parse(body) as Document
+      const document = parseExact(body) as Document
       if (!withoutVectors) this.#restoreVectors(seq, document)
       documents.set(seq, document)
     }
@@ -310,7 +312,7 @@ export class Store {
     )
     for (const { seq, body } of rows.toArray()) {
       const document = documents.get(seq)
-      if (document !== undefined) Object.assign(document, JSON.parse(body))
+      if (document !== undefined) Object.assign(document, parseExact(body))
     }
   }
 }

@@ -23,6 +23,11 @@ export type FieldType =
 export interface EmbedConfig {
   from: string[]
   model_config: EmbeddingModelConfig
+  /**
+   * The model that makes the vectors, where `model_name` is another's name: Typesense's own models are served by one
+   * of ours. Parley writes it; what a caller sends is dropped.
+   */
+  served_by?: string
 }
 
 /** A credential as a schema keeps it (embedding-secrets.ts). */
@@ -132,7 +137,14 @@ export interface FacetCounts {
   field_name: string
   sampled: boolean
   counts: { value: string; highlighted: string; count: number }[]
-  stats: { total_values: number; min?: number; max?: number; sum?: number; avg?: number }
+  /** of an int64 field `min`, `max` and `sum` are exact */
+  stats: {
+    total_values: number
+    min?: number | bigint
+    max?: number | bigint
+    sum?: number | bigint
+    avg?: number
+  }
 }
 
 /** One search's reply, ready to be written as JSON. */

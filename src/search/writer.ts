@@ -322,11 +322,14 @@ export function takeVectors(plan: Plan, draft: Draft): Vectors {
   return vectors
 }
 
+const isBigInt = (value: unknown): value is bigint => typeof value === 'bigint'
+
 function vectorOf(plan: FieldPlan, value: unknown): Float32Array {
   if (!Array.isArray(value) || value.length !== plan.field.num_dim) invalidEmbedding(plan)
-  const vector = Float32Array.from(value)
+  const numbers = value.some(isBigInt) ? value.map((each) => (isBigInt(each) ? Number(each) : each)) : value
+  const vector = Float32Array.from(numbers)
   // Beyond the range of a float32 numbers become infinite.
-  if (!value.every((element) => typeof element === 'number') || !vector.every(Number.isFinite)) {
+  if (!numbers.every((element) => typeof element === 'number') || !vector.every(Number.isFinite)) {
     throw new ApiError(400, `Field \`${plan.name}\` contains invalid float values.`)
   }
   return vector

@@ -50,11 +50,11 @@ describe('a key that may only search, on every collection', () => {
     const filtered = [
       { collection: 'history', q: '*', query_by: 'conversation_id', filter_by: 'timestamp:>0' },
     ]
-    const [, asked] = await ask(
+    const asked = await ask(
       { collections: undefined, searches: filtered.map(({ q, ...rest }) => rest) },
       { key },
     )
-    expect(asked.results).toEqual([{ code: 401, error: FORBIDDEN.message }])
+    expect(asked).toEqual([401, FORBIDDEN])
     const once =
       '/collections/history/documents/search?q=x&query_by=conversation_id&conversation=true&conversation_model_id=m'
     expect(await call('GET', once, { key })).toEqual([401, FORBIDDEN])

@@ -129,6 +129,15 @@ describe.runIf(CHROMIUM)('the page', () => {
     expect(asked).toEqual([undefined, expect.any(String), undefined])
   })
 
+  test('opens whatever its address has after the #', async () => {
+    // Reloaded, since going to another fragment of the same page loads nothing.
+    for (const path of ['/#%', '/api#%E0%A4%A', '/document#docs/%']) {
+      await page.goto(url + path)
+      await page.reload()
+      await page.getByRole('heading').first().waitFor()
+    }
+  })
+
   test('says in words what went wrong', async () => {
     await page.getByText('Settings').click()
     await page.getByLabel('API key').fill('wrong')

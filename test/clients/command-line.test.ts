@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { serve } from '../serve'
+import { embeddedBy, startEmbedder } from './embedder'
 import { request, unique, url } from './harness'
 
 const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
@@ -305,6 +306,22 @@ test('doctor names what is missing and what to do', async () => {
   expect(code).toBe(6)
   expect(out).toContain(`FAIL  Assistant ${name} finds ${name}`)
   await request('DELETE', `/assistants/${name}`)
+})
+
+test('doctor tells of vectors that are missing, and why', async () => {
+  const embedder = await startEmbedder()
+  embedder.limit(1_000, 60)
+  const name = unique('waiting')
+  await request('POST', '/collections', {
+    name,
+    fields: [{ name: 'title', type: 'string' }, embeddedBy(embedder, ['title'])],
+  })
+  await request('POST', `/collections/${name}/documents`, { title: 'Reef' })
+  await expect
+    .poll(async () => (await parley('doctor')).out, { timeout: 20_000 })
+    .toMatch(`Vectors of ${name}`)
+  await request('DELETE', `/collections/${name}`)
+  await embedder.stop()
 })
 
 test.each([

@@ -63,6 +63,34 @@ test('64: an export is a line a document', async () => {
   expect((await reply('?filter_by=points:>1&include_fields=id')).text).toBe('{"id":"b"}')
 })
 
+test('whole numbers of 64 bits keep their digits', async () => {
+  const name = unique('exact')
+  const fields = [{ name: 'n', type: 'int64', facet: true }]
+  await client()
+    .collections()
+    .create({ name, fields, default_sorting_field: 'n' } as never)
+  const documents = `/collections/${name}/documents`
+  const text = async (method: string, path: string, body?: string) => (await request(method, path, body)).text
+  const lines = [
+    '{"id":"a","n":1712345678901234567,"outside":{"ids":[123456789012345678901234567890]}}',
+    '{"id":"b","n":1712345678901234568,"outside":-9007199254740993}',
+    '{"id":"c","n":-9223372036854775808}',
+  ]
+  expect(await text('POST', `${documents}/import`, lines.join('\n'))).not.toContain('"success":false')
+  expect(await text('GET', `${documents}/export`)).toBe(lines.join('\n'))
+  expect(await text('GET', `${documents}/b`)).toBe(lines[1])
+  expect(await text('GET', `${documents}/export?filter_by=n:=1712345678901234567`)).toBe(lines[0])
+  const found = await text('GET', `${documents}/search?q=*&facet_by=n&filter_by=n:>1712345678901234566`)
+  expect(found.match(/"n":\d+/g)).toEqual(['"n":1712345678901234568', '"n":1712345678901234567'])
+  expect(found).toContain('"max":1712345678901234568,"min":1712345678901234567,"sum":3424691357802469135')
+  expect(await text('PATCH', `${documents}/a`, '{"n":9223372036854775807}')).toBe(
+    lines[0]!.replace('1712345678901234567', '9223372036854775807'),
+  )
+  expect(await text('POST', documents, '{"n":9223372036854775808}')).toBe(
+    '{"message":"Field `n` must be an int64."}',
+  )
+})
+
 test('65: an update merges', async () => {
   const name = await createPlain()
   await client().collections(name).documents().create({ id: '1', title: 'one', points: 1 })

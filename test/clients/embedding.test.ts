@@ -186,3 +186,43 @@ describe('a search whose server breaks the connection', () => {
     ])
   })
 })
+
+describe('the built-in embedder', () => {
+  const builtIn = (model_name: string) => ({
+    name: 'embedding',
+    type: 'float[]',
+    embed: { from: ['title'], model_config: { model_name } },
+  })
+
+  test('finds what shares no word with the question, and is named by the schema', async () => {
+    const name = await makeCollection(builtIn('ts/all-MiniLM-L12-v2'))
+    const titles = ['Reset your password', 'Bake a loaf of bread', 'Choose a travel insurance']
+    await client()
+      .collections(name)
+      .documents()
+      .import(titles.map((title) => ({ title })))
+    const search = { q: 'I forgot my login credentials', query_by: 'embedding,title', per_page: 1 }
+    const { hits } = await client().collections<{ title: string }>(name).documents().search(search)
+    expect(hits?.[0]?.document.title).toBe('Reset your password')
+    const { fields } = (await summary(name)) as { fields: unknown[] }
+    expect(fields).toContainEqual(
+      expect.objectContaining({
+        num_dim: 384,
+        embed: {
+          from: ['title'],
+          model_config: { model_name: 'ts/all-MiniLM-L12-v2' },
+          served_by: 'local/minilm-l6-static',
+        },
+      }),
+    )
+  })
+
+  test('does not take the name of a model that it is not', async () => {
+    const fields = [TITLE, builtIn('text-embedding-3-small')]
+    const refused = await request('POST', '/collections', { name: unique('unknown'), fields })
+    expect(refused.status).toBe(400)
+    expect((refused.body as { message: string }).message).toContain(
+      '`text-embedding-3-small` is not a built-in embedding model. A model of a provider is named with it, such as `openai/text-embedding-3-small`',
+    )
+  })
+})

@@ -59,6 +59,11 @@ const miniflare = new Miniflare(
           VECTORIZE_URL === undefined
             ? {}
             : { VECTORIZE_384: { name: 'vectorize', entrypoint: 'Vectorize' } },
+        assets: {
+          directory: join(import.meta.dirname, '../../ui'),
+          binding: 'ASSETS',
+          routerConfig: { has_user_worker: true },
+        },
         d1Databases: { DB: 'parley' },
         durableObjects: {
           CONVERSATION: { className: 'Conversation', useSQLite: true },

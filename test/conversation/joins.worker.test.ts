@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import {
-  type ADMIN,
+  ADMIN,
   ask,
   asking,
   begin,
@@ -219,4 +219,25 @@ it('gives ids that a caller who knows everything but the secret cannot work out'
   const hex = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   expect(conversationId.replaceAll('-', '').slice(0, 12)).not.toBe(hex.slice(0, 12))
   expect(unwrap(await conversation(conversationId).stop({ owner: 'admin', userId: '' }))).toBe(false)
+})
+
+it('more readers of a running turn than a conversation takes are told to come back', async () => {
+  const request = await asking('Who directed Alien?', { model: openai })
+  const provider = makeProvider(request.conversationId)
+  vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+  const reading = read(await begin(request))
+  await provider.say('Ridley ')
+  const object = conversation(request.conversationId)
+  const readers = await Promise.all(Array.from({ length: 99 }, () => object.running(ADMIN)))
+  expect(readers.filter(({ ok }) => ok)).toHaveLength(99)
+  for (const refused of [await object.running(ADMIN), await object.events(ADMIN)]) {
+    expect(refused).toMatchObject({ ok: false, error: { status: 429, retryAfter: 5 } })
+  }
+  await unwrap(readers[0]!)!.cancel()
+  await expect.poll(async () => (await object.running(ADMIN)).ok).toBe(true)
+  await provider.say('Scott')
+  await provider.finish()
+  expect((await reading).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+  const text = await new Response(unwrap(readers[1]!)!).text()
+  expect(text).toContain('"type":"done"')
 })

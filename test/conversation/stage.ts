@@ -8,6 +8,7 @@ import type { TurnEvent } from '../../src/conversation/events'
 import { createModel, findModel } from '../../src/conversation/models'
 import { ADMIN } from '../../src/conversation/ownership'
 import type { AskRequest } from '../../src/conversation/request'
+import { sealedId } from '../../src/conversation/sealed-id'
 import { unwrap } from '../../src/errors'
 import { collectionObject, createCollection, findCollection } from '../../src/search/catalog'
 import type { CollectionRpc } from '../../src/search/rpc'
@@ -64,7 +65,7 @@ export async function setStage(model: Record<string, unknown> = {}): Promise<voi
 export async function asking(question: string, parts: Partial<AskRequest> = {}): Promise<AskRequest> {
   const model = (await findModel(env, 'm'))!
   return {
-    conversationId: crypto.randomUUID(),
+    conversationId: await sealedId(env),
     continues: false,
     question,
     model,

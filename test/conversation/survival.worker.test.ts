@@ -78,6 +78,24 @@ describe('an object that does not live to see the end of its turn', () => {
     expect((await eventsOf(id)).at(-1)).toMatchObject({ type: 'error', status: 503 })
   })
 
+  it('has what it spent charged, once', async () => {
+    const before = await usedSoFar()
+    const spent = (id: string) =>
+      inObject(id, ({ storage }) => storage.sql.exec('SELECT spent FROM turns').one().spent)
+    const id = await crashed(async (id) => {
+      await expect.poll(() => spent(id)).toContain('"outputTokens":1')
+      await abortAllDurableObjects()
+    })
+    expect(await runDurableObjectAlarm(stub(id))).toBe(true)
+    const after = await usedSoFar()
+    expect(after.turns).toBe(before.turns + 1)
+    expect(after.tokens).toBeGreaterThan(before.tokens + 50)
+    expect(await spent(id)).toBeNull()
+    await abortAllDurableObjects()
+    await runDurableObjectAlarm(stub(id))
+    expect(await usedSoFar()).toEqual(after)
+  })
+
   it('goes on with the next question', async () => {
     const id = await crashed(() => abortAllDurableObjects())
     vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))

@@ -1,7 +1,8 @@
 /** What a turn writes down of itself, how much of the past it reads, and how it is stopped. */
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
-import type { Delta } from '../../src/models/language-model'
+import type { Delta, GenerationRequest } from '../../src/models/language-model'
+import { type Fault, ProviderError } from '../../src/models/provider-error'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
 
@@ -143,5 +144,117 @@ describe('a stop', () => {
     const events = await take(world, asking(), abort.signal)
     expect(events.at(-1)).toMatchObject({ type: 'error', message: 'The turn was stopped.' })
     expect(world.stored).toEqual([])
+  })
+})
+
+describe('what a turn that came to no answer has spent', () => {
+  const promptOf = ({ messages }: GenerationRequest): number =>
+    Math.ceil(messages.reduce((sum, { content }) => sum + new TextEncoder().encode(content).length, 0) / 4)
+  const tokensOf = (world: ReturnType<typeof makeWorld>) =>
+    world.spent.map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])
+  const fails = (fault: Fault) => new ProviderError(400, `failed: ${fault}`, { fault })
+
+  it('is its prompt where it was stopped before the first word', async () => {
+    const abort = new AbortController()
+    const world = makeWorld({
+      async *speak(_, signal) {
+        abort.abort()
+        signal.throwIfAborted()
+        yield* says('never')
+      },
+    })
+    await take(world, asking(), abort.signal)
+    expect(tokensOf(world)).toEqual([[promptOf(world.asked[0]!), 0]])
+  })
+
+  it('is told of a call that does not heed the stop', async () => {
+    const abort = new AbortController()
+    const world = makeWorld({
+      async *speak() {
+        yield { type: 'text', text: '12345678' }
+        abort.abort()
+        await new Promise(() => {})
+      },
+    })
+    await take(world, asking(), abort.signal)
+    expect(tokensOf(world)).toEqual([[promptOf(world.asked[0]!), 2]])
+  })
+
+  it('has the thoughts that were received, too', async () => {
+    const abort = new AbortController()
+    const world = makeWorld({
+      async *speak(_, signal) {
+        yield { type: 'reasoning', text: '12345678' }
+        yield { type: 'text', text: '1234' }
+        abort.abort()
+        signal.throwIfAborted()
+      },
+    })
+    await take(world, asking(), abort.signal)
+    expect(tokensOf(world)).toEqual([[promptOf(world.asked[0]!), 3]])
+  })
+
+  it('is what the provider said, where it did', async () => {
+    const world = makeWorld({
+      async *speak() {
+        yield { type: 'usage', inputTokens: 70, outputTokens: 9 }
+        throw fails('empty')
+      },
+    })
+    await take(world, asking())
+    expect(tokensOf(world)).toEqual([[70, 9]])
+  })
+
+  it.each<[Fault, boolean]>([
+    ['silent', true],
+    ['cut', true],
+    ['empty', true],
+    ['busy', false],
+    ['limited', false],
+    ['unreached', false],
+    ['denied', false],
+    ['refused', false],
+  ])('before the first word of a provider whose fault is %s counts: %s', async (fault, counts) => {
+    const world = makeWorld({
+      // biome-ignore lint/correctness/useYield: it fails before it says anything
+      async *speak() {
+        throw fails(fault)
+      },
+    })
+    await take(world, asking())
+    expect(tokensOf(world)).toEqual([[counts ? promptOf(world.asked[0]!) : 0, 0]])
+  })
+
+  it('has the rewriting that was done before the answer failed', async () => {
+    const world = makeWorld({
+      said: before,
+      async *speak({ purpose }) {
+        if (purpose !== 'standalone') throw fails('busy')
+        yield { type: 'usage', inputTokens: 40, outputTokens: 4 }
+        yield* says('Who made Alien?')
+      },
+    })
+    await take(world, follow)
+    expect(tokensOf(world)).toEqual([[40, 4]])
+  })
+
+  it('has the attempts of other models before the one that answered, each for its own', async () => {
+    const world = makeWorld({
+      async *speak() {
+        yield { type: 'failed', model: 'openai/a', error: 'timeout', id: 'm', received: 8 }
+        yield { type: 'failed', model: 'openai/b', error: 'busy' }
+        yield { type: 'failed', model: 'openai/c', error: 'cut', id: 'c', received: 4 }
+        yield { type: 'model', name: 'openai/d', id: 'd' }
+        yield { type: 'usage', inputTokens: 5, outputTokens: 6 }
+        yield* says('Yes.')
+      },
+    })
+    await take(world, asking())
+    const prompt = promptOf(world.asked[0]!)
+    expect(world.spent).toEqual([
+      { modelId: 'm', inputTokens: prompt, outputTokens: 2 },
+      { modelId: 'c', inputTokens: prompt, outputTokens: 1 },
+      { modelId: 'd', inputTokens: 5, outputTokens: 6 },
+    ])
   })
 })

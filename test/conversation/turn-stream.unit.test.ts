@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { TurnEvent } from '../../src/conversation/events'
-import { Reader, TurnStream } from '../../src/conversation/turn-stream'
+import { Reader } from '../../src/conversation/reader'
+import { TurnStream } from '../../src/conversation/turn-stream'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -101,16 +102,40 @@ describe('the stream of a turn', () => {
     )
   })
 
-  it('lets go of a reader who is too slow, and of one who left', async () => {
-    const { stream, reader } = makeStream()
-    const left = new Reader()
+  it('lets go of a reader who left', async () => {
+    const { stream } = makeStream()
+    let gone = 0
+    const left = new Reader(() => {
+      gone += 1
+    })
     stream.join(left)
     await left.stream.cancel()
+    stream.emit({ type: 'delta', text: 'x' })
+    stream.emit(done)
+    expect([left.open, left.gone, gone]).toEqual([false, true, 1])
+  })
+
+  it('makes nothing for a reader that it does not read, and all of it when it does', async () => {
+    const { stream, reader } = makeStream()
+    const encode = vi.spyOn(TextEncoder.prototype, 'encode')
     for (let count = 0; count < 20; count++) {
-      stream.emit({ type: 'delta', text: 'x'.repeat(1024 * 1024) })
+      stream.emit({ type: 'delta', text: 'x'.repeat(100_000) })
     }
     stream.emit(done)
-    expect(reader.open).toBe(false)
-    await expect(new Response(reader.stream).text()).rejects.toThrow()
+    expect(encode).not.toHaveBeenCalled()
+    expect(texts(await read(reader)).join('')).toBe('x'.repeat(2_000_000))
+    // No more than a line of it at once, as these are long.
+    for (const [text] of encode.mock.calls) expect(text!.length).toBeLessThan(101_000)
+    encode.mockRestore()
+  })
+
+  it('ends a stream whose source is deleted in an error', async () => {
+    const reader = new Reader()
+    reader.follow(() => {
+      throw new Error('deleted')
+    })
+    reader.end()
+    await expect(new Response(reader.stream).text()).rejects.toThrow('deleted')
+    expect(reader.gone).toBe(true)
   })
 })

@@ -2,6 +2,7 @@
 import type { HistoryMessage, TurnEventBody } from '../../src/conversation/events'
 import type { FinishedTurn, TurnPorts } from '../../src/conversation/ports'
 import type { AskRequest } from '../../src/conversation/request'
+import type { Spending } from '../../src/conversation/trace'
 import { runTurn } from '../../src/conversation/turn'
 import { ApiError, attempt, type Outcome } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
@@ -28,6 +29,8 @@ export interface World {
   asked: GenerationRequest[]
   stored: HistoryMessage[][]
   finished: FinishedTurn[]
+  /** what the last turn spent */
+  spent: Spending[]
   /** whether a bounded read of the history gives all of it */
   complete: boolean
   /** how much of the history was asked for, in bytes */
@@ -51,6 +54,7 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   asked: [],
   stored: [],
   finished: [],
+  spent: [],
   complete: true,
   reads: [],
   ...parts,
@@ -144,7 +148,7 @@ export async function take(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<TurnEventBody[]> {
   const events: TurnEventBody[] = []
-  await runTurn(request, ports(world, events), signal)
+  world.spent = await runTurn(request, ports(world, events), signal)
   return events
 }
 

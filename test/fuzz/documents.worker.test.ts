@@ -8,15 +8,42 @@ beforeAll(async () => {
   const fields = [
     { name: 'title', type: 'string' },
     { name: 'n', type: 'int32', optional: true },
+    { name: 'big', type: 'int64', optional: true, facet: true },
+    { name: 'bigs', type: 'int64[]', optional: true, facet: true },
+    { name: 'inside', type: 'object', optional: true },
+    { name: 'inside.big', type: 'int64', optional: true },
+    { name: 'many', type: 'object[]', optional: true },
   ]
   await call('POST', '/collections', { body: { name: 'things', fields, enable_nested_fields: true } })
+  // Apart: what others send decides the types of the fields that are found.
+  await call('POST', '/collections', { body: { name: 'exact', fields, enable_nested_fields: true } })
   // Apart, and with few cases: each field that is found makes the next document dearer.
   const auto = [{ name: '.*', type: 'auto' }]
   await call('POST', '/collections', { body: { name: 'open', fields: auto, enable_nested_fields: true } })
 })
 
+/** Numbers as text, many of them no doubles and some no numbers of 64 bits. */
+const bigNumber = fc.oneof(
+  fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String),
+  fc.bigInt().map(String),
+  fc.constantFrom('9223372036854775807', '-9223372036854775808', '9223372036854775808', '9007199254740993'),
+  fc.constantFrom('1e18', '1e19', '-0', '1712345678901234567.0', '17123456789012345678e-1', '9'.repeat(309)),
+  fc.json(),
+)
+
+/** Objects where objects, lists and numbers are expected. */
+const objects = fc
+  .record({ big: bigNumber, bigs: fc.array(bigNumber, { maxLength: 3 }), inside: bigNumber, id: hostile })
+  .map(
+    ({ big, bigs, inside, id }) =>
+      `{"id":${JSON.stringify(id)},"title":"x","big":${big},"bigs":[${bigs}],"inside":{"big":${inside},"deep":{"x":${big}}},` +
+      `"many":[${bigs.map((each) => `{"big":${each},"more":[${big}]}`)}],"outside":${inside}}`,
+  )
+
 const line = fc.oneof(
   fc.json(),
+  objects,
+  objects.map((json) => json.replace('"many":[', '"many":[5,').replace('"inside":{', '"inside":[{')),
   fc
     .record({
       id: fc.oneof(hostile, fc.jsonValue()),
@@ -48,6 +75,29 @@ it.each([
       },
     ),
     share,
+  ),
+)
+
+it('numbers of 64 bits come back as they were sent', { timeout: PATIENCE }, () =>
+  check(
+    fc.asyncProperty(
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), { maxLength: 3 }),
+      fc.bigInt({ min: -(2n ** 200n), max: 2n ** 200n }),
+      async (big, bigs, other) => {
+        const document =
+          `{"id":"exact","title":"x","big":${big},"bigs":[${bigs}],"inside":{"big":${big},"other":"${other}"},` +
+          `"many":[${bigs.map((each) => `{"big":${each}}`)}],"outside":[{"x":[${other}]}]}`
+        const documents = '/collections/exact/documents'
+        expect((await survives('POST', `${documents}?action=upsert`, { body: document })).text).toBe(document)
+        expect((await survives('GET', `${documents}/exact`)).text).toBe(document)
+        const filter = encodeURIComponent(`id:=exact && big:=${big} && inside.big:[${big}..${big}]`)
+        expect((await survives('GET', `${documents}/export?filter_by=${filter}`)).text).toBe(document)
+        const near = encodeURIComponent(`id:=exact && (big:>${big} || big:<${big} || big:!=${big})`)
+        expect((await survives('GET', `${documents}/export?filter_by=${near}`)).text).toBe('')
+      },
+    ),
+    0.3,
   ),
 )
 

@@ -1,6 +1,6 @@
 /** Searches: the grammars of filters, vectors, sorts and facets, and every parameter as it should not be. */
 import fc from 'fast-check'
-import { beforeAll, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { call, queryString } from '../api/typesense/api'
 import { check, garbled, hostile, PATIENCE, survives } from './fuzz'
 
@@ -13,12 +13,17 @@ beforeAll(async () => {
     { name: 'on', type: 'bool', facet: true },
     { name: 'place', type: 'geopoint' },
     { name: 'person.name', type: 'string', optional: true },
+    { name: 'big', type: 'int64', facet: true },
+    { name: 'bigs', type: 'int64[]', facet: true },
+    { name: 'person', type: 'object', facet: true, optional: true },
+    { name: 'person.ids', type: 'int64[]', facet: true, optional: true },
+    { name: 'parts', type: 'object[]', facet: true, optional: true },
     { name: 'vec', type: 'float[]', num_dim: 3 },
   ]
   const body = { name: 'things', fields, enable_nested_fields: true }
   await call('POST', '/collections', { body })
   for (const [index, title] of ['red car', 'blue "boat"', 'naïve — test', '👍'].entries()) {
-    await call('POST', '/collections/things/documents', {
+    const [status] = await call('POST', '/collections/things/documents', {
       body: {
         id: String(index),
         title,
@@ -27,10 +32,14 @@ beforeAll(async () => {
         price: index / 3,
         on: index % 2 === 0,
         place: [index * 10, -index],
-        person: { name: title },
+        person: { name: title, ids: [2n ** 53n + BigInt(index), index] },
+        big: 1712345678901234567n + BigInt(index),
+        bigs: [2n ** 63n - 1n, -(2n ** 63n)],
+        parts: [{ n: 2n ** 60n + BigInt(index) }, { n: index, person: { name: title } }],
         vec: [index, 1, 0],
       },
     })
+    expect(status).toBe(201)
   }
 })
 
@@ -42,6 +51,12 @@ const FIELDS = [
   'on',
   'place',
   'person.name',
+  'person',
+  'person.ids',
+  'parts',
+  'parts.n',
+  'big',
+  'bigs',
   'vec',
   'id',
   'nope',
@@ -53,7 +68,20 @@ const grammars: Record<string, fc.Arbitrary<string>> = {
   filter_by: garbled(
     ...FIELDS,
     ...[':', ':=', ':!=', ':>', ':<=', '[', ']', '(', ')', '&&', '||', ',', '..', '`', '*', '!', '$', ' '],
-    ...['true', '1', '-1', '99999999999999999999', '1.5e300', 'radius:', 'km', '48.8, 2.3, 5 km', 'red'],
+    ...[
+      'true',
+      '1',
+      '-1',
+      '99999999999999999999',
+      '1712345678901234567',
+      '9223372036854775807',
+      '-9223372036854775809',
+      '1.5e300',
+      'radius:',
+      'km',
+      '48.8, 2.3, 5 km',
+      'red',
+    ],
   ),
   vector_query: garbled(
     ...['vec', ':', '(', ')', '[', ']', ',', '0.1', '-1', 'NaN', '1e999', 'k:', 'k: 99999999', 'id: 1'],
@@ -68,6 +96,7 @@ const grammars: Record<string, fc.Arbitrary<string>> = {
       'desc',
       'ASC',
       '_text_match',
+      '_group_found',
       '_eval',
       '(',
       ')',
@@ -81,7 +110,20 @@ const grammars: Record<string, fc.Arbitrary<string>> = {
   ),
   facet_by: garbled(
     ...FIELDS,
-    ...['(', ')', ',', ':', '[', ']', 'a:[0,1]', 'sort_by: _alpha:asc', ' ', '-', 'return_parent: true'],
+    ...[
+      '(',
+      ')',
+      ',',
+      ':',
+      '[',
+      ']',
+      'a:[0,1]',
+      'a:[,1712345678901234568]',
+      'sort_by: _alpha:asc',
+      ' ',
+      '-',
+      'return_parent: true',
+    ],
   ),
   facet_query: garbled(...FIELDS, ':', ' ', 'a', '1', '"', '*'),
   group_by: garbled(...FIELDS, ','),

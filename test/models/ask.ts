@@ -1,8 +1,18 @@
 /** Asking a language model in a test. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { ConversationModelConfig, Delta, GenerationRequest } from '../../src/models/language-model'
 import { createLanguageModel } from '../../src/models/providers'
 
-export const localEnv = { AI_BACKEND: 'local', ALLOWED_HOSTS: '*, 127.0.0.1, localhost' } as Cloudflare.Env
+const ui = join(import.meta.dirname, '../../ui')
+
+export const localEnv = {
+  AI_BACKEND: 'local',
+  ALLOWED_HOSTS: '*, 127.0.0.1, localhost',
+  ASSETS: {
+    fetch: async (url: string) => new Response(await readFile(join(ui, new URL(url).pathname))),
+  } as unknown as Fetcher,
+} as Cloudflare.Env
 
 export const config = (properties: Record<string, unknown>): ConversationModelConfig =>
   ({

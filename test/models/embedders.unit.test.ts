@@ -16,7 +16,7 @@ const dot = (a: Float32Array, b: Float32Array): number =>
 
 const near = (a: string, b: string): number => dot(hashVector(a, 384), hashVector(b, 384))
 
-describe('the built-in embedder', () => {
+describe('hashes of words', () => {
   it('gives vectors of length one, and the same ones every time', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.integer({ min: 8, max: 800 }), (text, dimensions) => {
@@ -55,6 +55,7 @@ describe('the model of a name', () => {
   it.each([
     ['local/hash-384', 384],
     ['local/hash-64', 64],
+    ['local/minilm-l6-static', 256],
     ['ts/e5-small', 384],
     ['ts/all-MiniLM-L12-v2', 384],
     ['ts/snowflake-arctic-embed-m', 768],

@@ -334,7 +334,12 @@ describe('a model ahead of another', () => {
       const small = scripted('openai/small', error)
       const big = scripted('openai/big', REPLY)
       const deltas = await say(big.candidate, { ahead: small.candidate })
-      expect(deltas).toEqual([{ type: 'failed', model: 'openai/small', error: error.message }, ...REPLY])
+      // One that was silent had taken the prompt.
+      const owed = error.message === fault('silent').message && { id: 'id of openai/small', received: 0 }
+      expect(deltas).toEqual([
+        { type: 'failed', model: 'openai/small', error: error.message, ...owed },
+        ...REPLY,
+      ])
     }
   })
 

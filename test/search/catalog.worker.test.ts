@@ -194,6 +194,17 @@ describe('objects that nobody named', () => {
     })
   })
 
+  it('are not taken for it when they hold documents: it is D1 that has lost them', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const { object, objectId } = newObject()
+    unwrap(await object.create({ name: 'forgotten', fields: FIELDS }, longAgo))
+    await importAll(object, [{ id: 'a', title: 'kept' }])
+    await runDurableObjectAlarm(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)))
+    expect((await exportAll(object)).map(({ id }) => id)).toEqual(['a'])
+    expect(logged).toHaveBeenCalledWith(expect.any(String), expect.stringContaining('holds documents'))
+    logged.mockRestore()
+  })
+
   it('are told from those that somebody did', async () => {
     await createCollection(env, { name: 'kept', fields: FIELDS })
     const { objectId } = await findCollection(env, 'kept')

@@ -148,7 +148,7 @@ describe('importing lines', () => {
 const EMBEDDED = {
   name: 'embedding',
   type: 'float[]',
-  embed: { from: ['title'], model_config: { model_name: 'ts/e5-small', indexing_prefix: 'passage:' } },
+  embed: { from: ['title'], model_config: { model_name: 'local/hash-384', indexing_prefix: 'passage:' } },
 }
 
 // Models that are a call away: embedding.worker.test.ts.

@@ -2,9 +2,10 @@
 import { unwrap } from '../../src/errors'
 import type { CollectionRpc } from '../../src/search/rpc'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
-import { importAll, newCollection } from './object'
+import { importAll, newObject } from './object'
 
 export interface TestCollection {
+  objectId: string
   object: CollectionRpc
   /** @throws ApiError as the API would answer it */
   search(params: SearchParameters): Promise<SearchResult>
@@ -17,13 +18,14 @@ export async function makeCollection(
   documents: Record<string, unknown>[],
   extra: Record<string, unknown> = {},
 ): Promise<TestCollection> {
-  const object = await newCollection(fields, extra)
+  const { object, objectId } = newObject()
+  unwrap(await object.create({ name: 'things', fields, ...extra }, Math.floor(Date.now() / 1000)))
   for (let start = 0; start < documents.length; start += BATCH) {
     const results = await importAll(object, documents.slice(start, start + BATCH))
     const failed = results.find(({ success }) => success !== true)
     if (failed !== undefined) throw new Error(`a test document was refused: ${failed.error}`)
   }
-  return { object, search: async (params) => unwrap(await object.search(params)) }
+  return { object, objectId, search: async (params) => unwrap(await object.search(params)) }
 }
 
 export const idsOf = (result: SearchResult): string[] => result.hits!.map(({ document }) => document.id)

@@ -82,3 +82,16 @@ describe('bad parameters', () => {
     ).toBe(4)
   })
 })
+
+describe('what a reply may hold', () => {
+  it('is bounded, with an error that says what to do', async () => {
+    expect(await refusal(books, { q: '*', facet_by: 'genre', max_facet_values: '10001' })).toBe(
+      '400 Parameter `max_facet_values` must be at most 10000. Ask for fewer values, those of a `facet_query`.',
+    )
+    expect(await refusal(books, { q: '*', facet_by: 'genre', max_facet_values: '10000' })).toBe('accepted')
+    expect(await refusal(books, { q: '*', page: '201', per_page: '250' })).toMatch(
+      /^422 Only upto 50000 hits can be fetched\. .* For all documents use the export\.$/,
+    )
+    expect(await refusal(books, { q: '*', page: '200', per_page: '250' })).toBe('accepted')
+  })
+})

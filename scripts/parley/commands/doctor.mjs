@@ -94,13 +94,12 @@ async function remote(server, options) {
 /** @param {any} collection @returns {Check[]} */
 function embedding(collection) {
   const pending = pendingVectors(collection)
-  const failing = collection.fields.find((/** @type {any} */ { embedding_error }) => embedding_error)
-  if (failing) {
+  if (collection.embedding_error) {
     return [
       {
         what: `Vectors of ${collection.name} are made`,
         ok: false,
-        advice: `The model of \`${failing.name}\` fails: ${failing.embedding_error}`,
+        advice: `Its embedding model fails: ${collection.embedding_error}`,
       },
     ]
   }

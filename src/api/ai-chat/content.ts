@@ -11,7 +11,7 @@ import { regExp } from '../../once'
 import type { Document, SearchParameters } from '../../search/types'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { planRetrieval } from '../assistants/plan'
-import { runSearch } from '../edge/plan'
+import { runSearches } from '../edge/plan'
 import { type ChatCall, refuse } from './chat'
 import { textsOf } from './context'
 
@@ -47,8 +47,9 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
   const wanted = label.replace(/ \([^()]*\)$/, '')
   for (const { filter, isMeant } of lookUps(wanted, field)) {
     const planned = await planRetrieval(env, access, assistant, { filterBy: filter })
-    const replies = await Promise.all(
-      planned.map(({ search }) => runSearch(env, { ...search, params: asLookUp(search.params) })),
+    const replies = await runSearches(
+      env,
+      planned.map(({ search }) => ({ ...search, params: asLookUp(search.params) })),
     )
     const found = replies
       .flatMap((reply) => ('result' in reply ? hitsOf(reply.result) : []))

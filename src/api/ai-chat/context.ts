@@ -77,14 +77,16 @@ export function textsOf(
 ): string[] {
   const said = (value: unknown, name: string): string[] => {
     if (typeof value === 'string') return [value]
-    if (typeof value === 'number' || typeof value === 'boolean') return [`${name}: ${value}`]
-    if (Array.isArray(value))
-      return typeof value[0] === 'number' ? [] : value.flatMap((item) => said(item, name))
+    if (isNumeric(value) || typeof value === 'boolean') return [`${name}: ${value}`]
+    if (Array.isArray(value)) return isNumeric(value[0]) ? [] : value.flatMap((item) => said(item, name))
     if (value === null || typeof value !== 'object') return []
     return Object.entries(value).flatMap(([key, item]) => said(item, key))
   }
   return Object.entries(document).flatMap(([name, value]) => (hidden.includes(name) ? [] : said(value, name)))
 }
+
+const isNumeric = (value: unknown): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint'
 
 /** The beginning of a text that takes so many bytes as JSON, without half a character at its end. */
 function shorten(text: string, bytes: number): string {

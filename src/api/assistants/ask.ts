@@ -8,7 +8,7 @@ import { byteLength } from '../../conversation/serialise'
 import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { acceptedBy, withSettings } from '../../models/sampling'
+import { acceptedBy } from '../../models/sampling'
 import { admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
@@ -80,6 +80,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const retrievals = await planRetrieval(env, access, assistant, changes)
   await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
+  const settings = settingsOf(model, changes)
   requireRoom(asked.attachments ?? [], model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
@@ -93,6 +94,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(asked.replaces && { replaces: asked.replaces }),
       question,
       model,
+      ...(settings && { settings }),
       historyId: await findHistory(env, model),
       searches: retrievals.map(({ search }) => search),
       // A single search that fails is an error to tell; of several the others are answered from.
@@ -128,14 +130,17 @@ async function modelOf(
   if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
   const { replace, append = [] } = changes.prompt ?? {}
   const system = [replace ?? prompt ?? model.system_prompt, ...append].filter(Boolean).join('\n\n')
-  // A request may ask for a shorter answer than the model is set to give, and for no longer one.
-  const limits = [model.max_tokens ?? model.max_completion_tokens, changes.model?.max_tokens]
-  const asked = changes.model?.max_tokens !== undefined
-  return {
-    ...withSettings(model, changes.model ?? {}),
-    ...(system !== '' && { system_prompt: system }),
-    ...(asked && { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }),
-  }
+  return { ...model, ...(system !== '' && { system_prompt: system }) }
+}
+
+/** What the request sets for its answer. It may ask for a shorter one than the model is set to give, and for no longer one. */
+function settingsOf(
+  model: ConversationModelConfig,
+  { model: settings }: Changes,
+): Record<string, unknown> | undefined {
+  if (settings?.max_tokens === undefined) return settings
+  const limits = [model.max_tokens ?? model.max_completion_tokens, settings.max_tokens]
+  return { ...settings, max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
 }
 
 /** Documents that are found need room too: attachments may take half of the prompt. @throws ApiError 400 */

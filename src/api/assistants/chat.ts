@@ -8,6 +8,7 @@ import type { Assistant } from '../../conversation/assistants'
 import { namedConversationId } from '../../conversation/conversation-id'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
 import type { Asker } from '../../conversation/request'
+import { mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import { askerOf } from '../edge/asker'
 import { findHistory, findOpenModel } from '../edge/open-model'
@@ -53,13 +54,14 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
 
 /** The ids of conversations that a name may stand for, the likeliest first. For what changes nothing. */
 export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
-  const { access, assistant } = parties
+  const { env, access, assistant } = parties
   const asker = await askerFor(parties)
   const fixed = access.embedded.conversation_id
   if (fixed !== undefined) return { asker, ids: [fixed] }
   if (!mayName(asker, name)) return { asker, ids: [] }
   const named = await namedConversationId(asker, assistant.name, name)
-  return { asker, ids: ID.test(name) ? [named, name] : [named] }
+  const isId = ID.test(name) && (await mayBeConversation(env, name))
+  return { asker, ids: isId ? [named, name] : [named] }
 }
 
 /** Visitors of one page share its key: where they are not told apart, a chat is only as private as its name. */

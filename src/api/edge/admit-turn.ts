@@ -2,6 +2,7 @@
 import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
 import { requireRate } from '../../auth/rate-limit'
+import { waitToBegin } from '../../conversation/beginnings'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
 import type { Asker } from '../../conversation/request'
 import { ApiError } from '../../errors'
@@ -40,12 +41,13 @@ export const namedUser = (
 
 /**
  * @throws ApiError 400 for an overlong header, 401 when the keys contradict each other, 429 when a budget is spent
- *   or the key asks too often
+ *   or the key asks too often, 503 when too many are asked at once
  */
 export async function admitTurn(
   { env, body, ...caller }: TurnCaller,
   model: ConversationModelConfig,
 ): Promise<Admission> {
+  await waitToBegin()
   const { request, accesses } = caller
   const asker = await askerOf(caller)
   const given = request.headers.get('idempotency-key') || undefined

@@ -1,6 +1,8 @@
 /** Request bodies: whatever their content-type says, possibly gzipped, and never larger than expected. */
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
+import { Pauses, pause } from '../../pause'
 
 /** What a JSON body may hold: a document, a schema, a set of searches. Bytes after inflating. */
 export const BODY_LIMIT = 4 * 1024 * 1024
@@ -9,6 +11,14 @@ const GZIP_MAGIC = [0x1f, 0x8b]
 
 /** Bytes of an unwanted body that are read: the most that any plan of the platform lets through. */
 const DRAIN_LIMIT = 512 * 1024 * 1024
+
+/** Bytes that are read without a pause where nothing else is done with them. */
+const DRAINED_A_PAUSE = 4 * 1024 * 1024
+
+/**
+ * Compressed bytes that are inflated at once: a step, which nothing interrupts. Gzip makes a thousand of one at most.
+ */
+const INFLATED_AT_ONCE = 4 * 1024
 
 /**
  * The bytes of a body as they arrive, inflated when they begin as gzip does. What is left when the reader stops
@@ -41,11 +51,14 @@ async function* inflate(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const inflater = new DecompressionStream('gzip')
   const writer = inflater.writable.getWriter()
-  const written = (async () => {
-    await writer.write(head)
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      await writer.write(read.value)
+  const write = async (bytes: Uint8Array): Promise<void> => {
+    for (let at = 0; at < bytes.length; at += INFLATED_AT_ONCE) {
+      await writer.write(bytes.subarray(at, at + INFLATED_AT_ONCE))
     }
+  }
+  const written = (async () => {
+    await write(head)
+    for (let read = await reader.read(); !read.done; read = await reader.read()) await write(read.value)
     await writer.close()
   })()
   // Its failure shows at the other end too, where it is handled.
@@ -83,11 +96,15 @@ export async function readText(request: Request, limit = BODY_LIMIT): Promise<st
 export const readJson = async (request: Request, limit = BODY_LIMIT): Promise<unknown> =>
   parseJson(await readText(request, limit))
 
+/** The body as JSON, with whole numbers that a double cannot hold as BigInt. @throws ApiError as `readJson` does */
+export const readExactJson = async (request: Request): Promise<unknown> =>
+  parseJson(await readText(request), parseExact)
+
 /** A body that was read as JSON. @throws ApiError 400 `Bad JSON.` */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   requireShallow(text)
   try {
-    return JSON.parse(text)
+    return parse(text)
   } catch {
     throw new ApiError(400, 'Bad JSON.')
   }
@@ -108,9 +125,11 @@ export async function discardBody(request: Request): Promise<void> {
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   try {
     let size = 0
+    const pauses = new Pauses(DRAINED_A_PAUSE)
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       size += read.value.byteLength
       if (size > DRAIN_LIMIT) return await reader.cancel()
+      if (pauses.due(read.value.byteLength)) await pause()
     }
   } catch {
     // Its sender has gone: nothing is left to drain.

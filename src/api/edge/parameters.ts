@@ -43,7 +43,7 @@ export const listed = (value: string | undefined): string[] =>
 /** A value of a JSON body as a parameter. @returns undefined for a list, an object or null */
 export function parameterValue(value: unknown): string | undefined {
   if (typeof value === 'string') return value
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+  return ['number', 'bigint', 'boolean'].includes(typeof value) ? String(value) : undefined
 }
 
 /** `parameters` with the gaps filled from `lower`; filters of both hold. @throws ApiError 400 for a bad filter */

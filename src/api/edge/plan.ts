@@ -3,6 +3,7 @@ import type { Access } from '../../auth/access'
 import type { SearchReply } from '../../conversation/events'
 import type { PlannedSearch } from '../../conversation/request'
 import { replyOf } from '../../conversation/retrieval'
+import { mapFew } from '../../few'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { SearchParameters, SearchScope } from '../../search/types'
 
@@ -21,6 +22,12 @@ const REQUEST_ONLY = [
   'use_cache',
 ]
 
+/** A search that a key for pages asks for is cut off after this, in milliseconds: `search_cutoff_ms` at most. */
+const PAGE_CUTOFF_MS = 5_000
+
+/** Searches of one request that run at the same time: more would keep others from theirs. */
+const AT_ONCE = 4
+
 /**
  * A search of a collection.
  * @param access the key that searches
@@ -35,6 +42,11 @@ export async function planSearch(
 ): Promise<PlannedSearch> {
   const params = { ...parameters }
   for (const name of REQUEST_ONLY) delete params[name]
+  // What is no number is left to the search, which refuses it.
+  const asked = params.search_cutoff_ms
+  if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
+    params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
+  }
   const { objectId } = await findCollection(env, collection)
   return { collection, objectId, params, scope: scopeOf(access, collection), plain: access.forPages }
 }
@@ -44,9 +56,35 @@ const scopeOf = ({ embedded, readsHistory }: Access, collection: string): Search
   ...(embedded.filter_by && { filter: embedded.filter_by }),
 })
 
-/** Runs a search. What its caller did wrong becomes its reply. */
-export async function runSearch(env: Cloudflare.Env, search: PlannedSearch): Promise<SearchReply> {
+/**
+ * Runs a search. What its caller did wrong becomes its reply.
+ * @param gone when nobody waits for it any more
+ */
+export async function runSearch(
+  env: Cloudflare.Env,
+  search: PlannedSearch,
+  gone?: AbortSignal,
+): Promise<SearchReply> {
   if (search.error) return { error: search.error.message, code: search.error.status }
   if (!search.objectId) return { error: 'Collection not found', code: 404 }
-  return replyOf(search, await collectionObject(env, search.objectId).search(search.params, search.scope))
+  if (gone?.aborted) return GONE
+  const collection = collectionObject(env, search.objectId)
+  const ticket = gone && crypto.randomUUID()
+  const abandon = () => void collection.abandon(ticket!).catch(() => {})
+  gone?.addEventListener('abort', abandon)
+  try {
+    return replyOf(search, await collection.search(search.params, search.scope, ticket))
+  } finally {
+    gone?.removeEventListener('abort', abandon)
+  }
 }
+
+/** What is told to nobody. */
+const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }
+
+/** Runs searches of one request, a few at a time. @returns their replies, in order */
+export const runSearches = (
+  env: Cloudflare.Env,
+  searches: readonly PlannedSearch[],
+  gone?: AbortSignal,
+): Promise<SearchReply[]> => mapFew(searches, AT_ONCE, (search) => runSearch(env, search, gone))

@@ -8,6 +8,7 @@ import {
   traceConversation,
 } from '../../conversation/conversations'
 import type { Asker } from '../../conversation/request'
+import { requireConversationId } from '../../conversation/sealed-id'
 import { unwrap } from '../../errors'
 import { askerOf } from '../edge/asker'
 import { json } from '../edge/response'
@@ -62,12 +63,14 @@ export async function follow(served: Serving<'followConversation'>): Promise<Res
   const [turn, seq] = position?.split('.').map(Number) ?? []
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }
   const asker = await askerFor(served, 'conversations:get')
+  await requireConversationId(env, path.id)
   const events = unwrap(await conversationObject(env, path.id).events(asker, after))
   return events ? streamLog(eventReader(events)) : new Response(null, { status: 204 })
 }
 
 export async function stop(served: Serving<'stopConversation'>): Promise<Response> {
   const asker = await askerFor(served, 'conversations:stop')
+  await requireConversationId(served.env, served.path.id)
   return json({ stopped: unwrap(await conversationObject(served.env, served.path.id).stop(asker)) })
 }
 

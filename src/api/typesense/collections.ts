@@ -1,14 +1,15 @@
 /** Collections: their schemas, not their documents. */
 import { ApiError, unwrap } from '../../errors'
 import { cloneCollection, createCollection, dropCollection, listCollections } from '../../search/catalog'
-import { readJson } from '../edge/body'
+import { readExactJson } from '../edge/body'
 import { isTrue, listed } from '../edge/parameters'
 import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
 
 async function create({ env, request, query, access, record }: Call): Promise<Response> {
-  const body = await readJson(request)
+  // `metadata` is the owner's own JSON.
+  const body = await readExactJson(request)
   const name = (body as { name?: unknown } | null)?.name
   if (typeof name === 'string') record.target = name
   // The name is in the body, so the table could only check the action.
@@ -41,7 +42,7 @@ async function get({ env, path }: Call): Promise<Response> {
 
 async function alter({ env, request, path }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
-  const echo = unwrap(await collection.alter(await readJson(request)))
+  const echo = unwrap(await collection.alter(await readExactJson(request)))
   for (let done = false; !done; ) done = (await collection.reindex()).done
   return json(echo)
 }

@@ -5,6 +5,7 @@
  * transaction and keeps searches waiting, so batches shrink while somebody searches.
  */
 import { ApiError, unwrap } from '../../errors'
+import { pause } from '../../pause'
 import type { CollectionRpc, ImportOptions } from '../../search/rpc'
 import { bodyBytes } from '../edge/body'
 import { isTrue } from '../edge/parameters'
@@ -64,8 +65,8 @@ export async function* importResults(
         yield separator + (await sent)
         separator = '\n'
         // Reads of a body that arrives faster than it is written are always ready, and so are calls inside one
-        // process: workerd would not look at another socket until the import is over. A timer makes it look.
-        await new Promise((resolve) => setTimeout(resolve, 1))
+        // process.
+        await pause()
       }
       sent = send(batch)
       // Should reading the next batch fail first, this one's own failure is not news any more.

@@ -1,7 +1,15 @@
-/** JSONL as it arrives: lines out of bytes, batches out of lines, in bounded memory. */
+/**
+ * JSONL as it arrives: lines out of bytes, batches out of lines, in bounded memory. Lines that no batch is made of,
+ * blank ones and the bytes of one that is too long, can be any number: reading pauses by what is read.
+ */
+import { Pauses, pause } from '../../pause'
 
 /** The longest line that is looked at, in UTF-16 units: a row of SQLite ends at 2 MB. */
 export const LINE_LIMIT = 2 * 1024 * 1024
+
+/** Read without a pause, at most: bytes, and lines, blank or not. Both take a few milliseconds. */
+const BYTES_A_PAUSE = 512 * 1024
+const LINES_A_PAUSE = 10_000
 
 /** Lines that go to the collection together, or a line that is too long to go anywhere. */
 export type Batch = { lines: string[] } | { tooLong: true }
@@ -18,6 +26,8 @@ export async function* splitLines(
   limit = LINE_LIMIT,
 ): AsyncGenerator<string | undefined, void, undefined> {
   const decoder = new TextDecoder()
+  const byBytes = new Pauses(BYTES_A_PAUSE)
+  const byLines = new Pauses(LINES_A_PAUSE)
   // A line that spans many chunks is joined once, at its end: joining at every chunk would be quadratic.
   let parts: string[] = []
   let length = 0
@@ -42,8 +52,10 @@ export async function* splitLines(
       add(text.slice(start, at))
       yield* end()
       start = at + 1
+      if (byLines.due(1)) await pause()
     }
     add(text.slice(start))
+    if (byBytes.due(chunk.byteLength)) await pause()
   }
   add(decoder.decode())
   yield* end()

@@ -5,14 +5,16 @@ import { authenticate } from '../../auth/authenticate'
 import { countSearches, mostSearches } from '../../auth/searches'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import type { SearchParameters } from '../../search/types'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
-import { planSearch, runSearch } from '../edge/plan'
+import { planSearch, runSearches } from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
-import { forbidden, json } from '../edge/response'
+import { forbidden } from '../edge/response'
 import type { OpenCall, Route } from '../edge/route'
+import { slowAnswer } from '../edge/slow-answer'
 import {
   type Conversing,
   checkConversation,
@@ -57,15 +59,17 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   if (conversing) {
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   }
-  if (isUnion)
-    return json(await unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false))
-  const replies = await Promise.all(planned.map((search) => runSearch(env, search)))
-  const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
-  if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
-  return json({
-    results: replies.map((reply) =>
-      'error' in reply ? { code: reply.code, error: reply.error } : reply.result,
-    ),
+  return slowAnswer(request, async (gone) => {
+    if (isUnion)
+      return unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false, gone)
+    const replies = await runSearches(env, planned, gone)
+    const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
+    if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
+    return {
+      results: replies.map((reply) =>
+        'error' in reply ? { code: reply.code, error: reply.error } : reply.result,
+      ),
+    }
   })
 }
 
@@ -189,7 +193,7 @@ function readSearch(search: unknown, inConversation: boolean): SearchParameters 
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     return undefined
   }

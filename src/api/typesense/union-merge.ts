@@ -1,5 +1,6 @@
 /** Merging the hits of several searches, each of which is in order already. */
 import { ApiError } from '../../errors'
+import { splitOutside } from '../../search/fragment'
 import type { Hit } from '../../search/types'
 
 /** A hit waiting to be merged. */
@@ -16,14 +17,14 @@ export interface SortClause {
 
 /** The clauses of a `sort_by`: `field:order`, where the field may have options in parentheses. */
 export const sortClauses = (sortBy = ''): SortClause[] =>
-  (sortBy.match(/(?:\([^)]*\)|[^,(])+/g) ?? []).map((clause) => {
-    const colon = clause.lastIndexOf(':')
-    const order = clause.slice(colon + 1).trim()
-    return {
-      field: clause.slice(0, colon).replace(/\(.*$/, '').trim(),
-      descending: order.toLowerCase() !== 'asc',
-    }
-  })
+  splitOutside(sortBy, ',')
+    .filter((clause) => clause !== '')
+    .map((clause) => {
+      const colon = clause.lastIndexOf(':')
+      const order = clause.slice(colon + 1).trim()
+      const [field = ''] = clause.slice(0, colon).split('(', 1)
+      return { field: field.trim(), descending: order.toLowerCase() !== 'asc' }
+    })
 
 /** @throws ApiError 400 when the searches are not sorted alike, so that no common order exists */
 export function requireSameSorts(sorts: SortClause[][]): void {
@@ -110,9 +111,14 @@ function sortValue(hit: Hit, field: string): unknown {
     )
 }
 
+/** A whole number that a double cannot hold comes as a BigInt; the two compare exactly. */
+const isNumeric = (value: unknown): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint'
+
 /** Numbers, booleans and strings among their own kind. What cannot be compared is a tie. */
 function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
-  if (typeof a === typeof b && (typeof a === 'number' || typeof a === 'boolean')) return Number(a) - Number(b)
+  if (isNumeric(a) && isNumeric(b)) return a < b ? -1 : a > b ? 1 : 0
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
   return 0
 }

@@ -7,6 +7,8 @@
 import type { Access } from '../../auth/access'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError, forbidden } from '../../errors'
+import { mapFew } from '../../few'
+import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
 import { isExcluded, project } from '../../search/projection'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
 import { listed } from '../edge/parameters'
@@ -18,6 +20,8 @@ const MOST_PER_PAGE = 250
 const DEEPEST = 5_000
 /** Hits of all searches together: they are in memory at once, with their documents. */
 const MOST_HITS = 10_000
+/** Searches that run at the same time: more would keep others from theirs. */
+const AT_ONCE = 4
 const PAGINATION = ['page', 'per_page', 'offset', 'limit', 'limit_hits']
 
 interface Page {
@@ -36,24 +40,25 @@ export async function unite(
   searches: PlannedSearch[],
   query: SearchParameters,
   removeDuplicates: boolean,
+  gone?: AbortSignal,
 ): Promise<Record<string, unknown>> {
   try {
     const page = readPage(query, Math.min(DEEPEST, Math.floor(MOST_HITS / searches.length)))
     const sorts = searches.map((search) => sortClauses(search.params.sort_by))
     requireSameSorts(sorts)
-    const results = await Promise.all(
-      searches.map((search, index) => {
-        const params = showing(search.params, readFields(sorts[index]!))
-        return runDeep(env, { ...search, params }, page.from + page.size)
-      }),
-    )
+    const results = await mapFew(searches, AT_ONCE, (search, index) => {
+      const params = showing(search.params, readFields(sorts[index]!))
+      return runDeep(env, { ...search, params }, page.from + page.size, gone)
+    })
     const lists = results.map((result, searchIndex) =>
       allHits(result).map((hit) => ({ hit, collection: collectionOf(result), searchIndex })),
     )
     const merged = merge(lists, sorts)
     const unique = removeDuplicates ? withoutDuplicates(merged) : merged
     // Duplicates are counted as far as they were seen: deeper ones would need every document of every search.
-    const found = results.reduce((sum, result) => sum + result.found, 0) - (merged.length - unique.length)
+    // The list is of documents, not of groups.
+    const documents = results.reduce((sum, { found, found_docs: docs }) => sum + (docs ?? found), 0)
+    const found = documents - (merged.length - unique.length)
     const totals = new Map(results.map((result) => [collectionOf(result), result.out_of ?? 0]))
     return {
       found,
@@ -126,17 +131,28 @@ function count(query: SearchParameters, name: string): number | undefined {
   return Number(value)
 }
 
+/** Hits that a search of the union is asked for at once; groups of hits where it makes groups. */
+function pageSize({ group_by: groupBy, group_limit: groupLimit }: SearchParameters): number {
+  // What is no limit of groups is left to the search, which refuses it.
+  const hits = groupBy ? Number(groupLimit) || DEFAULT_GROUP_LIMIT : 1
+  return Math.max(1, Math.min(MOST_PER_PAGE, Math.floor(MAX_GROUPED_HITS / hits)))
+}
+
 /** One search, down to `depth` hits. @throws ApiError its own error */
-async function runDeep(env: Cloudflare.Env, search: PlannedSearch, depth: number): Promise<SearchResult> {
+async function runDeep(
+  env: Cloudflare.Env,
+  search: PlannedSearch,
+  depth: number,
+  gone: AbortSignal | undefined,
+): Promise<SearchResult> {
   const params = { ...search.params }
   for (const name of PAGINATION) delete params[name]
+  const most = pageSize(params)
   let whole: SearchResult | undefined
-  for (let offset = 0; !whole || (offset < depth && offset < whole.found); offset += MOST_PER_PAGE) {
-    const size = Math.min(depth - offset, MOST_PER_PAGE)
-    const reply = await runSearch(env, {
-      ...search,
-      params: { ...params, per_page: `${size}`, offset: `${offset}` },
-    })
+  for (let offset = 0; !whole || (offset < depth && offset < whole.found); offset += most) {
+    const size = Math.min(depth - offset, most)
+    const deeper = { ...search, params: { ...params, per_page: `${size}`, offset: `${offset}` } }
+    const reply = await runSearch(env, deeper, gone)
     if ('error' in reply) throw new ApiError(reply.code, reply.error)
     if (whole) whole.hits = [...allHits(whole), ...allHits(reply.result)]
     else whole = reply.result

@@ -33,7 +33,7 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const answer = parseObject(body) as Answer | undefined
   const content = answer?.output?.message?.content
   if (!Array.isArray(content)) throw call.malformed()
-  const reply = new Reply(call)
+  const reply = new Reply(call, { whole: true })
   for (const block of content) {
     yield* reply.said(block?.text, block?.reasoningContent?.reasoningText?.text)
   }

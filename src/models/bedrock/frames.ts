@@ -3,7 +3,8 @@
  * with its length before it and checksums, sent one after another. The network cuts them anywhere.
  */
 import { EventStreamCodec } from '@smithy/core/event-streams'
-import { endingWith } from '../sse'
+import { rest, worked } from '../../turn-taking'
+import { endingWith, LARGEST_EVENT } from '../sse'
 
 export interface Frame {
   /** the string headers, `:message-type` and `:event-type` among them */
@@ -13,8 +14,6 @@ export interface Frame {
 
 // A prelude with its checksum, and the checksum of the message.
 const SMALLEST = 16
-// Far above what a piece of an answer needs; without a bound a broken server could fill the memory.
-const LARGEST = 8 * 1024 * 1024
 
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
@@ -26,28 +25,29 @@ const codec = new EventStreamCodec(
 /**
  * The messages of a byte stream, in order. What is left when it ends is no message: whether the stream was complete
  * is for the caller to tell, from its own end marker.
- * @param onRead called for each read: the sign of life that a timeout waits for
+ * @param onRead called with the bytes of each read
  * @param signal ends the reading
  * @throws Error for a message that does not have the checksum, or a length, that it should
  */
 export async function* readFrames(
   body: ReadableStream<Uint8Array>,
-  onRead: () => void = () => {},
+  onRead: (bytes: Uint8Array) => void = () => {},
   signal?: AbortSignal,
 ): AsyncGenerator<Frame, void> {
   const reader = body.getReader()
   const stop = endingWith(reader, signal)
-  let pending: Uint8Array = new Uint8Array(0)
+  const pending = new PendingBytes()
   try {
     while (true) {
       const { done, value } = await reader.read()
-      onRead()
       if (done || signal?.aborted) return
-      pending = pending.length === 0 ? value : joined(pending, value)
-      for (let frame = first(pending); frame; frame = first(pending)) {
-        pending = pending.subarray(frame.length)
+      onRead(value)
+      pending.push(value)
+      for (let frame = pending.frame(); frame; frame = pending.frame()) {
         yield decoded(frame)
+        if (worked(frame.length)) await rest()
       }
+      if (worked(value.length)) await rest()
     }
   } finally {
     signal?.removeEventListener('abort', stop)
@@ -56,13 +56,41 @@ export async function* readFrames(
   }
 }
 
-/** The bytes of the first message; undefined while some are missing. */
-function first(bytes: Uint8Array): Uint8Array | undefined {
-  if (bytes.length < 4) return undefined
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
-  if (length < SMALLEST || length > LARGEST)
-    throw new Error('a message of an event stream has no such length')
-  return bytes.length < length ? undefined : bytes.subarray(0, length)
+/** Bytes that were read and are in no message yet. Each is copied a few times at most, however small the reads are. */
+class PendingBytes {
+  #buffer = new Uint8Array(4_096)
+  #from = 0
+  #to = 0
+
+  push(bytes: Uint8Array): void {
+    if (this.#to + bytes.length > this.#buffer.length) this.#makeRoom(bytes.length)
+    this.#buffer.set(bytes, this.#to)
+    this.#to += bytes.length
+  }
+
+  /**
+   * Takes the bytes of the first message, which stay as they are until the next push; undefined while some are missing.
+   * @throws Error for a length that no message has
+   */
+  frame(): Uint8Array | undefined {
+    const bytes = this.#buffer.subarray(this.#from, this.#to)
+    if (bytes.length < 4) return undefined
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
+    if (length < SMALLEST || length > LARGEST_EVENT)
+      throw new Error('a message of an event stream has no such length')
+    if (bytes.length < length) return undefined
+    this.#from += length
+    return bytes.subarray(0, length)
+  }
+
+  #makeRoom(length: number): void {
+    const left = this.#buffer.subarray(this.#from, this.#to)
+    const buffer = new Uint8Array(Math.max(this.#buffer.length, 2 * (left.length + length)))
+    buffer.set(left)
+    this.#buffer = buffer
+    this.#from = 0
+    this.#to = left.length
+  }
 }
 
 function decoded(frame: Uint8Array): Frame {
@@ -72,11 +100,4 @@ function decoded(frame: Uint8Array): Frame {
     headers: Object.fromEntries(strings.map(([name, { value }]) => [name, String(value)])),
     body: decoder.decode(body),
   }
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(first.length + second.length)
-  bytes.set(first)
-  bytes.set(second, first.length)
-  return bytes
 }

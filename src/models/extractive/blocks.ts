@@ -15,10 +15,12 @@ const LONGEST_CODE = 1500
 const LONGEST_LIST = 1500
 
 const FENCE = /^\s*(```|~~~)/
-const HEADING = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/
-const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/
+// None of these may try a run of characters again from each of its places: a line can be as long as a document.
+const HEADING = /^\s{0,3}(#{1,6})(?=\s)(.*)$/s
+const CLOSING_MARKS = /(?<!#)#+$/
+const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/s
 const ROW = /^\s*\|.*\|\s*$/
-const TABLE_RULE = /^\s*\|?[\s:|-]+\|?\s*$/
+const TABLE_RULE = /^[\s:|-]+$/
 
 /** Paragraphs, list items and table rows of Markdown or plain text, each under its headings. */
 export function blocksOf(text: string): Block[] {
@@ -38,11 +40,12 @@ export function blocksOf(text: string): Block[] {
     const line = source[index]!
     if (FENCE.test(line)) {
       close()
-      const end = source.findIndex((other, at) => at > index && FENCE.test(other))
-      const last = end < 0 ? source.length - 1 : end
+      let end = index + 1
+      while (end < source.length && !FENCE.test(source[end]!)) end += 1
+      const last = Math.min(end, source.length - 1)
       const code = source.slice(index, last + 1).join('\n')
       const before = blocks.at(-1)
-      if (before && !before.code && end > 0 && code.length <= LONGEST_CODE) before.code = code
+      if (before && !before.code && end < source.length && code.length <= LONGEST_CODE) before.code = code
       index = last
       continue
     }
@@ -52,7 +55,7 @@ export function blocksOf(text: string): Block[] {
       close()
       const level = heading[1]!.length
       while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
-      headings.push({ level, text: inline(heading[2]!) })
+      headings.push({ level, text: inline(heading[2]!.trim().replace(CLOSING_MARKS, '')) })
     } else if (line.trim() === '') close()
     else if (listed) {
       close()
@@ -123,10 +126,45 @@ function listOf(items: Block[]): string {
 
 /** Markdown's inline marks taken off, except for code, which stays readable as it is. */
 const inline = (text: string): string =>
-  text
-    .replace(/<!--.*?-->/g, '')
-    .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/\[([^\]]+)\]\((?:[^()]|\([^()]*\))*\)/g, '$1')
-    .replace(/(\*\*|__)(.+?)\1/g, '$2')
-    .replace(/(^|\s)([*_])(\S.*?)\2(?=\s|[.,;:!?]|$)/g, '$1$3')
-    .trim()
+  withoutEmphasis(
+    withoutComments(text)
+      .replace(/!\[([^[\]]*)\]\([^()]*\)/g, '$1')
+      .replace(/\[([^[\]]+)\]\((?:[^()]|\([^()]*\))*\)/g, '$1')
+      .replace(/(\*\*|__)(.+?)\1/g, '$2'),
+  ).trim()
+
+/** HTML's comments taken out. One without an end is text. */
+function withoutComments(text: string): string {
+  let left = ''
+  let from = 0
+  for (let begin = text.indexOf('<!--'); begin >= 0; begin = text.indexOf('<!--', from)) {
+    const end = text.indexOf('-->', begin + 4)
+    if (end < 0) break
+    left += text.slice(from, begin)
+    from = end + 3
+  }
+  return left + text.slice(from)
+}
+
+const OPENING = /(?<=^|\s)[*_](?=\S)/g
+const CLOSING = /[*_](?=[\s.,;:!?]|$)/g
+
+/** The marks of `*emphasis*` taken off. Each opening one takes the next that can close it, in one pass over the text. */
+function withoutEmphasis(text: string): string {
+  const closing = [...text.matchAll(CLOSING)]
+  const next: Record<string, number> = { '*': 0, _: 0 }
+  let left = ''
+  let from = 0
+  for (const { 0: mark, index: begin } of text.matchAll(OPENING)) {
+    if (begin < from) continue
+    let at = next[mark]!
+    // Something has to stand between the two.
+    while (at < closing.length && (closing[at]![0] !== mark || closing[at]!.index < begin + 2)) at += 1
+    next[mark] = at
+    const end = closing[at]?.index
+    if (end === undefined) continue
+    left += text.slice(from, begin) + text.slice(begin + 1, end)
+    from = end + 1
+  }
+  return left + text.slice(from)
+}

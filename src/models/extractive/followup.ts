@@ -115,8 +115,8 @@ function insert(question: string, subject: Phrase[], most: number): string {
   }
   const rest = subject.filter((phrase) => phrase !== referent).slice(0, referent ? most - 1 : most)
   if (rest.length === 0) return replaced
-  const [, body, mark] = /^(.*?)([\s.!?]*)$/s.exec(replaced)!
-  return `${body} (${rest.map(({ text }) => text).join(', ')})${mark}`
+  const end = replaced.search(/(?<![\s.!?])[\s.!?]*$/)
+  return `${replaced.slice(0, end)} (${rest.map(({ text }) => text).join(', ')})${replaced.slice(end)}`
 }
 
 /** The phrase that agrees with the pronoun: a name for "he", one of many for "they"; else the first. */

@@ -95,7 +95,9 @@ export function answeredName(answer: string): string | undefined {
   if (answer.startsWith('- ')) return undefined
   const first = answer.split('\n')[0]!.slice(0, 300)
   for (const match of first.matchAll(NAMES())) {
-    const text = match[0].replace(/[.'’-]+$/, '').replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')
+    const text = match[0]
+      .replace(/(?<![.'’-])[.'’-]+$/, '')
+      .replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')
     if (wordsOf(text).some(isTopical)) return text
   }
   return undefined

@@ -98,7 +98,8 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
 /** Strings of a document with their paths; lists of scalars are read out as one. */
 function* leaves(value: unknown, path = ''): Generator<[string, string]> {
   if (typeof value === 'string') yield [path, value]
-  else if (typeof value === 'number' || typeof value === 'boolean') yield [path, String(value)]
+  else if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean')
+    yield [path, String(value)]
   else if (Array.isArray(value)) {
     if (value.every((item) => typeof item !== 'object')) {
       if (value.some((item) => typeof item === 'string' && isProse(item))) {
@@ -115,7 +116,8 @@ const isProse = (value: string): boolean =>
   value.length > 60 ? /\s/.test(value) && !isList(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
 
 /** A URL or a path: for machines, and its words are the title's. */
-const isAddress = (value: string): boolean => /^https?:/.test(value) || /^\S*\/\S*$/.test(value)
+const isAddress = (value: string): boolean =>
+  /^https?:/.test(value) || (value.includes('/') && !/\s/.test(value))
 
 /** Short items between commas, without an end. */
 const isList = (value: string): boolean =>
@@ -125,8 +127,10 @@ const ABBREVIATION = regExp(
   String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
   'iu',
 )
+/** Characters that an abbreviation can have, with what stands before it. */
+const LONGEST_ABBREVIATION = 16
 const BOUNDARY = regExp(
-  String.raw`[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*`,
+  String.raw`(?<![.!?])[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*`,
   'gu',
 )
 
@@ -137,7 +141,7 @@ export function splitSentences(paragraph: string): string[] {
   for (const match of paragraph.matchAll(BOUNDARY())) {
     const end = match.index + match[0].length
     const piece = paragraph.slice(start, end)
-    if (match[0] === '.' && ABBREVIATION().test(piece)) continue
+    if (match[0] === '.' && ABBREVIATION().test(piece.slice(-LONGEST_ABBREVIATION))) continue
     sentences.push(piece.trim())
     start = end
   }

@@ -12,6 +12,7 @@ import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
 import { isBool, isGeopoint, isNumber, isString, isVector, type StoredSchema } from '../layout'
 import { findField } from '../path'
+import { EVERYWHERE, type Range } from '../scan'
 import type { Field } from '../types'
 import { geopointClause } from './geopoint'
 import { boolClause, numberClause } from './number'
@@ -21,6 +22,8 @@ import { stringClause } from './string'
 export interface FilterContext {
   sql: SqlStorage
   schema: StoredSchema
+  /** the documents that the filter is asked about */
+  range: Range
 }
 
 // The search around a filter binds and writes something too, so a filter may take a part of each bound only.
@@ -34,16 +37,18 @@ interface Compiled extends SqlFragment {
 
 /**
  * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`; a blank filter is `1`.
+ * @param range the documents that it will be asked about: what is evaluated here is evaluated for those alone
  * @throws ApiError 400 with Typesense's messages
  */
 export function compileFilter(
   sql: SqlStorage,
   schema: StoredSchema,
   filterBy: string,
+  range: Range = EVERYWHERE,
 ): { where: string; bindings: SqlStorageValue[] } {
   const tree = parseFilter(filterBy)
   if (tree === undefined) return { where: '1', bindings: [] }
-  const compiled = compileNode({ sql, schema }, tree)
+  const compiled = compileNode({ sql, schema, range }, tree)
   return { where: compiled.sql, bindings: compiled.bindings }
 }
 
@@ -80,7 +85,12 @@ function materialize(context: FilterContext, children: Compiled[], operator: 'AN
     let end = start + 1
     while (end < children.length && fits(children.slice(start, end + 1))) end++
     const { sql, bindings } = group(children.slice(start, end), operator)
-    const seqs = context.sql.exec<{ seq: number }>(`SELECT d.seq FROM documents d WHERE ${sql}`, ...bindings)
+    const seqs = context.sql.exec<{ seq: number }>(
+      `SELECT d.seq FROM documents d WHERE d.seq BETWEEN ? AND ? AND ${sql}`,
+      context.range.low,
+      context.range.high,
+      ...bindings,
+    )
     const found = new Set<number>()
     for (const { seq } of seqs) found.add(seq)
     if (result === undefined) result = found

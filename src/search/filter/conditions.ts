@@ -7,7 +7,7 @@ import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } fro
 import { findField } from '../path'
 import type { Field } from '../types'
 import { isNegated } from './compile'
-import { boolValues, numberTests } from './number'
+import { boolValues, type Numeric, numberTests } from './number'
 import { type FilterClause, type FilterNode, parseFilter } from './parse'
 import { patternsOf } from './string'
 
@@ -23,7 +23,10 @@ export interface Range {
   to?: Bound
 }
 
-/** What the typed value in a slot is: strings stand for their normal form (text.ts). */
+/**
+ * What the typed value in a slot is: strings stand for their normal form (text.ts), whole numbers of 64 bits for the
+ * nearest double.
+ */
 export type Condition =
   | { slot: number; among: readonly (string | number)[] }
   | { slot: number; within: Range }
@@ -63,21 +66,22 @@ function stringCondition(slot: number, schema: StoredSchema, clause: FilterClaus
 
 function numberCondition(slot: number, field: Field, clause: FilterClause): Condition | undefined {
   const { equal, ranges, compared } = numberTests(field, clause)
-  if (ranges.length === 0 && compared.length === 0) return { slot, among: equal }
+  if (ranges.length === 0 && compared.length === 0) return { slot, among: equal.map(Number) }
   const within = hull([
     ...equal.map((value): Range => closed(value, value)),
     ...ranges.map(([from, to]): Range => closed(from, to)),
     ...compared.map(({ sign, bound }): Range => {
-      const end = { value: bound, open: sign.length === 1 }
+      // Rounded, the bound itself may stand for values on either side of it.
+      const end = { value: Number(bound), open: sign.length === 1 && typeof bound === 'number' }
       return sign.startsWith('>') ? { from: end } : { to: end }
     }),
   ])
   return within.from === undefined && within.to === undefined ? undefined : { slot, within }
 }
 
-const closed = (from: number, to: number): Range => ({
-  from: { value: from, open: false },
-  to: { value: to, open: false },
+const closed = (from: Numeric, to: Numeric): Range => ({
+  from: { value: Number(from), open: false },
+  to: { value: Number(to), open: false },
 })
 
 /** The narrowest range that contains all of these. */

@@ -1,29 +1,31 @@
 /** Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them. */
 import { ApiError } from '../../errors'
-import { balanced, fragment, type SqlFragment } from '../fragment'
+import { integer, isInt64 } from '../../exact-json'
+import { balanced, bindable, fragment, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
 import { someValue } from './columns'
 import { type FilterContext, filterError } from './compile'
 import type { FilterClause } from './parse'
 
-const INTEGER = /^[+-]?\d+$/
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
-const RANGE = /^(.+?)\s*\.\.\s*(.+)$/
+const INTEGER = /^[+-]?\d{1,308}$/
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
+const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
+
+/** A BigInt is a whole number of 64 bits that a double cannot hold. */
+export type Numeric = number | bigint
 
 /** What the values of a clause on numbers ask for; a document passes that meets any of it. */
 export interface NumberTests {
-  equal: number[]
+  equal: Numeric[]
   /** both ends included */
-  ranges: [number, number][]
-  compared: { sign: string; bound: number }[]
+  ranges: [Numeric, Numeric][]
+  compared: { sign: string; bound: Numeric }[]
 }
 
 /** @throws ApiError 400 for a value that is no number of the field's type */
 export function numberTests(field: Field, clause: FilterClause): NumberTests {
-  const equal: number[] = []
-  const ranges: [number, number][] = []
-  const compared: { sign: string; bound: number }[] = []
+  const { equal, ranges, compared }: NumberTests = { equal: [], ranges: [], compared: [] }
   for (const { text } of clause.values) {
     const range = RANGE.exec(text)
     const comparison = COMPARISON.exec(text)
@@ -38,11 +40,12 @@ export function numberClause(context: FilterContext, field: Field, clause: Filte
   const { equal, ranges, compared } = numberTests(field, clause)
   return someValue(context.schema, field, ({ value }) => {
     const conditions: SqlFragment[] = []
-    if (equal.length === 1) conditions.push(fragment(`${value} = ?`, equal[0]!))
+    if (equal.length === 1) conditions.push(fragment(`${value} = ?`, bindable(equal[0]!)))
     else if (equal.length > 1) {
       conditions.push(fragment(`${value} IN (SELECT value FROM json_each(?))`, JSON.stringify(equal)))
     }
-    if (ranges.length === 1) conditions.push(fragment(`${value} BETWEEN ? AND ?`, ...ranges[0]!))
+    if (ranges.length === 1)
+      conditions.push(fragment(`${value} BETWEEN ? AND ?`, ...ranges[0]!.map(bindable)))
     else if (ranges.length > 1) {
       const between = `${value} BETWEEN r.value ->> 0 AND r.value ->> 1`
       conditions.push(
@@ -52,16 +55,14 @@ export function numberClause(context: FilterContext, field: Field, clause: Filte
     // Of many comparisons with one sign only the widest counts.
     for (const sign of new Set(compared.map((comparison) => comparison.sign))) {
       const bounds = compared.filter((comparison) => comparison.sign === sign).map(({ bound }) => bound)
-      const bound = sign.startsWith('>') ? minimum(bounds) : -minimum(bounds.map((each) => -each))
-      conditions.push(fragment(`${value} ${sign} ?`, bound))
+      const widest = bounds.reduce((a, b) => (sign.startsWith('>') === a < b ? a : b))
+      conditions.push(fragment(`${value} ${sign} ?`, bindable(widest)))
     }
     return balanced(conditions, 'OR')
   })
 }
 
-const minimum = (numbers: number[]): number => numbers.reduce((a, b) => Math.min(a, b))
-
-function toNumber(field: Field, text: string): number {
+function toNumber(field: Field, text: string): Numeric {
   const type = field.type.replace('[]', '')
   const trimmed = text.trim()
   if (trimmed === '') throw filterError(field.name, 'Filter value cannot be empty.')
@@ -69,8 +70,8 @@ function toNumber(field: Field, text: string): number {
     if (!DECIMAL.test(trimmed)) throw filterError(field.name, 'Not a float.')
     return Number(trimmed)
   }
-  const value = Number(trimmed)
-  if (!INTEGER.test(trimmed) || (type === 'int32' && (value > 2147483647 || value < -2147483648))) {
+  const value = INTEGER.test(trimmed) ? integer(trimmed) : Number.NaN
+  if (!isInt64(value) || (type === 'int32' && (value > 2147483647 || value < -2147483648))) {
     throw filterError(field.name, `Not an ${type}.`)
   }
   return value

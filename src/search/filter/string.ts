@@ -111,13 +111,21 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
   })
   // What is indexed but not stored lies apart from the document, under the field's name.
   const table = field.store ? 'documents' : 'unstored'
+  const { low, high } = context.range
   if (words.length === 0) {
-    return context.sql.exec<{ seq: number; body: string }>(`SELECT seq, body FROM ${table}`)
+    return context.sql.exec<{ seq: number; body: string }>(
+      `SELECT seq, body FROM ${table} WHERE seq BETWEEN ? AND ?`,
+      low,
+      high,
+    )
   }
   const column = textColumn(context.schema.slots[field.name]!)
   return context.sql.exec<{ seq: number; body: string }>(
-    `SELECT seq, body FROM ${table} WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ?)`,
+    `SELECT seq, body FROM ${table}
+      WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)`,
     `{${column}} : (${words.join(' AND ')})`,
+    low,
+    high,
   )
 }
 

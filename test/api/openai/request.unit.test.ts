@@ -75,7 +75,7 @@ describe('an error', () => {
   it.each([
     [400, 'invalid_request_error', null],
     [401, 'invalid_request_error', 'invalid_api_key'],
-    [403, 'invalid_request_error', null],
+    [403, 'permission_error', 'origin_not_allowed'],
     [404, 'invalid_request_error', 'not_found'],
     [408, 'timeout_error', 'timeout'],
     [413, 'invalid_request_error', 'request_too_large'],

@@ -62,7 +62,7 @@ describe.each([NATIVE, OPENAI])('a model of the binding, %s', (name) => {
 
   it('tells a caller what the platform said, and keeps nothing of it', async () => {
     ai.failNext(3036)
-    expect(await search({ q: 'who directed Alien', conversation_model_id: id })).toEqual([
+    expect(await search({ q: 'who directed Heat', conversation_model_id: id })).toEqual([
       400,
       {
         message: expect.stringMatching(/^Cloudflare API error: 3036: You have used up your daily free alloc/),

@@ -167,6 +167,7 @@ export class LabelledCollection {
     const context: SearchContext = {
       sql: this.sql,
       schema: this.store.schema,
+      requireOpen() {},
       count: () => this.store.count,
       vectors: (field) => this.store.vectors(field),
       embedder: () => {

@@ -1,0 +1,52 @@
+/**
+ * Ids that show that this server made them.
+ *
+ * Asking an object for its conversation makes the object, and with it a file, even where there is no conversation. An
+ * id is whatever a caller sends. So the last eight digits of an id that the server makes are a digest of those before,
+ * under its secret, and an id without that digest leads to an object only when its conversation is known elsewhere: one
+ * that was begun before ids were sealed, or under another secret, or whose messages were imported.
+ */
+import { database } from '../db/client'
+import { findConversationRow } from '../db/conversations'
+import { collectionObject } from '../search/catalog'
+import { conversationNotFound } from './ownership'
+
+/** Hexadecimal digits of a UUID that are the seal. */
+const SEAL = 8
+
+const encoder = new TextEncoder()
+
+async function seal(env: Cloudflare.Env, beginning: string): Promise<string> {
+  const secret = encoder.encode(`sealed conversation ids ${env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY ?? ''}`)
+  const key = await crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
+  const digest = new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(beginning)))
+  return [...digest.subarray(0, SEAL / 2)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** An id with the server's seal. @param id a UUID, whose last digits are replaced */
+export async function sealedId(env: Cloudflare.Env, id: string = crypto.randomUUID()): Promise<string> {
+  const beginning = id.slice(0, -SEAL)
+  return beginning + (await seal(env, beginning))
+}
+
+async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean> {
+  const beginning = id.slice(0, -SEAL)
+  return id === beginning + (await seal(env, beginning))
+}
+
+/** Whether an id may be that of a conversation with messages in a history collection. */
+export async function mayHaveHistory(env: Cloudflare.Env, id: string, historyId: string): Promise<boolean> {
+  if (await isSealed(env, id)) return true
+  return (await collectionObject(env, historyId).recentMessages(id, 0)).messages.length > 0
+}
+
+/** Whether an id may be a conversation's: to be asked before its object is, where the id came from outside. */
+export async function mayBeConversation(env: Cloudflare.Env, id: string): Promise<boolean> {
+  if (await isSealed(env, id)) return true
+  return (await findConversationRow(database(env), id, Date.now())) !== undefined
+}
+
+/** @throws ApiError 404 for an id that cannot be a conversation's */
+export async function requireConversationId(env: Cloudflare.Env, id: string): Promise<void> {
+  if (!(await mayBeConversation(env, id))) throw conversationNotFound()
+}

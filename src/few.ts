@@ -1,0 +1,26 @@
+/**
+ * Works through items a few at a time, in order. Nothing is begun any more after a failure.
+ * @param atOnce how many are under way at the same time
+ * @returns the results, in the order of the items @throws what `work` throws first
+ */
+export async function mapFew<Item, Result>(
+  items: readonly Item[],
+  atOnce: number,
+  work: (item: Item, index: number) => Promise<Result>,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length)
+  let next = 0
+  const worker = async (): Promise<void> => {
+    while (next < items.length) {
+      const index = next++
+      try {
+        results[index] = await work(items[index]!, index)
+      } catch (error) {
+        next = items.length
+        throw error
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
+  return results
+}

@@ -1,0 +1,73 @@
+/**
+ * BERT's uncased tokenizer (Devlin et al. 2019): text to the numbers of its word pieces.
+ *
+ * Text is folded (lower case, no accents, no control characters), split at white space and around punctuation and
+ * Chinese characters, and each word is cut into the longest pieces of the vocabulary, from the left. Pieces inside a
+ * word are listed with `##` before them. A word that cannot be made of pieces, or has more than 100 characters, has none.
+ */
+import { regExp } from '../../once'
+
+const MOST_CHARACTERS = 100
+const MOST_KNOWN = 50_000
+
+// The blocks that BERT takes for Chinese, and what it takes for punctuation: all symbols of ASCII too.
+const CHINESE = String.raw`\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}`
+const PUNCTUATION = String.raw`\p{P}$+<=>^\x60|~`
+
+const WORD = regExp(String.raw`[${CHINESE}${PUNCTUATION}]|[^\s\p{Z}${CHINESE}${PUNCTUATION}]+`, 'gu')
+const ASCII_WORD = regExp(String.raw`[a-z0-9]+|[!-/:-@\[-\x60{-~]`, 'g')
+const PLAIN_ASCII = regExp(String.raw`^[\t\n\r\x20-\x7e]*$`, '')
+const CONTROLS = regExp(String.raw`(?![\t\n\r])[\p{C}\ufffd]`, 'gu')
+const ACCENTS = regExp(String.raw`\p{Mn}`, 'gu')
+
+export class WordPiece {
+  #pieces: Map<string, number>
+  // Texts repeat their words, and collections repeat each other's.
+  #known = new Map<string, readonly number[]>()
+
+  /** @param vocabulary pieces in the order of their numbers */
+  constructor(vocabulary: readonly string[]) {
+    this.#pieces = new Map(vocabulary.map((piece, number) => [piece, number]))
+  }
+
+  /** The numbers of a text's pieces, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
+  encode(text: string): number[] {
+    const numbers: number[] = []
+    // One match() for all words: matchAll makes an object for each.
+    for (const word of words(text)) {
+      let pieces = this.#known.get(word)
+      if (pieces === undefined) {
+        pieces = this.#cut(word)
+        if (this.#known.size >= MOST_KNOWN) this.#known.clear()
+        this.#known.set(word, pieces)
+      }
+      for (const piece of pieces) numbers.push(piece)
+    }
+    return numbers
+  }
+
+  #cut(word: string): number[] {
+    if (word.length > MOST_CHARACTERS && [...word].length > MOST_CHARACTERS) return []
+    const numbers: number[] = []
+    let start = 0
+    while (start < word.length) {
+      let end = word.length
+      let number: number | undefined
+      for (; end > start; end--) {
+        const piece = word.slice(start, end)
+        number = this.#pieces.get(start === 0 ? piece : `##${piece}`)
+        if (number !== undefined) break
+      }
+      if (number === undefined) return []
+      numbers.push(number)
+      start = end
+    }
+    return numbers
+  }
+}
+
+function words(text: string): readonly string[] {
+  if (PLAIN_ASCII().test(text)) return text.toLowerCase().match(ASCII_WORD()) ?? []
+  const folded = text.replace(CONTROLS(), '').normalize('NFD').replace(ACCENTS(), '').toLowerCase()
+  return folded.match(WORD()) ?? []
+}

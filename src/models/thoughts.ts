@@ -1,0 +1,216 @@
+/**
+ * Tells a model's thoughts from its answer where both come as one text: `<think>so...</think>Yes.`
+ *
+ * Thoughts run from an opening tag to a closing one, or to the end of the text. Tags in code, between backticks or
+ * fences, are text: an answer may be about them. The same comes out whatever pieces the text comes in, and what may be
+ * the beginning of a tag is all that is held back.
+ *
+ * Some chat templates open the thoughts in the prompt, so that the reply begins within them and has the closing tag
+ * alone. A piece that was shown cannot be taken back, and to wait for a tag that hardly any reply has would keep every
+ * reader from the first word. So a text is held back only where that costs nothing, in replies that come in one piece,
+ * or where the model is known to begin so. Elsewhere a closing tag alone is taken out, and what stands before it stays.
+ */
+
+export interface Sorted {
+  text: string
+  thoughts: string
+}
+
+const OPENING = ['<think>', '<thinking>']
+const CLOSING = ['</think>', '</thinking>']
+
+/** Characters of white space before the first word that wait for it, since thoughts may come in between. */
+const MOST_SPACE = 1_000
+/** Characters that are held back until it is known what they are: an answer has no more. */
+const MOST_HELD = 500_000
+
+const SPACE = /^\s$/
+/** What can neither begin a tag nor change whether the text is code. */
+const PLAIN = /[^<`~\s]+/y
+
+export class ThoughtFilter {
+  #mode: 'held' | 'answer' | 'thoughts'
+  /** of the mode `held`: what may turn out to be thoughts */
+  #held = ''
+  /** the beginning of what may be a tag */
+  #tag = ''
+  /** white space before the first word of the answer */
+  #space: string | undefined = ''
+  #thought = false
+  readonly #code = new CodeTracker()
+  #sorted: Sorted = { text: '', thoughts: '' }
+
+  /** @param held whether the text may begin within thoughts */
+  constructor(held: boolean) {
+    this.#mode = held ? 'held' : 'answer'
+  }
+
+  /** @returns what of the text so far is certain, and was not returned before */
+  push(piece: string): Sorted {
+    for (let at = 0; at < piece.length; ) {
+      PLAIN.lastIndex = at
+      const run = this.#tag === '' ? PLAIN.exec(piece)?.[0] : undefined
+      if (run !== undefined) {
+        this.#add(run)
+        at += run.length
+      } else if (this.#read(piece[at]!)) at += 1
+    }
+    return this.#take()
+  }
+
+  /** The thoughts come apart from the text, so all of that is answer. */
+  apart(): Sorted {
+    if (this.#mode === 'held') this.#release('answer')
+    return this.#take()
+  }
+
+  /** The text is over. @returns what was held back */
+  end(): Sorted {
+    this.#add(this.#tag)
+    this.#tag = ''
+    if (this.#mode === 'held') this.#release('answer')
+    // White space alone is no answer, but where there were thoughts it is not even text.
+    if (this.#space !== undefined && !this.#thought) this.#sorted.text += this.#space
+    this.#space = undefined
+    return this.#take()
+  }
+
+  #take(): Sorted {
+    const sorted = this.#sorted
+    this.#sorted = { text: '', thoughts: '' }
+    return sorted
+  }
+
+  /** One character that may be of a tag. @returns false where it has to be read again */
+  #read(letter: string): boolean {
+    if (this.#tag === '') {
+      if (letter === '<' && this.#mayBeTag()) this.#tag = letter
+      else this.#add(letter)
+      return true
+    }
+    const tag = this.#tag + letter
+    const known = this.#mode === 'thoughts' ? CLOSING : [...OPENING, ...CLOSING]
+    const lower = tag.toLowerCase()
+    if (known.includes(lower)) {
+      this.#tag = ''
+      this.#turn(CLOSING.includes(lower))
+      return true
+    }
+    if (known.some((other) => other.startsWith(lower))) {
+      this.#tag = tag
+      return true
+    }
+    this.#add(this.#tag)
+    this.#tag = ''
+    return false
+  }
+
+  #mayBeTag(): boolean {
+    if (this.#mode === 'thoughts' || !this.#code.inside) return true
+    // Thoughts leave code open now and then: what ends them stands at the beginning of a line.
+    return this.#mode === 'held' && this.#code.atLineStart
+  }
+
+  /** A tag was read. @param closes whether it is a closing one */
+  #turn(closes: boolean): void {
+    if (this.#mode === 'held') this.#release(closes ? 'thoughts' : 'answer')
+    if (closes) {
+      this.#thought ||= this.#mode === 'thoughts'
+      this.#mode = 'answer'
+      if (this.#space !== undefined) this.#code.reset()
+    } else {
+      this.#thought = true
+      this.#mode = 'thoughts'
+    }
+  }
+
+  /** It is known what was held back. */
+  #release(as: 'answer' | 'thoughts'): void {
+    const held = this.#held
+    this.#held = ''
+    this.#mode = as
+    this.#put(held)
+  }
+
+  #add(text: string): void {
+    if (text === '') return
+    if (this.#mode !== 'thoughts') this.#code.read(text)
+    if (this.#mode === 'held') {
+      this.#held += text
+      if (this.#held.length > MOST_HELD) this.#release('answer')
+    } else this.#put(text)
+  }
+
+  #put(text: string): void {
+    if (this.#mode === 'thoughts') {
+      this.#sorted.thoughts += text
+    } else if (this.#space === undefined) {
+      this.#sorted.text += text
+    } else {
+      const first = text.trimStart()
+      const space = this.#space + text.slice(0, text.length - first.length)
+      this.#space = space
+      if (first === '' && space.length <= MOST_SPACE) return
+      this.#sorted.text += (this.#thought ? '' : space) + first
+      this.#space = undefined
+    }
+  }
+}
+
+/** Whether a place in Markdown is code, as far as what stands before it says. */
+class CodeTracker {
+  #atLineStart = true
+  /** a run of backticks or tildes that may go on, and whether it begins its line */
+  #run = ''
+  #runAtLineStart = false
+  #fence = ''
+  /** backticks that opened code within a line */
+  #inline = 0
+
+  get inside(): boolean {
+    this.#endRun()
+    return this.#fence !== '' || this.#inline > 0
+  }
+
+  get atLineStart(): boolean {
+    this.#endRun()
+    return this.#atLineStart
+  }
+
+  reset(): void {
+    this.#atLineStart = true
+    this.#run = ''
+    this.#fence = ''
+    this.#inline = 0
+  }
+
+  /** @param text one of the letters that mean something here, or several that do not */
+  read(text: string): void {
+    if (text === '`' || text === '~') {
+      if (this.#run !== '' && this.#run[0] !== text) this.#endRun()
+      if (this.#run === '') this.#runAtLineStart = this.#atLineStart
+      this.#run += text
+      this.#atLineStart = false
+      return
+    }
+    this.#endRun()
+    if (text === '\n') {
+      this.#atLineStart = true
+      this.#inline = 0
+    } else if (!SPACE.test(text)) this.#atLineStart = false
+  }
+
+  #endRun(): void {
+    const run = this.#run
+    if (run === '') return
+    this.#run = ''
+    const mark = run[0]!
+    if (this.#runAtLineStart && run.length >= 3) {
+      if (this.#fence === '') this.#fence = mark
+      else if (this.#fence === mark) this.#fence = ''
+    } else if (mark === '`' && this.#fence === '') {
+      if (this.#inline === 0) this.#inline = run.length
+      else if (this.#inline === run.length) this.#inline = 0
+    }
+  }
+}

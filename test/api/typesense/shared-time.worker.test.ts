@@ -1,0 +1,73 @@
+/** What keeps the searches of one caller from taking all of the time. */
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { Collection } from '../../../src/search/collection'
+import { call, queryString } from './api'
+
+const APPLES = { q: 'apple', query_by: 'title' }
+
+beforeAll(async () => {
+  await call('POST', '/collections', { body: { name: 'a', fields: [{ name: 'title', type: 'string' }] } })
+  await call('POST', '/collections/a/documents', { body: { id: '1', title: 'An apple' } })
+})
+
+const search = (parameters: Record<string, unknown>, key?: string) =>
+  call('GET', `/collections/a/documents/search${queryString(parameters)}`, { key })
+
+const multi = (body: unknown) => call('POST', '/multi_search', { body })
+
+describe('a key for pages', () => {
+  const cutoffs = async (key: string | undefined, parameters: Record<string, unknown>) => {
+    const asked: (string | undefined)[] = []
+    const { search: original } = Collection.prototype
+    const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(function (
+      this: Collection,
+      given,
+      scope,
+    ) {
+      asked.push(given.search_cutoff_ms)
+      return original.call(this, given, scope)
+    })
+    await search({ ...APPLES, ...parameters }, key)
+    spied.mockRestore()
+    return asked
+  }
+
+  it('has its searches cut off sooner', async () => {
+    const made = (actions: string[], limits = {}) =>
+      call('POST', '/keys', { body: { description: '', actions, collections: ['*'], limits } })
+    const [, { value: page }] = await made(['documents:search'], { turns_per_day: 100 })
+    const [, { value: server }] = await made(['documents:*'])
+    expect(await cutoffs(page, {})).toEqual(['5000'])
+    expect(await cutoffs(page, { search_cutoff_ms: 30_000 })).toEqual(['5000'])
+    expect(await cutoffs(page, { search_cutoff_ms: 100 })).toEqual(['100'])
+    expect(await cutoffs(server, {})).toEqual([undefined])
+    expect(await cutoffs(undefined, { search_cutoff_ms: 20_000 })).toEqual(['20000'])
+    expect((await search({ ...APPLES, search_cutoff_ms: 'soon' }, page))[0]).toBe(400)
+  })
+})
+
+describe('the searches of a request', () => {
+  it('run a few at a time', async () => {
+    let running = 0
+    let most = 0
+    const { search: original } = Collection.prototype
+    const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(async function (
+      this: Collection,
+      given,
+      scope,
+    ) {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      const outcome = await original.call(this, given, scope)
+      running--
+      return outcome
+    })
+    const searches = Array.from({ length: 20 }, () => ({ collection: 'a', ...APPLES }))
+    const [, { results }] = await multi({ searches })
+    expect(results).toHaveLength(20)
+    expect(most).toBe(4)
+    await multi({ union: true, searches })
+    expect(most).toBe(4)
+    spied.mockRestore()
+  })
+})

@@ -1,0 +1,143 @@
+/** What counts as life of a provider's stream: content, by whatever wire it comes, and nothing else. */
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { WIRES } from '../../bench/wires.mjs'
+import { overallLimit } from '../../src/models/silence'
+import { ask, localEnv, textOf } from './ask'
+import { rawServer } from './raw-server'
+
+const raw = rawServer()
+
+type Wire = (typeof WIRES)[string]
+
+/** A provider by its wire, and a piece of its stream that says nothing. */
+const PROVIDERS: [
+  name: string,
+  wire: string,
+  model: () => Record<string, unknown>,
+  nothing: Wire['chunk'],
+][] = [
+  [
+    'openai',
+    'openai',
+    () => ({ model_name: 'openai/m', api_key: 'k', openai_url: raw.url }),
+    WIRES.openai!.chunk,
+  ],
+  [
+    'vllm',
+    'openai',
+    () => ({ model_name: 'vllm/m', vllm_url: raw.url }),
+    () => 'data: {"choices":[],"usage":null}\n\n',
+  ],
+  [
+    'anthropic',
+    'anthropic',
+    () => ({ model_name: 'anthropic/m', api_key: 'k', anthropic_url: raw.url }),
+    () => 'event: ping\ndata: {"type":"ping"}\n\n',
+  ],
+  [
+    'google',
+    'google',
+    () => ({ model_name: 'google/m', api_key: 'k', google_url: raw.url }),
+    WIRES.google!.chunk,
+  ],
+  [
+    'bedrock',
+    'bedrock',
+    () => ({ model_name: 'bedrock/m', api_key: 'k', region: 'eu-west-1', bedrock_url: raw.url }),
+    WIRES.bedrock!.chunk,
+  ],
+  [
+    'cloudflare',
+    'workers-ai',
+    () => ({
+      model_name: 'cloudflare/@cf/m',
+      api_key: 'k',
+      account_id: 'a',
+      cloudflare_url: raw.url,
+    }),
+    WIRES['workers-ai']!.chunk,
+  ],
+]
+
+/** Writes a piece every few milliseconds, for as long as somebody listens. */
+function drip(response: ServerResponse, piece: string | Uint8Array, times = Number.POSITIVE_INFINITY) {
+  return new Promise<void>((resolve) => {
+    let sent = 0
+    const timer = setInterval(() => {
+      if (sent++ < times) return void response.write(piece)
+      clearInterval(timer)
+      resolve()
+    }, 30)
+    response.once('close', () => clearInterval(timer))
+  })
+}
+
+describe.each(PROVIDERS)('%s', (_, name, model, nothing) => {
+  const wire = WIRES[name]!
+  const begin = (response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': wire.type })
+    for (const piece of wire.begin) response.write(piece)
+    response.write(wire.chunk('Half '))
+  }
+
+  it('that goes on without content is silent', async () => {
+    raw.respond = async (response) => {
+      begin(response)
+      await drip(response, nothing(''))
+    }
+    await expect(ask({ ...model(), timeout: 0.3 })).rejects.toMatchObject({
+      fault: 'silent',
+      message: expect.stringMatching(/API timeout\.$/),
+    })
+  })
+
+  it('that goes on with content is alive', async () => {
+    raw.respond = async (response) => {
+      begin(response)
+      await drip(response, wire.chunk('and '), 20)
+      for (const piece of wire.end) response.write(piece)
+      response.end()
+    }
+    expect(textOf(await ask({ ...model(), timeout: 0.3 }))).toBe(`Half ${'and '.repeat(20)}`)
+  })
+})
+
+describe('the binding of Workers AI', () => {
+  it('whose stream goes on without content is silent', async () => {
+    let timer: ReturnType<typeof setInterval>
+    const stream = new ReadableStream<Uint8Array>({
+      start(controller) {
+        const piece = new TextEncoder().encode('data: {"response":""}\n\n')
+        timer = setInterval(() => controller.enqueue(piece), 30)
+      },
+      cancel: () => clearInterval(timer),
+    })
+    const env = { ...localEnv, AI_BACKEND: 'workers-ai', AI: { run: async () => stream } }
+    const asking = ask(
+      { model_name: 'cloudflare/@cf/m', timeout: 0.3 },
+      {},
+      undefined,
+      env as unknown as Cloudflare.Env,
+    )
+    await expect(asking).rejects.toMatchObject({ fault: 'silent' })
+  })
+})
+
+describe('a whole reply', () => {
+  it('that is white space for ever is silent', async () => {
+    raw.respond = async (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      await drip(response, '\n')
+    }
+    const asking = ask(
+      { model_name: 'openai/m', api_key: 'k', openai_url: raw.url, timeout: 0.3 },
+      { stream: false },
+    )
+    await expect(asking).rejects.toMatchObject({ fault: 'silent' })
+  })
+})
+
+it('a call may take half an hour, and the silence that its model is allowed', () => {
+  expect([overallLimit(60), overallLimit(3_600)]).toEqual([1_860, 5_400])
+})

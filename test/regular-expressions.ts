@@ -1,0 +1,160 @@
+/** Every regular expression of the sources, and texts that bring out the worst in one. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface Expression {
+  file: string
+  line: number
+  source: string
+  flags: string
+}
+
+/** What stands before a literal, where a slash is not a division. */
+const BEFORE = /(?:^|[([{,;:=!&|?+\-*%~^<>\n]|\b(?:return|typeof|case|of|in|yield|await))\s*$/
+
+/** Goes through TypeScript as far as it takes to tell a regular expression from strings, comments and divisions. */
+function literalsIn(file: string, code: string): Expression[] {
+  const found: Expression[] = []
+  const lineAt = (at: number) => code.slice(0, at).split('\n').length
+  /** depth of braces at which each open template goes on */
+  const templates: number[] = []
+  let depth = 0
+  let at = 0
+  const skipTemplate = () => {
+    while (at < code.length && code[at] !== '`') {
+      if (code[at] === '\\') at += 1
+      else if (code.startsWith('${', at)) {
+        at += 2
+        templates.push(depth)
+        return
+      }
+      at += 1
+    }
+    at += 1
+  }
+  while (at < code.length) {
+    const letter = code[at]!
+    if (code.startsWith('//', at)) at = (code.indexOf('\n', at) + 1 || code.length + 1) - 1
+    else if (code.startsWith('/*', at)) at = code.indexOf('*/', at) + 2
+    else if (letter === '"' || letter === "'") {
+      at += 1
+      while (code[at] !== letter) at += code[at] === '\\' ? 2 : 1
+      at += 1
+    } else if (letter === '`') {
+      at += 1
+      skipTemplate()
+    } else if (letter === '{') {
+      depth += 1
+      at += 1
+    } else if (letter === '}' && templates.at(-1) === depth) {
+      templates.pop()
+      at += 1
+      skipTemplate()
+    } else if (letter === '}') {
+      depth -= 1
+      at += 1
+    } else if (letter === '/' && BEFORE.test(code.slice(Math.max(0, at - 40), at))) {
+      const literal = /\/((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([a-z]*)/y
+      literal.lastIndex = at
+      const [whole, source, flags] = literal.exec(code) ?? []
+      if (whole === undefined) at += 1
+      else {
+        found.push({ file, line: lineAt(at), source: source!, flags: flags! })
+        at += whole.length
+      }
+    } else at += 1
+  }
+  return found
+}
+
+/** The expressions that are made with regExp (src/once.ts), as they are written. */
+function madeIn(file: string, code: string): Expression[] {
+  const calls = code.matchAll(/regExp\(\s*String\.raw`([^`]*)`,\s*'([a-z]*)',?\s*\)/g)
+  return [...calls].map(({ index, 1: source, 2: flags }) => ({
+    file,
+    line: code.slice(0, index).split('\n').length,
+    source: source!,
+    flags: flags!,
+  }))
+}
+
+/** All of a folder, in the order of the files. */
+export function expressionsIn(folder: string): Expression[] {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .sort()
+  return files.flatMap((file) => {
+    const code = readFileSync(join(folder, file), 'utf8')
+    return [...literalsIn(file, code), ...madeIn(file, code)]
+  })
+}
+
+/** A sample of what each class of characters holds. */
+const CLASSES: [RegExp, string[]][] = [
+  [/\\s|\\W|\\n/, [' ', '\n']],
+  [/\\d|\\p\{N|0-9/, ['1']],
+  [/\\w|a-z|\\p\{L|\./, ['a']],
+  [/A-Z|\\p\{Lu|\\p\{L\}/, ['A']],
+  [/\\p\{M/, ['\u0301']],
+  [/Han/, ['漢']],
+]
+
+/**
+ * Texts for an expression: what it is made of, repeated, with a beginning that may be needed and an end that does not
+ * fit. An expression that tries a run of characters again from each of its places takes far too long for one of them.
+ */
+export function* worstCases({ source }: Pick<Expression, 'source'>): Generator<(length: number) => string> {
+  const letters = new Set<string>(
+    CLASSES.flatMap(([pattern, samples]) => (pattern.test(source) ? samples : [])),
+  )
+  for (const letter of source.replace(/\\[pP]\{[^}]*\}|\\[a-zA-Z]|\(\?<?[=!:]/g, '')) {
+    if (!/[\\()|+?{}]/.test(letter) || source.includes(`\\${letter}`)) letters.add(letter)
+  }
+  const words = source.match(/[a-z]{2,}/gi) ?? []
+  const few = [...letters].slice(0, 12)
+  const fewer = few.slice(0, 6)
+  const units = new Set([
+    ...letters,
+    ...words.slice(0, 6),
+    ...few.flatMap((one) => few.map((other) => one + other)),
+    ...fewer.flatMap((one) => fewer.flatMap((two) => fewer.map((three) => one + two + three))),
+    ...words.slice(0, 4).flatMap((word) => fewer.flatMap((letter) => [word + letter, letter + word])),
+  ])
+  for (const unit of units) {
+    for (const tail of ['', '\u0000', '\n!']) {
+      yield (length) => unit.repeat(Math.ceil(length / unit.length)) + tail
+    }
+  }
+  for (const first of [...fewer, ...few.flatMap((one) => fewer.map((other) => one + other))]) {
+    for (const unit of fewer) yield (length) => `${first}${unit.repeat(length)}\u0000`
+  }
+}
+
+/** Above 8, which is linear, and below 64, which is quadratic. */
+export const MOST_GROWTH = 40
+
+/** What takes less counts as this, in milliseconds. */
+const MOMENT_MS = 1
+
+/**
+ * How much longer work takes for eight times the text: 8 where it is linear, 64 where it is quadratic. CPU time
+ * counts, the best of some tries, and what seems to grow too fast has to do so at four times the length as well: a busy
+ * machine cannot fail it.
+ * @param length of the shortest text
+ */
+export function growth(work: (length: number) => void, length: number): number {
+  const best = (size: number, tries: number): number => {
+    let least = Number.POSITIVE_INFINITY
+    for (let at = 0; at < tries; at++) {
+      const before = process.threadCpuUsage()
+      work(size)
+      const { user, system } = process.threadCpuUsage(before)
+      least = Math.min(least, (user + system) / 1_000)
+    }
+    return Math.max(least, MOMENT_MS)
+  }
+  // Most are done in no time at eight times the length, and need no second look.
+  if (best(8 * length, 1) < 8 * MOMENT_MS) return 1
+  const seen = best(8 * length, 3) / best(length, 5)
+  return seen < MOST_GROWTH ? seen : Math.min(seen, best(32 * length, 3) / best(4 * length, 5))
+}

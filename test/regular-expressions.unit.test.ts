@@ -1,0 +1,131 @@
+/**
+ * No text makes a regular expression, or what goes through a text with several, take a time that grows with the square
+ * of its length: a document, an answer or a parameter would stop the server for everybody.
+ */
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { resolveCitations } from '../src/conversation/citations'
+import { FollowupFilter, questionsIn } from '../src/conversation/followup-filter'
+import { blocksOf } from '../src/models/extractive/blocks'
+import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
+import { wordsOf } from '../src/models/words'
+import { matches } from '../src/search/detect'
+import { expressionsIn, growth, MOST_GROWTH, worstCases } from './regular-expressions'
+
+const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))
+
+/** Characters of the longest text that an expression meets, where that is short. */
+const SHORT: Record<string, number> = {
+  // Values of more than 60 characters are told apart otherwise (sentences.ts).
+  [String.raw`\S+\s+\S+\s+\S+.*[.!?。！？]\s*$`]: 60,
+}
+
+const LENGTH = 1_000
+
+/** Uses an expression as the sources use one with its flags. */
+function use(pattern: RegExp, text: string): void {
+  if (pattern.global) text.replace(pattern, '')
+  else if (pattern.sticky) {
+    for (let at = 0; at < text.length; ) {
+      pattern.lastIndex = at
+      pattern.test(text)
+      at = Math.max(at + 1, pattern.lastIndex)
+    }
+  } else pattern.test(text)
+}
+
+describe('every regular expression of the sources', () => {
+  const files = Map.groupBy(EXPRESSIONS, ({ file }) => file)
+
+  it('is found', () => {
+    expect(EXPRESSIONS.length).toBeGreaterThan(200)
+    expect(files.get('models/words.ts')!.map(({ source }) => source)).toContain('^[a-z0-9]+$')
+    expect(files.get('once.ts')).toBeUndefined()
+  })
+
+  it.each([...files])(
+    'takes a time that grows with the length of the text: %s',
+    (_, expressions) => {
+      for (const { line, source, flags } of expressions) {
+        const pattern = new RegExp(source, flags)
+        const longest = SHORT[source] ?? 8 * LENGTH
+        for (const text of worstCases({ source })) {
+          const grown = growth((length) => use(pattern, text(length)), longest / 8)
+          expect(grown, `line ${line}, ${JSON.stringify(text(10))}`).toBeLessThan(MOST_GROWTH)
+        }
+      }
+    },
+    120_000,
+  )
+})
+
+const filtered = (text: string): void => {
+  const filter = new FollowupFilter()
+  for (const letter of text) filter.push(letter)
+  filter.end()
+}
+
+const document = (text: string) => ({ collection: 'c', document: { id: '1', text } })
+
+/** What goes through text of documents, of answers and of models. */
+const WORK: Record<string, (text: string) => void> = {
+  'the filter of suggestions, a character at a time': filtered,
+  'the questions of a reply': questionsIn,
+  'the words of a text': wordsOf,
+  'the sentences of a text': splitSentences,
+  'the blocks of a text': blocksOf,
+  'the sentences of a document': (text) => sentencesOf({ id: '1', text }),
+  'the citations of an answer': (text) => resolveCitations(text, [document('Alien is a film from 1979.')]),
+  'the citations from a document': (text) => resolveCitations('Alien is a film from 1979.', [document(text)]),
+  'names of fields that a pattern may mean': (text) => matches('.*a.*a.*a.*a.*a.*b', text),
+}
+
+const UNITS = [
+  ...[...' \n\t.,;:!?*_`~#|-+<>[]()"\'’1a漢'],
+  ...[
+    ' *a',
+    ' _a',
+    '*a ',
+    '**a',
+    '__a',
+    '<<a',
+    '<<a?',
+    '<',
+    '<!--',
+    '![',
+    '[a](',
+    '[a](b(',
+    '```\n',
+    '~~~\n',
+  ],
+  ...[
+    '# ',
+    '\n# ',
+    '| ',
+    '|-|\n',
+    '- ',
+    '\n- ',
+    'e.g. ',
+    'a. ',
+    'A. ',
+    '1. ',
+    '[1] ',
+    '[a]',
+    '"a" ',
+    'a.b',
+    '...',
+  ],
+]
+
+describe.each(Object.entries(WORK))('%s', (_, work) => {
+  it('come in a time that grows with the length of the text', () => {
+    for (const unit of UNITS) {
+      for (const tail of ['', '!', 'a'])
+        for (const first of ['', '# ', '<<', '- ']) {
+          const text = (length: number) => first + unit.repeat(Math.ceil(length / unit.length)) + tail
+          const grown = growth((length) => work(text(length)), 2 * LENGTH)
+          expect(grown, JSON.stringify(text(10))).toBeLessThan(MOST_GROWTH)
+        }
+    }
+  }, 120_000)
+})
