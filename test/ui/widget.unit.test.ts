@@ -1,5 +1,6 @@
 /** What of the widget needs no browser: the marks of citations, unfinished Markdown, and what the script weighs. */
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { BUDGET_KB, bundleWidget, gzipKb, integrityOf, VERSIONED } from '../../scripts/widget.mjs'
@@ -164,7 +165,7 @@ describe('the script', () => {
 
   test('has words for every language, and as many in each', () => {
     const read = (name: string) =>
-      readFileSync(new URL(`../../ui/widget/src/${name}.ts`, import.meta.url), 'utf8')
+      readFileSync(join(import.meta.dirname, `../../ui/widget/src/${name}.ts`), 'utf8')
     const count = read('words').match(/^ {2}\w+: '/gm)?.length
     const lists = [...read('languages').matchAll(/^ {2}(\w\w): '(.*)',$/gm)]
     expect(lists.length).toBeGreaterThanOrEqual(12)

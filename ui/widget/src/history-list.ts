@@ -1,6 +1,7 @@
 /** The visitor's own conversations: to open one, and to delete it after a second click. */
-import type { Api, ConversationSummary } from './api'
+import type { Api } from './api'
 import { h, icon, iconButton } from './dom'
+import type { ConversationSummary } from './wire'
 import type { Words } from './words'
 
 export interface HistoryHost {

@@ -1,17 +1,8 @@
 /** A conversation as a page has it: its turns, the one that is being written, and what to do when the network goes. */
-import {
-  Api,
-  ApiError,
-  type Asking,
-  type Citation,
-  type Front,
-  NetworkError,
-  type Place,
-  readEvents,
-  type TurnEvent,
-} from './api'
+import { Api, ApiError, NetworkError, type Place, readEvents } from './api'
 import { type Source, sourcesCited, sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
+import type { Asking, Citation, Front, TurnEvent } from './wire'
 
 export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
 

@@ -1,5 +1,5 @@
 /** The documents that an answer stands on, and the places in it that cite them: pure. */
-import type { Citation, Front } from './api'
+import type { Citation, Front } from './wire'
 
 export interface Source {
   /** counted from 1, best first: the digit in brackets */
