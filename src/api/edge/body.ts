@@ -3,6 +3,7 @@ import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { Pauses, pause } from '../../pause'
+import { inflate } from './inflate'
 
 /** What a JSON body may hold: a document, a schema, a set of searches. Bytes after inflating. */
 export const BODY_LIMIT = 4 * 1024 * 1024
@@ -14,11 +15,6 @@ const DRAIN_LIMIT = 512 * 1024 * 1024
 
 /** Bytes that are read without a pause where nothing else is done with them. */
 const DRAINED_A_PAUSE = 4 * 1024 * 1024
-
-/**
- * Compressed bytes that are inflated at once: a step, which nothing interrupts. Gzip makes a thousand of one at most.
- */
-const INFLATED_AT_ONCE = 4 * 1024
 
 /**
  * The bytes of a body as they arrive, inflated when they begin as gzip does. What is left when the reader stops
@@ -39,37 +35,13 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
       for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
       return
     }
-    yield* inflate(head.value, reader)
+    try {
+      yield* inflate(head.value, reader)
+    } catch {
+      throw new ApiError(400, 'The request body is not valid gzip.')
+    }
   } finally {
     await drain(reader)
-  }
-}
-
-async function* inflate(
-  head: Uint8Array,
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const inflater = new DecompressionStream('gzip')
-  const writer = inflater.writable.getWriter()
-  const write = async (bytes: Uint8Array): Promise<void> => {
-    for (let at = 0; at < bytes.length; at += INFLATED_AT_ONCE) {
-      await writer.write(bytes.subarray(at, at + INFLATED_AT_ONCE))
-    }
-  }
-  const written = (async () => {
-    await write(head)
-    for (let read = await reader.read(); !read.done; read = await reader.read()) await write(read.value)
-    await writer.close()
-  })()
-  // Its failure shows at the other end too, where it is handled.
-  written.catch((reason) => writer.abort(reason).catch(() => {}))
-  const inflated = inflater.readable.getReader()
-  try {
-    for (let read = await inflated.read(); !read.done; read = await inflated.read()) yield read.value
-  } catch {
-    throw new ApiError(400, 'The request body is not valid gzip.')
-  } finally {
-    await inflated.cancel().catch(() => {})
   }
 }
 

@@ -11,6 +11,8 @@ export const LINE_LIMIT = 2 * 1024 * 1024
 const BYTES_A_PAUSE = 512 * 1024
 const LINES_A_PAUSE = 10_000
 
+const LINE_FEED = 0x0a
+
 /** Lines that go to the collection together, or a line that is too long to go anywhere. */
 export type Batch = { lines: string[] } | { tooLong: true }
 
@@ -45,7 +47,16 @@ export async function* splitLines(
     else if (line.trim() !== '') yield line
   }
 
-  for await (const chunk of chunks) {
+  for await (const bytes of chunks) {
+    if (byBytes.due(bytes.byteLength)) await pause()
+    let chunk = bytes
+    if (length > limit) {
+      // No more text is made of a line that is too long. In UTF-8 the byte of a line feed is never part of another
+      // character.
+      const next = bytes.indexOf(LINE_FEED)
+      if (next < 0) continue
+      chunk = bytes.subarray(next)
+    }
     const text = decoder.decode(chunk, { stream: true })
     let start = 0
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', start)) {
@@ -55,7 +66,6 @@ export async function* splitLines(
       if (byLines.due(1)) await pause()
     }
     add(text.slice(start))
-    if (byBytes.due(chunk.byteLength)) await pause()
   }
   add(decoder.decode())
   yield* end()

@@ -1,7 +1,7 @@
 /** What an import reads without making a document of it lets others in all the same. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { importResults } from '../../../src/api/typesense/import'
-import { LINE_LIMIT } from '../../../src/api/typesense/lines'
+import { LINE_LIMIT, splitLines } from '../../../src/api/typesense/lines'
 import type { ImportOptions } from '../../../src/search/rpc'
 
 const OPTIONS: ImportOptions = { action: 'create', returnDocument: false, returnId: false }
@@ -56,5 +56,19 @@ describe('an import', () => {
       error: `Document exceeds the maximum of ${LINE_LIMIT} characters.`,
     })
     expect(results.slice(1)).toEqual(['{"success":true}'])
+  })
+
+  it('of a line that does not end makes no text of what is past the limit', async () => {
+    const decode = vi.spyOn(TextDecoder.prototype, 'decode')
+    let decoded = 0
+    try {
+      const lines: (string | undefined)[] = []
+      for await (const line of splitLines(repeated('ü'.repeat(32_768), 640, '\nüb\n'))) lines.push(line)
+      expect(lines).toEqual([undefined, 'üb'])
+      for (const [bytes] of decode.mock.calls) decoded += bytes?.byteLength ?? 0
+    } finally {
+      decode.mockRestore()
+    }
+    expect(decoded).toBeLessThan(2 * LINE_LIMIT + 100_000)
   })
 })
