@@ -310,12 +310,12 @@ test('doctor names what is missing and what to do', async () => {
 
 test('doctor tells of vectors that are missing, and why', async () => {
   const embedder = await startEmbedder()
-  embedder.limit(1_000, 60)
   const name = unique('waiting')
   await request('POST', '/collections', {
     name,
     fields: [{ name: 'title', type: 'string' }, embeddedBy(embedder, ['title'])],
   })
+  embedder.limit(1_000, 60)
   await request('POST', `/collections/${name}/documents`, { title: 'Reef' })
   await expect
     .poll(async () => (await parley('doctor')).out, { timeout: 20_000 })

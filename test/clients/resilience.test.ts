@@ -141,7 +141,9 @@ describe('a provider that fails in passing', () => {
     }
     script.set('pooled', Array(20).fill(closing))
     for (let turn = 0; turn < 5; turn++) {
-      expect((await ask(id)).body.answer).toBe('Answered: an action series')
+      // Another question each time: the same one again would be told the same answer.
+      const question = `an action series ${turn}`
+      expect((await ask(id, { question })).body.answer).toBe(`Answered: ${question}`)
     }
     expect(asked.length).toBeGreaterThan(5)
   })
@@ -185,9 +187,10 @@ describe('fallbacks', () => {
     const first = await model('first', { fallbacks: [second, third] })
     script.set('first', Array(50).fill(status(401, 'Incorrect API key')))
     expect((await ask(first)).body.usage.model).toBe('openai/second')
-    await expect
-      .poll(async () => (await ask(first)).body.usage.model, { timeout: 20_000 })
-      .toBe('openai/third')
+    // Another question each time: the same one again would be told the same answer.
+    let times = 0
+    const next = () => ask(first, { question: `an action series ${times++}` })
+    await expect.poll(async () => (await next()).body.usage.model, { timeout: 20_000 }).toBe('openai/third')
     // Whose own model it is finds the same budget spent.
     expect((await ask(second)).status).toBe(429)
   })

@@ -52,7 +52,10 @@ async function remote(server, options) {
   const collections = await server.call('GET', '/collections')
   checks.push({ what: 'The key is accepted', ok: true })
   const names = new Set(collections.map((/** @type {any} */ { name }) => name))
-  for (const collection of collections) checks.push(...embedding(collection))
+  // The list of all does not say how far each one's vectors are.
+  for (const name of names) {
+    checks.push(...embedding(await server.call('GET', `/collections/${encodeURIComponent(name)}`)))
+  }
 
   const models = await server.call('GET', '/conversations/models')
   for (const { id, model_name, history_collection, fallbacks = [], rewrite_model } of models) {

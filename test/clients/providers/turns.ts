@@ -19,8 +19,13 @@ const question = (model: string, name: string) => ({
   collections: [shows],
 })
 
+/** Each time a turn of its own: without a key the same question again would be told the same answer. */
 export const ask = (model: string, name: string) =>
-  connect('/conversations', { method: 'POST', body: question(model, name) })
+  connect('/conversations', {
+    method: 'POST',
+    body: question(model, name),
+    headers: { 'idempotency-key': crypto.randomUUID() },
+  })
 
 /** How a turn ended for whoever watched it. */
 export async function watch(
