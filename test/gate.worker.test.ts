@@ -44,6 +44,7 @@ it('keeps a key to what it may do', async () => {
 /** Routes that ask an assistant, of every protocol. */
 const ASKING = [
   'GET /a/x',
+  'POST /a/x/conversations',
   'POST /ui/x',
   'GET /ui/x',
   'GET /ui/x/x/stream',
