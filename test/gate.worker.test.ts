@@ -48,6 +48,7 @@ const SEEING = ['GET /debug', 'GET /_cluster/health', 'GET /_cluster/health/x', 
 /** Routes that ask an assistant, of every protocol. */
 const ASKING = [
   'GET /a/x',
+  'POST /a/x/conversations',
   'POST /ui/x',
   'GET /ui/x',
   'GET /ui/x/x/stream',

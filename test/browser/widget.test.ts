@@ -44,6 +44,8 @@ describe.runIf(CHROMIUM)('the widget', () => {
 
   test('offers the first questions, and shows sources before the answer, set as Markdown says', async () => {
     await open()
+    const script = await fetch(`${stage.line.url}/widget/parley-chat.js`)
+    expect(script.headers.get('access-control-allow-origin')).toBe('*')
     stage.writer.holdAt(0)
     await page.getByRole('button', { name: QUESTION }).click()
     await page.locator('.chip', { hasText: 'API keys' }).waitFor()
