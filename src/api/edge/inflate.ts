@@ -5,7 +5,7 @@
  * as large, in one step that nothing interrupts, and keeps all of it. `node:zlib` stops after each piece of its
  * output until that has been read. It is part of the runtime too, and weighs nothing in the bundle.
  */
-import { createGunzip, type Gunzip } from 'node:zlib'
+import type { Gunzip } from 'node:zlib'
 
 /** Bytes of a piece of output. Two of them at most are inflated before they are read. */
 const PIECE_BYTES = 64 * 1024
@@ -21,6 +21,8 @@ export async function* inflate(
   head: Uint8Array,
   reader: ReadableStreamDefaultReader<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  // Loaded when the first body needs it: at the start of an isolate it would take some milliseconds from everybody.
+  const { createGunzip } = await import('node:zlib')
   const gunzip = createGunzip({
     chunkSize: PIECE_BYTES,
     readableHighWaterMark: PIECE_BYTES,
