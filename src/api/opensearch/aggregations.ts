@@ -181,7 +181,7 @@ function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
   const { total_values, min = null, max = null, sum = 0, avg = null } = facet?.stats ?? { total_values: 0 }
   const counted = facet?.counts.reduce((total, { count }) => total + count, 0) ?? 0
   // The average tells of lists, in which a document has a value twice; of zero it tells nothing.
-  const count = avg === null || avg === 0 ? counted : Math.round(sum / avg)
+  const count = avg === null || avg === 0 ? counted : Math.round(Number(sum) / avg)
   switch (type) {
     case 'stats':
       return { count, min, max, avg, sum }
