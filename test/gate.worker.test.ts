@@ -1,8 +1,11 @@
 /** The one gate: whatever the protocol, a request without a key that may do it comes to nothing. */
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { app } from '../src/app'
 import { call, send } from './api/typesense/api'
 import { scopedKey } from './api/typesense/conversing'
+
+// Every test asks all routes.
+vi.setConfig({ testTimeout: 180_000 })
 
 /** Every route that there is, as a request: the words in its path stand for themselves, its parameters for nothing. */
 const routes = app.routes
@@ -16,12 +19,14 @@ const routes = app.routes
 /** The statuses of all routes but those named: of routes that a protocol has, and of the rest of its addresses. */
 async function statuses(key: string | null, open: string[]): Promise<{ handled: number[]; other: number[] }> {
   const found = { handled: [] as number[], other: [] as number[] }
-  for (const { method, path, isHandled } of routes) {
-    if (open.includes(`${method} ${path}`)) continue
-    const response = await send(method, path, { key, ...(method === 'GET' ? {} : { body: '{}' }) })
-    await response.text()
-    found[isHandled ? 'handled' : 'other'].push(response.status)
-  }
+  const asked = routes.filter(({ method, path }) => !open.includes(`${method} ${path}`))
+  await Promise.all(
+    asked.map(async ({ method, path, isHandled }) => {
+      const response = await send(method, path, { key, ...(method === 'GET' ? {} : { body: '{}' }) })
+      await response.text()
+      found[isHandled ? 'handled' : 'other'].push(response.status)
+    }),
+  )
   return found
 }
 
@@ -111,12 +116,19 @@ it.each(KINDS)('lets a key %s go where it may, and nowhere else', async (_, key,
   const [, { value }] = await call('POST', '/keys', { body: { description: '', collections: ['*'], ...key } })
   const presented = isScoped ? await scopedKey(value, { filter_by: 'id:=1' }) : value
   const entered: string[] = []
-  for (const { method, path, isHandled } of routes) {
-    if (!isHandled || path === '/' || OF_CONVERSATIONS.test(path)) continue
-    const response = await send(method, path, { key: presented, ...(method === 'GET' ? {} : { body: '{}' }) })
-    await response.text()
-    if (response.status !== 401) entered.push(`${method} ${path}`)
-  }
+  const asked = routes.filter(
+    ({ path, isHandled }) => isHandled && path !== '/' && !OF_CONVERSATIONS.test(path),
+  )
+  await Promise.all(
+    asked.map(async ({ method, path }) => {
+      const response = await send(method, path, {
+        key: presented,
+        ...(method === 'GET' ? {} : { body: '{}' }),
+      })
+      await response.text()
+      if (response.status !== 401) entered.push(`${method} ${path}`)
+    }),
+  )
   expect(entered.sort()).toEqual(['GET /health', ...expected].sort())
 })
 

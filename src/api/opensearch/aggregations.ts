@@ -1,4 +1,5 @@
 /** Aggregations: terms and figures of fields, from the facets of a search; figures of each term by one search more. */
+import { MAX_FACET_VALUES } from '../../search/limits'
 import { normalForm } from '../../search/text'
 import type { FacetCounts } from '../../search/types'
 import { illegalArgument, parsingError, unsupported } from './errors'
@@ -8,8 +9,8 @@ import { isObject, type Json } from './route'
 
 const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
 
-/** Values of a field that are counted: OpenSearch's `search.max_buckets`. */
-const MOST_VALUES = 65_535
+/** Values of a field that are counted. */
+const MOST_VALUES = MAX_FACET_VALUES
 /** Terms that have aggregations inside: each is a search of its own. */
 export const MOST_SEARCHES = 50
 
@@ -137,6 +138,9 @@ async function terms(
   search: FacetSearch,
 ): Promise<Json> {
   const all = facet?.counts ?? []
+  if (facet !== undefined && facet.stats.total_values > all.length) {
+    throw unsupported(`The aggregation [${name}] of more than ${MOST_VALUES} terms`)
+  }
   const keys = all.map(({ value, count }) => ({ text: value, key: keyOf(target!, value), doc_count: count }))
   const sign = direction === 'asc' ? 1 : -1
   keys.sort((a, b) =>

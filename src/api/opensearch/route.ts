@@ -2,6 +2,7 @@
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { collectionObject, findCollection } from '../../search/catalog'
 import type { CollectionRpc } from '../../search/rpc'
@@ -158,7 +159,8 @@ export function parseObject(text: string): Json {
   requireShallow(text)
   let value: unknown
   try {
-    value = JSON.parse(text)
+    // Whole numbers that a double cannot hold are kept as they are.
+    value = parseExact(text)
   } catch (error) {
     // The parser's message quotes what it could not read, which is the caller's own.
     throw new OpenSearchError(400, 'json_parse_exception', (error as Error).message)

@@ -55,6 +55,7 @@ function numeric(target: Target, value: unknown): string | undefined {
   if (typeof value === 'boolean' || !Number.isFinite(number)) throw badValue(target, value)
   const type = target.field.type.replace('[]', '')
   if (type === 'float') return String(number)
+  if (typeof value === 'bigint' && type === 'int64') return String(value)
   if (!Number.isSafeInteger(number) || (type === 'int32' && Math.abs(number) > 2 ** 31 - 1)) return undefined
   return String(number)
 }
