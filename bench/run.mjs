@@ -1,6 +1,6 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models]`: all without a name. Prints ratios
- * and a table.
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models|quality]`: all
+ * without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEncoders } from './encoders.mjs'
@@ -9,6 +9,7 @@ import { benchHostile } from './hostile.mjs'
 import { benchHostileModels } from './hostile-models.mjs'
 import { benchImport } from './import.mjs'
 import { benchLoad } from './load.mjs'
+import { benchQuality } from './quality.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
@@ -25,6 +26,7 @@ const benches = {
   history: benchHistory,
   sweep: benchSweep,
   load: benchLoad,
+  quality: benchQuality,
   hostile: benchHostile,
   'hostile-models': benchHostileModels,
 }
@@ -43,4 +45,4 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-console.log(`\n${table()}`)
+if (wanted.join() !== 'quality') console.log(`\n${table()}`)

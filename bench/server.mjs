@@ -74,6 +74,7 @@ export async function startServer() {
         ADMIN_API_KEY: 'xyz',
         ENCRYPTION_KEY: 'a key for benchmarks only',
       },
+      assets: { directory: join(root, 'ui'), binding: 'ASSETS', routerConfig: { has_user_worker: true } },
       d1Databases: { DB: 'parley' },
       durableObjects: {
         CONVERSATION: { className: 'Conversation', useSQLite: true },

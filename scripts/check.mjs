@@ -57,6 +57,8 @@ const steps = [
   ['types of src', () => run('tsc', '--noEmit')],
   ['types of test', () => run('tsc', '--noEmit', '-p', 'test')],
   ['types of scripts and ui', () => run('tsc', '--noEmit', '-p', 'scripts')],
+  ['types of the widget', () => run('tsc', '--noEmit', '-p', 'ui/widget')],
+  ['the widget builds and is within budget', () => run('node', 'scripts/widget.mjs'), 'told'],
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],
   ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],

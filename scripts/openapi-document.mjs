@@ -16,6 +16,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 /** Schemas with a name of their own; what is made of them refers to them. @type {Record<string, any>} */
 const named = {
   Ask: schemas.Ask,
+  AskAssistant: schemas.AskAssistant,
   Answer: replies.Answer,
   ConversationPage: replies.ConversationPage,
   ConversationSummary: replies.ConversationSummary,

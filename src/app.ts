@@ -9,6 +9,7 @@ import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
 import { protect } from './api/edge/security-headers'
 import { mountOpenAi } from './api/openai'
+import { mountOpenSearch, noHandler } from './api/opensearch'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
@@ -53,9 +54,11 @@ mountParley(app)
 mountAiChat(app)
 mountUiStream(app)
 mountOpenAi(app)
+mountOpenSearch(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)
-  return notFound()
+  // Words that begin with an underscore are OpenSearch's.
+  return /\/_/.test(context.req.path) ? noHandler(context.req.raw) : notFound()
 })
 app.onError((error, context) => errorResponse(error, context.get('record')))

@@ -1,8 +1,11 @@
 /** The one gate: whatever the protocol, a request without a key that may do it comes to nothing. */
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { app } from '../src/app'
 import { call, send } from './api/typesense/api'
 import { scopedKey } from './api/typesense/conversing'
+
+// Every test asks all routes.
+vi.setConfig({ testTimeout: 180_000 })
 
 /** Every route that there is, as a request: the words in its path stand for themselves, its parameters for nothing. */
 const routes = app.routes
@@ -16,17 +19,20 @@ const routes = app.routes
 /** The statuses of all routes but those named: of routes that a protocol has, and of the rest of its addresses. */
 async function statuses(key: string | null, open: string[]): Promise<{ handled: number[]; other: number[] }> {
   const found = { handled: [] as number[], other: [] as number[] }
-  for (const { method, path, isHandled } of routes) {
-    if (open.includes(`${method} ${path}`)) continue
-    const response = await send(method, path, { key, ...(method === 'GET' ? {} : { body: '{}' }) })
-    await response.text()
-    found[isHandled ? 'handled' : 'other'].push(response.status)
-  }
+  const asked = routes.filter(({ method, path }) => !open.includes(`${method} ${path}`))
+  await Promise.all(
+    asked.map(async ({ method, path, isHandled }) => {
+      const response = await send(method, path, { key, ...(method === 'GET' ? {} : { body: '{}' }) })
+      await response.text()
+      found[isHandled ? 'handled' : 'other'].push(response.status)
+    }),
+  )
   return found
 }
 
+// `GET /` is a page for whoever brings no key (test/api/opensearch/indices.worker.test.ts).
 it.each([null, 'wrong'])('keeps a stranger out of every route but /health: %s', async (key) => {
-  const { handled, other } = await statuses(key, ['GET /health'])
+  const { handled, other } = await statuses(key, ['GET /health', 'GET /'])
   expect(handled.length).toBeGreaterThan(50)
   expect(new Set(handled)).toEqual(new Set([401]))
   // What no route takes, and methods that none has, are told to anybody.
@@ -37,13 +43,17 @@ it('keeps a key to what it may do', async () => {
   const body = { description: '', actions: ['debug:list'], collections: ['*'] }
   const [, { value }] = await call('POST', '/keys', { body })
   expect((await send('GET', '/debug', { key: value })).status).toBe(200)
-  const { handled } = await statuses(value, ['GET /health', 'GET /debug'])
+  const { handled } = await statuses(value, ['GET /health', 'GET /', ...SEEING])
   expect(new Set(handled)).toEqual(new Set([401]))
 })
+
+/** What a key sees that may see which server this is. */
+const SEEING = ['GET /debug', 'GET /_cluster/health', 'GET /_cluster/health/x', 'GET /_cluster/settings']
 
 /** Routes that ask an assistant, of every protocol. */
 const ASKING = [
   'GET /a/x',
+  'POST /a/x/conversations',
   'POST /ui/x',
   'GET /ui/x',
   'GET /ui/x/x/stream',
@@ -53,9 +63,27 @@ const ASKING = [
   'GET /v1/models',
   'GET /v1/models/x',
 ]
+/** Paths that each of some methods takes. */
+function methods(names: string[], paths: string[]): string[] {
+  return paths.flatMap((path) => names.map((name) => `${name} ${path}`))
+}
+
 // Each search of a multi_search may bring its own key; here there is none.
-const SEARCHING = ['GET /collections/x/documents/search', 'POST /multi_search', ...ASKING]
+const SEARCHING = [
+  'GET /collections/x/documents/search',
+  'POST /multi_search',
+  ...methods(['GET', 'POST'], ['/x/_search', '/x/_count', '/x/_refresh']),
+  ...methods(['GET', 'POST'], ['/_msearch', '/x/_msearch', '/_refresh', '/_all/_refresh']),
+  ...ASKING,
+]
 const WRITING = [
+  ...methods(['GET', 'POST'], ['/_mget', '/x/_mget']),
+  ...methods(['POST', 'PUT'], ['/_bulk', '/x/_bulk', '/x/_doc/x', '/x/_create/x']),
+  'POST /x/_doc',
+  'POST /x/_update/x',
+  'GET /x/_doc/x',
+  'GET /x/_source/x',
+  'DELETE /x/_doc/x',
   'POST /collections/x/documents/import',
   'GET /collections/x/documents/export',
   'POST /collections/x/documents',
@@ -65,7 +93,9 @@ const WRITING = [
   'PATCH /collections/x/documents/x',
   'DELETE /collections/x/documents/x',
 ]
-const ALIASES = ['PUT /aliases/x', 'GET /aliases/x', 'DELETE /aliases/x']
+const ALIASES = ['PUT /aliases/x', 'GET /aliases/x', 'DELETE /aliases/x', 'GET /x/_aliases', 'GET /x/_alias']
+// Which aliases are meant is in the body, or whatever the key may see.
+const OF_ALIASES = ['GET /aliases', 'GET /_aliases', 'GET /_alias', 'POST /_aliases']
 const BOUND = { limits: { assistant: 'x' } }
 const SEARCH = { actions: ['documents:search'] }
 
@@ -75,8 +105,8 @@ const KINDS: [kind: string, key: Record<string, unknown>, isScoped: boolean, ent
   ['that is bound', { actions: ['*'], ...BOUND }, false, ASKING],
   ['that is bound and scoped', { ...SEARCH, ...BOUND }, true, ASKING],
   ['for documents', { actions: ['documents:*'], collections: ['x'] }, false, [...SEARCHING, ...WRITING]],
-  ['for aliases', { actions: ['aliases:*'], collections: ['x'] }, false, ['GET /aliases', ...ALIASES]],
-  ['for other aliases', { actions: ['aliases:*'], collections: ['y'] }, false, ['GET /aliases']],
+  ['for aliases', { actions: ['aliases:*'], collections: ['x'] }, false, [...OF_ALIASES, ...ALIASES]],
+  ['for other aliases', { actions: ['aliases:*'], collections: ['y'] }, false, OF_ALIASES],
 ]
 
 /** Whose conversations are is another matter: test/conversation/ownership.worker.test.ts. */
@@ -86,12 +116,19 @@ it.each(KINDS)('lets a key %s go where it may, and nowhere else', async (_, key,
   const [, { value }] = await call('POST', '/keys', { body: { description: '', collections: ['*'], ...key } })
   const presented = isScoped ? await scopedKey(value, { filter_by: 'id:=1' }) : value
   const entered: string[] = []
-  for (const { method, path, isHandled } of routes) {
-    if (!isHandled || OF_CONVERSATIONS.test(path)) continue
-    const response = await send(method, path, { key: presented, ...(method === 'GET' ? {} : { body: '{}' }) })
-    await response.text()
-    if (response.status !== 401) entered.push(`${method} ${path}`)
-  }
+  const asked = routes.filter(
+    ({ path, isHandled }) => isHandled && path !== '/' && !OF_CONVERSATIONS.test(path),
+  )
+  await Promise.all(
+    asked.map(async ({ method, path }) => {
+      const response = await send(method, path, {
+        key: presented,
+        ...(method === 'GET' ? {} : { body: '{}' }),
+      })
+      await response.text()
+      if (response.status !== 401) entered.push(`${method} ${path}`)
+    }),
+  )
   expect(entered.sort()).toEqual(['GET /health', ...expected].sort())
 })
 
@@ -99,7 +136,7 @@ it('lets a key for another collection touch nothing of this one', async () => {
   const body = { description: '', actions: ['*'], collections: ['y'] }
   const [, { value }] = await call('POST', '/keys', { body })
   for (const { method, path, isHandled } of routes) {
-    if (!isHandled || !/^\/(collections|aliases)\/x/.test(path)) continue
+    if (!isHandled || !/^\/((collections|aliases)\/)?x(\/|$)/.test(path)) continue
     expect(
       (await send(method, path, { key: value, ...(method === 'GET' ? {} : { body: '{}' }) })).status,
     ).toBe(401)

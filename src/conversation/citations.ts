@@ -54,8 +54,8 @@ function indexPassages(sources: Source[]): PassageIndex {
   for (const source of sources) {
     const { id } = source.document
     if (typeof id !== 'string') continue
-    for (const { text, context } of sentencesOf(source.document)) {
-      const number = passages.push({ source, id, text, numbers: numbersOf(text) }) - 1
+    for (const { text, row, context } of sentencesOf(source.document)) {
+      const number = passages.push({ source, id, text: row ?? text, numbers: numbersOf(text) }) - 1
       for (const stem of stemsOf(`${context.join(' ')} ${text}`)) {
         const list = holding.get(stem)
         if (list) list.push(number)

@@ -10,6 +10,8 @@ export interface Generated {
   usage: TokenUsage
   /** full name of the model that said it */
   model: string
+  /** the model itself says that this is no answer: nothing is cited */
+  declined: boolean
 }
 
 /** What becomes of a call while it goes on. */
@@ -49,6 +51,7 @@ export async function generate(
   let length = 0
   let finish: FinishReason | undefined
   let usage: TokenUsage | undefined
+  let declined = false
   let thoughts = 0
   let { name } = model
   for await (const delta of model.generate(request, signal)) {
@@ -71,6 +74,7 @@ export async function generate(
         break
       case 'finish':
         finish = delta.reason
+        declined = delta.declined === true
         break
       case 'model':
         name = delta.name
@@ -90,6 +94,7 @@ export async function generate(
     finish,
     usage: usage ?? usageOfPart(request, byteLength(text) + thoughts),
     model: name,
+    declined,
   }
 }
 

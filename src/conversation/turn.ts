@@ -247,7 +247,7 @@ async function finish(
   const { model, question, withHistory } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
-  const citations = resolveCitations(answer.text, sources)
+  const citations = answer.declined ? [] : resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
   signal.throwIfAborted()

@@ -43,7 +43,8 @@ export type Delta =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
   | { type: 'usage'; inputTokens: number; outputTokens: number }
-  | { type: 'finish'; reason: FinishReason }
+  /** `declined`: it said that it has no answer, or made small talk, and quotes nobody whatever its words */
+  | { type: 'finish'; reason: FinishReason; declined?: boolean }
   /** an attempt that came to nothing, before another one (models/resilient.ts) */
   | FailedAttempt
   /** who answers, with its conversation model's id, where it is another than the one asked; before its first piece */

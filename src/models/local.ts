@@ -2,28 +2,51 @@
  * `local/extractive`: answers without a language model, by picking the sentences that answer. Deterministic,
  * free, offline, and named as what it is in every answer's usage.
  */
-import { ApiError } from '../errors'
-import { answerFrom } from './extractive/answer'
+import { ApiError, reasonOf } from '../errors'
+import { type Answer, answerFrom } from './extractive/answer'
 import { standalone } from './extractive/followup'
+import type { Meaning } from './extractive/meaning'
 import { suggestionsFrom } from './extractive/suggestions'
 import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
+import { staticEmbedder } from './static-embedder'
 
 const NAME = 'local/extractive'
 
-async function* generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Delta> {
+async function* generate(
+  env: Cloudflare.Env,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): AsyncGenerator<Delta> {
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
-  const text = reply(request)
+  const { text, declined } = await reply(env, request)
   const pieces = request.stream ? (text.match(/(?<!\s)\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
   yield { type: 'usage', inputTokens: 0, outputTokens: 0 }
-  yield { type: 'finish', reason: 'stop' }
+  yield { type: 'finish', reason: 'stop', ...(declined && { declined }) }
 }
 
-function reply({ purpose, question, history, sources }: GenerationRequest): string {
-  if (purpose === 'standalone') return standalone(question, history)
-  if (purpose === 'followups') return suggestionsFrom(question, history.at(-1)?.content ?? '', sources)
-  return answerFrom(question, sources)
+async function reply(
+  env: Cloudflare.Env,
+  { purpose, question, history, sources }: GenerationRequest,
+): Promise<Answer> {
+  const said = (text: string): Answer => ({ text, declined: false })
+  if (purpose === 'standalone') return said(standalone(question, history))
+  if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
+  return answerFrom(question, sources, await meaningOf(env))
+}
+
+/** The table of word vectors that lies beside the Worker; undefined where it cannot be had: words have to do then. */
+async function meaningOf(env: Cloudflare.Env): Promise<Meaning | undefined> {
+  if (!env.ASSETS) return undefined
+  const embedder = staticEmbedder(env)
+  try {
+    await embedder.ready?.()
+  } catch (error) {
+    console.warn('local/extractive answers by words alone', reasonOf(error))
+    return undefined
+  }
+  return { vector: (text) => embedder.embedNow!(text)! }
 }
 
 export const local: LanguageModelProvider = {
@@ -41,5 +64,5 @@ export const local: LanguageModelProvider = {
   },
   destination: () => undefined,
   probe: async () => {},
-  generate: (_, __, request, signal) => generate(request, signal),
+  generate: (_, env, request, signal) => generate(env, request, signal),
 }

@@ -11,11 +11,9 @@ export interface Word {
   stem: string
 }
 
-// A character of a script without spaces is a word of its own.
-const WORD = regExp(
-  String.raw`\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|[\p{L}\p{N}\p{M}]+(?:['’.]\p{L}+)*`,
-  'gu',
-)
+const SPACELESS = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
+/** A run of a script that sets no spaces between words, or a word of one that does. */
+const WORD = regExp(String.raw`([${SPACELESS}][${SPACELESS}\p{M}]*)|[\p{L}\p{N}\p{M}]+(?:['’.]\p{L}+)*`, 'gu')
 const MARKS = regExp(String.raw`\p{M}+`, 'gu')
 
 const ASCII = /^[a-z0-9]+$/
@@ -45,15 +43,31 @@ export function stemOf(folded: string): string {
 
 /** The words of a text, in order. */
 export const wordsOf = (text: string): Word[] =>
-  Array.from(text.matchAll(WORD()), ([raw]) => {
-    const folded = fold(raw)
-    return { raw, folded, stem: stemOf(folded) }
-  })
+  Array.from(text.matchAll(WORD()), ([raw, spaceless]) =>
+    spaceless === undefined ? wordOf(raw) : segments(spaceless).map(wordOf),
+  ).flat()
+
+const wordOf = (raw: string): Word => {
+  const folded = fold(raw)
+  return { raw, folded, stem: stemOf(folded) }
+}
+
+let segmenter: Intl.Segmenter | undefined
+
+/** The words of a text without spaces, by the dictionary that its script has in ICU. */
+function segments(text: string): string[] {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'word' })
+  const words: string[] = []
+  for (const { segment, isWordLike } of segmenter.segment(text)) if (isWordLike) words.push(segment)
+  return words
+}
 
 const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
+const foldedList = (words: string): ReadonlySet<string> => new Set(words.split(' ').map(fold))
+
 /** Words that hold a sentence together and say nothing about its subject. */
-export const STOPWORDS = list(
+export const STOPWORDS = foldedList(
   'a about above after again against all also am an and any are aren arent as at be because been before being ' +
     'below between both but by can cant cannot could couldnt did didnt do does doesnt doing dont down during each ' +
     'either else ever every few for from further get gets give given go had has have having he her here hers him his ' +
@@ -61,7 +75,12 @@ export const STOPWORDS = list(
     'must my need no nor not now of off on once one ones only or other others our out over own please same say she ' +
     'should shouldnt so some such tell than thanks that thats the their theirs them then there theres these they ' +
     'this those through to too under until up upon us use used using very was wasnt way we were what whats when ' +
-    'where which while who whom whose why will with within without wont would you your yours',
+    'where which while who whom whose why will with within without wont would you your yours ' +
+    // Japanese, Chinese and Thai: particles, endings and words that ask.
+    'は が の を に で と も へ や か から まで より です ます でした ました ません ない です か ね よ する した して し される れる いる ある あり ' +
+    'なる こと もの これ それ あれ この その あの ここ そこ どこ いつ 何 なに なん どう どの どれ だれ 誰 なぜ いくら ください 教え て た だ な い き てい て でき できる 何か ' +
+    '的 了 吗 呢 吧 是 在 和 与 我 你 您 他 她 它 们 我们 你们 这 那 这个 那个 什么 怎么 怎样 如何 为什么 哪里 哪个 哪些 谁 多少 几 请 请问 有 没有 要 会 能 可以 不 ' +
+    '嗎 麼 什麼 這 個 个 ที่ และ ของ คือ เป็น มี ได้ ไหม หรือ อะไร ไร เท่าไร เท่าไหร่ อย่างไร ยังไง ทำไม เมื่อไร เมื่อไหร่ ใคร ครับ ค่ะ คะ จะ ให้ ใน กับ ก็ นี้ นั้น ต้อง',
 )
 
 /** Words that a question asks with, beyond the stopwords: they seldom stand in its answer. */

@@ -14,6 +14,8 @@ export interface Outline {
   texts: string[]
   /** indexed fields with an embedder */
   embeddings: string[]
+  /** those of them whose vectors know words and no meaning */
+  hashed: string[]
   /** all vectors, whoever makes them */
   vectors: string[]
   indexed: string[]
@@ -43,6 +45,9 @@ export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fie
     name,
     texts: namesOf(indexed.filter(({ type }) => type === 'string' || type === 'string[]')),
     embeddings: namesOf(indexed.filter(({ embed }) => embed)),
+    hashed: namesOf(
+      indexed.filter(({ embed }) => embed?.model_config.model_name.startsWith('local/hash') === true),
+    ),
     vectors: namesOf(fields.filter(isVector)),
     indexed: namesOf(indexed),
   }

@@ -240,7 +240,7 @@ test('init makes all that a page needs, once; its key asks that assistant and no
   const name = unique('shop')
   const made = await parley('init', '--name', name, '--json')
   expect(made.code).toBe(0)
-  expect(made.json.snippet).toContain(made.json.page_key)
+  expect(made.json.snippet).toContain(`<parley-chat assistant="${name}" key="${made.json.page_key}">`)
   await request('POST', `/collections/${name}/documents`, {
     title: 'Returns',
     text: 'Returns are free for thirty days.',

@@ -43,7 +43,7 @@ describe('without a key', () => {
   })
 
   test('3: an unknown route is unknown to everybody', async () => {
-    const reply = await request('GET', '/nope', undefined, null)
+    const reply = await request('GET', '/nope/nope', undefined, null)
     expect([reply.status, reply.body]).toEqual([404, { message: 'Not Found' }])
   })
 })

@@ -137,26 +137,10 @@ async function makePageKey(server, name, origin, say) {
 }
 
 /**
- * What a page asks with, as it stands, without a library.
+ * What is pasted into a page: the chat widget (docs/widget.md).
  * @param {string} url
  * @param {string} name
  * @param {string} key
  */
-const snippet = (
-  url,
-  name,
-  key,
-) => `<form id="ask"><input name="q" placeholder="Ask ..."><button>Ask</button></form>
-<p id="answer"></p>
-<script type="module">
-  document.querySelector('#ask').onsubmit = async (event) => {
-    event.preventDefault()
-    const reply = await fetch('${url}/v1/chat/completions', {
-      method: 'POST',
-      headers: { authorization: 'Bearer ${key}' },
-      body: JSON.stringify({ model: '${name}', messages: [{ role: 'user', content: new FormData(event.target).get('q') }] }),
-    })
-    const { choices, error } = await reply.json()
-    document.querySelector('#answer').textContent = choices ? choices[0].message.content : error.message
-  }
-</script>`
+const snippet = (url, name, key) => `<script type="module" src="${url}/widget/parley-chat.js"></script>
+<parley-chat assistant="${name}" key="${key}"></parley-chat>`

@@ -4,6 +4,7 @@ import type { Assistant, AssistantSearch } from '../../conversation/assistants'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import { findOutline, type Outline, searchableFields } from '../../search/outline'
+import { questionDefaults } from '../../search/question'
 import type { SearchParameters } from '../../search/types'
 import { listed, override } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
@@ -183,7 +184,12 @@ function inMode(
       `Collection \`${outline.name}\` has no field of text that is indexed. Give \`query_by\`.`,
     )
   }
-  const params: SearchParameters = { ...given, ...(fields.length > 0 && { query_by: fields.join(',') }) }
+  const params: SearchParameters = {
+    // Whoever says what to search says how, too.
+    ...(!given.query_by && questionDefaults(outline, fields)),
+    ...given,
+    ...(fields.length > 0 && { query_by: fields.join(',') }),
+  }
   if (params.query_by !== given.query_by) {
     for (const name of BY_FIELD) if (params[name]?.includes(',')) delete params[name]
   }

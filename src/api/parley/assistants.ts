@@ -53,6 +53,7 @@ async function requireOwn({
 }
 
 export async function front({ env, access, path, record }: Serving<'frontOfAssistant'>): Promise<Response> {
-  const { name, questions, followups } = await openAssistant(env, access, path.assistant, record)
-  return json({ name, questions, followups })
+  const assistant = await openAssistant(env, access, path.assistant, record)
+  const { name, questions, followups, title_field, url_field, citation_field } = assistant
+  return json({ name, questions, followups, title_field, url_field, citation_field })
 }

@@ -120,8 +120,31 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
   frontOfAssistant: {
     summary: 'What a page may know of an assistant',
     description: 'For every key that may ask it. To another key it is unknown.',
-    success: { description: 'Its name and the questions that it offers', schema: responses.AssistantFront },
+    success: {
+      description: 'Its name, the questions that it offers, and how to show its sources',
+      schema: responses.AssistantFront,
+    },
     failures: { 404: 'There is no such assistant, or it is not open to this key' },
+  },
+  askAssistant: {
+    summary: 'Ask an assistant a question',
+    description:
+      'Begins a conversation with the assistant or goes on with one, as `POST /conversations` does, with the model, ' +
+      'searches and prompt of the assistant. Keys that are bound to it may ask here. The answer cites its documents ' +
+      'in square brackets: by the `citation_field` of the assistant, or by their id and `.txt`.',
+    success: {
+      description: 'The answer: whole, or as it is written',
+      schema: responses.Answer,
+      events: true,
+    },
+    failures: {
+      403: 'The assistant is not for pages of this origin',
+      404: 'There is no such assistant or conversation, or it is not open to this key',
+      408: 'A search or the model took too long',
+      413: 'The body is too large',
+      422: 'The idempotency key has named another request',
+      429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
+    },
   },
   listUsage: {
     summary: 'What was spent',

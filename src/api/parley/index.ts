@@ -1,6 +1,7 @@
 /** Parley's own API: conversations, whatever protocol began them, assistants, and what a deployment is looked after with. */
 import { type App, register } from '../edge/route'
 import { ask } from './ask'
+import { askAssistant } from './ask-assistant'
 import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
 import { reconcile, reseal } from './maintenance'
@@ -24,6 +25,7 @@ export const mountParley = (app: App): void =>
     route(operations.getAssistant, assistants.get),
     route(operations.deleteAssistant, assistants.remove),
     route(operations.frontOfAssistant, assistants.front),
+    route(operations.askAssistant, askAssistant),
     route(operations.listUsage, usage),
     route(operations.reseal, reseal),
     route(operations.reconcileVectors, reconcile),

@@ -114,6 +114,14 @@ export const operations = {
     actions: ['assistants:ask', 'documents:search', 'conversations:create'],
     params: assistants.AskedAssistantPath,
   }),
+  askAssistant: operation({
+    method: 'POST',
+    path: '/a/{assistant}/conversations',
+    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
+    params: assistants.AskedAssistantPath,
+    headers: schemas.AskHeaders,
+    body: schemas.AskAssistant,
+  }),
   listUsage: operation({
     method: 'GET',
     path: '/usage',

@@ -238,6 +238,9 @@ export const AssistantFront = v.object({
   name: AssistantName,
   questions: assistantEntries.questions,
   followups: assistantEntries.followups,
+  title_field: assistantEntries.title_field,
+  url_field: assistantEntries.url_field,
+  citation_field: assistantEntries.citation_field,
 })
 
 const Day = v.pipe(v.string(), v.metadata({ format: 'date', description: 'In UTC' }))

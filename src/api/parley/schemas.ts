@@ -70,6 +70,36 @@ export const Ask = v.pipe(
   }),
 )
 
+export const AskAssistant = v.pipe(
+  v.strictObject({
+    question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION)),
+    conversation_id: v.optional(
+      v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
+    ),
+    replaces: v.optional(
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.minValue(1),
+        v.description(
+          'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
+        ),
+      ),
+    ),
+    followups: v.optional(
+      v.pipe(
+        v.boolean(),
+        v.description('Whether to suggest up to three questions to ask next. Default: as the assistant does'),
+      ),
+    ),
+    stream: v.optional(v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream'))),
+  }),
+  v.check(
+    ({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined,
+    '`replaces` needs the `conversation_id` of the turn.',
+  ),
+)
+
 export const UserHeader = v.object({
   'x-typesense-user-id': v.optional(
     v.pipe(

@@ -5,6 +5,8 @@ export interface Block {
   headings: string[]
   /** a list item or a table row: one sentence, whatever its punctuation */
   item: boolean
+  /** a row of a table as it is written, where `text` says its columns too */
+  row?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
   /** the list or table that follows directly, or that this is the first item of: a Markdown list */
@@ -28,12 +30,17 @@ export function blocksOf(text: string): Block[] {
   const headings: { level: number; text: string }[] = []
   let lines: string[] = []
   let item = false
+  let row: string | undefined
   let columns: string[] = []
   const close = () => {
     const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
-    if (joined !== '') blocks.push({ text: joined, headings: headings.map((heading) => heading.text), item })
+    if (joined !== '') {
+      const above = headings.map((heading) => heading.text)
+      blocks.push({ text: joined, headings: above, item, ...(row !== undefined && { row }) })
+    }
     lines = []
     item = false
+    row = undefined
   }
   const source = text.split(/\r?\n/)
   for (let index = 0; index < source.length; index++) {
@@ -44,8 +51,7 @@ export function blocksOf(text: string): Block[] {
       while (end < source.length && !FENCE.test(source[end]!)) end += 1
       const last = Math.min(end, source.length - 1)
       const code = source.slice(index, last + 1).join('\n')
-      const before = blocks.at(-1)
-      if (before && !before.code && end < source.length && code.length <= LONGEST_CODE) before.code = code
+      if (end < source.length && code.length <= LONGEST_CODE) introduce(blocks, headings, code)
       index = last
       continue
     }
@@ -71,6 +77,7 @@ export function blocksOf(text: string): Block[] {
       }
       lines.push(rowOf(cellsOf(line), columns))
       item = true
+      row = inline(line.trim())
       close()
     } else lines.push(line.replace(/^\s*>\s?/, ''))
     if (!ROW.test(line)) columns = []
@@ -78,6 +85,17 @@ export function blocksOf(text: string): Block[] {
   close()
   gatherLists(blocks)
   return blocks
+}
+
+/** Code belongs to what stands before it under the same headings; right under a heading it is the heading's. */
+function introduce(blocks: Block[], headings: { text: string }[], code: string): void {
+  const above = headings.map(({ text }) => text)
+  const before = blocks.at(-1)
+  if (before && before.headings.join('\n') === above.join('\n')) {
+    before.code ??= code
+  } else if (above.length > 0) {
+    blocks.push({ text: `${above.at(-1)}:`, headings: above, item: false, code })
+  }
 }
 
 const cellsOf = (line: string): string[] =>

@@ -9,6 +9,7 @@ import { regExp } from '../../once'
 import type { ChatMessage } from '../language-model'
 import { wordsOf } from '../words'
 import { answeredName, namesSubject, type Phrase, phrasesOf } from './phrases'
+import { smallTalk } from './small-talk'
 
 const PRONOUN = /\b(it|its|they|them|their|theirs|he|him|his|she|her|hers)\b/i
 const POINTING =
@@ -30,17 +31,25 @@ const ASKS_FOR_NAME =
  */
 export function standalone(question: string, history: ChatMessage[]): string {
   const talk = topicOf(history)
+  if (smallTalk(question) !== undefined) return question
   if (talk.topic.length === 0 || !needsContext(question, talk)) return question
   const own = new Set(wordsOf(question).map((word) => word.stem))
   const isNew = (phrase: Phrase) => !phrase.stems.every((stem) => own.has(stem))
   const elliptic = ELLIPTIC.test(question) && !PRONOUN.test(question)
-  const [present, ...behind] = talk.topic
+  const [present, ...further] = talk.topic
+  const behind = [...further, ...talk.answered]
   // What the talk began with is its frame, and says more than what it passed by on the way.
   const subject = (elliptic ? [...talk.last, ...talk.theme] : [present!, ...talk.theme, ...behind]).filter(
     isNew,
   )
-  return subject.length === 0 ? question : insert(question, unrepeated(subject), elliptic ? 3 : 2)
+  return subject.length === 0 ? question : insert(question, unrepeated(subject), room(question))
 }
+
+/** Phrases that are put in: a search is helped by what the talk was about before, too. */
+const MOST = 8
+const FEWEST = 2
+/** phrases of the talk that are kept in mind */
+const KEPT = 6
 
 interface Talk {
   /** what the talk is about, the most present first */
@@ -49,12 +58,14 @@ interface Talk {
   theme: Phrase[]
   /** all phrases of the last question */
   last: Phrase[]
+  /** what the last answer is about, where it begins with a name */
+  answered: Phrase[]
 }
 
 function topicOf(history: ChatMessage[]): Talk {
-  const talk: Talk = { topic: [], theme: [], last: [] }
+  const talk: Talk = { topic: [], theme: [], last: [], answered: [] }
   history.forEach(({ role, content }, index) => {
-    if (role !== 'user') return
+    if (role !== 'user' || smallTalk(content) !== undefined) return
     const phrases = phrasesOf(content)
     if (talk.theme.length === 0) talk.theme = phrases.slice(0, 1)
     if (talk.topic.length === 0) talk.topic = phrases
@@ -64,10 +75,12 @@ function topicOf(history: ChatMessage[]): Talk {
     } else if (phrases.length > 0) talk.topic = unrepeated([...phrases, ...talk.topic])
     talk.last = phrases
     const reply = history[index + 1]
-    const name =
-      reply?.role === 'assistant' && ASKS_FOR_NAME.test(content) ? answeredName(reply.content) : undefined
-    if (name) talk.topic = unrepeated([...phrasesOf(`about ${name}`), ...talk.topic])
-    talk.topic = talk.topic.slice(0, 4)
+    const name = reply?.role === 'assistant' ? answeredName(reply.content) : undefined
+    const named = name === undefined ? [] : phrasesOf(`about ${name}`)
+    if (ASKS_FOR_NAME.test(content)) talk.topic = unrepeated([...named, ...talk.topic])
+    // One capital alone begins a sentence as often as a name.
+    talk.answered = named.filter(({ stems }) => stems.length > 1)
+    talk.topic = talk.topic.slice(0, KEPT)
   })
   return talk
 }
@@ -87,17 +100,41 @@ const within = (a: Phrase, b: Phrase): boolean => a.stems.every((stem) => b.stem
 
 /** Points at something said before, or names no subject of its own. */
 function needsContext(question: string, talk: Talk): boolean {
-  if (ELLIPTIC.test(question) || PRONOUN.test(question.replace(EMPTY_POINTER, ''))) return true
+  if (ELLIPTIC.test(question) || pointsBack(question.replace(EMPTY_POINTER, ''))) return true
   if (POINTING.test(question.replace(EMPTY_POINTER, ''))) return true
   if (!wordsOf(question).some(namesSubject)) return true
-  return talk.topic.some((phrase) => isShortened(question, phrase))
+  return leavesOut(question) || talk.topic.some((phrase) => isShortened(question, phrase))
 }
+
+/** Has a pronoun whose subject the question has not named before it: "What is a millet and why was it important?" has. */
+function pointsBack(question: string): boolean {
+  const pronoun = PRONOUN.exec(question)
+  if (!pronoun) return false
+  const [named] = /^.*\band\b/is.exec(question.slice(0, pronoun.index)) ?? []
+  return named === undefined || !wordsOf(named).some(namesSubject)
+}
+
+const NAMED = regExp(String.raw`(?<=\S\s+["'“(]?)\p{Lu}[\p{L}\p{N}]`, 'u')
+const DEFINITE =
+  /\b(?:the|some|typical|more|most|best|good|similar|overall|related|specific|needed|required|available)\b/i
+/** Says whose: "the history of glass", "the best way to freeze bread". */
+const COMPLETE =
+  /\bthe (?:\w+ ){1,3}(?:of|for|in|on|between|to|with|from|by|at) (?!the\b)\w+ \w+|\b(?:tell|talk)\b[^.?!]{0,40}\babout\b/i
+
+/** Speaks of "the role" or "a typical round" without saying of what, and names nobody. */
+const leavesOut = (question: string): boolean =>
+  DEFINITE.test(question) &&
+  !NAMED().test(question) &&
+  !COMPLETE.test(question) &&
+  wordsOf(question).filter(namesSubject).length <= 2
 
 /** "the College", where the talk is about the US Electoral College. */
 const isShortened = (question: string, phrase: Phrase): boolean => {
   const head = phrase.stems.at(-1)!
   const own = wordsOf(question)
   const at = own.findIndex((word) => word.stem === head)
+  // Who says as much as this by themselves speak of something else that is called the same.
+  if (own.filter(namesSubject).length > 3) return false
   return phrase.stems.length > 1 && at > 0 && own[at - 1]!.folded === 'the'
 }
 
@@ -128,3 +165,7 @@ function referentOf(pronoun: string, subject: Phrase[]): Phrase {
 }
 
 const possessive = (phrase: string): string => (phrase.endsWith('s') ? `${phrase}'` : `${phrase}'s`)
+
+/** How many phrases are put in: the fewer the more a question says by itself. */
+const room = (question: string): number =>
+  Math.max(FEWEST, MOST - wordsOf(question).filter(namesSubject).length)

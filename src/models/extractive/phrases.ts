@@ -27,7 +27,9 @@ const RELATIONAL = list(
     'members factor factors solution solutions approach approaches treatment treatments side thing things area people ' +
     'person someone anything something everything please sure interesting ok yes great thanks differ compare change ' +
     'changed start started begin began end ended come came become became important dangerous needed required involved ' +
-    'called said known considered hello hi hey',
+    'called said known considered hello hi hey okay oh well yeah yep nope wow hmm cool nice alright fact facts info information ' +
+    'interesting relationship love like id ill ive im youre hed shed theyd wed dear welcome bye curious thought thoughts ' +
+    'idea ideas opinion going',
 )
 
 const SPEAKERS = list('i you we they he she it one to')

@@ -3,6 +3,8 @@ import { regExp } from '../../once'
 import { isContent, isTopical, type Word, wordsOf } from '../words'
 
 export interface Question {
+  /** as it was asked, without what was said around it */
+  text: string
   /** all words, in small letters */
   words: string[]
   /** the words to look for, each once, in the order they were asked */
@@ -37,7 +39,38 @@ const KINDS: [Kind, RegExp][] = [
 const PLURAL =
   /\b(which|what) (\w+ ){0,2}\w+s\b (?!is\b|was\b|does\b)|\b(list|all|examples?|some)\b|\bwhat are\b/i
 
-export function readQuestion(text: string): Question {
+const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+
+/** Words that a question can do without: what it asks for is said by the others. */
+const VAGUE = list(
+  'something someone somebody anything anyone anybody everything everyone everybody nothing nobody anywhere somewhere ' +
+    'somehow thing things stuff way ways possible possibly able go goes going went want wants wanted need needs needed see ' +
+    'look looks looking put come comes came take takes taken back actually really right much lot lots still bit kinda try ' +
+    'trying tried help please best good better people person day today time know idea case start stop turn keep',
+)
+
+/** Says little by itself. */
+export const isVague = ({ folded }: Word): boolean => VAGUE.has(folded)
+
+/** Asks for something: with a word that asks, a verb before its subject, or an order. */
+const ASKS =
+  /\b(?:what|whats|which|who|whom|whose|when|where|why|how|hows)\b|^\s*(?:(?:please|and|so|but|or|ok) )*(?:can|could|do|does|did|is|are|was|were|will|would|should|may|must|has|have|am|any|tell|show|explain|list|give|describe|define|name|find)\b/i
+/** A question longer than this may say more than it asks, in characters. */
+const CHATTY = 90
+
+/**
+ * The clauses of a long question that ask something, where they say what it is about: "I have looked for hours and my
+ * boss is angry. How long is history kept?" asks how long history is kept.
+ */
+function askedIn(text: string): string {
+  if (text.length <= CHATTY) return text
+  const clauses = text.split(/(?<=[.!?;,:])\s+|\n+| [-\u2013\u2014] /).filter((clause) => ASKS.test(clause))
+  const asked = clauses.join(' ')
+  return wordsOf(asked).filter((word) => isTopical(word) && !isVague(word)).length >= 2 ? asked : text
+}
+
+export function readQuestion(given: string): Question {
+  const text = askedIn(given)
   const words = wordsOf(text)
   // "What does it mean?" has nothing topical; then the weaker words have to do.
   const topical = words.filter(isTopical)
@@ -46,6 +79,7 @@ export function readQuestion(text: string): Question {
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
   const fullNames = namesIn(text)
   return {
+    text,
     words: words.map(({ folded }) => folded),
     terms,
     kind,

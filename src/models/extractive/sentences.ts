@@ -14,6 +14,8 @@ export interface Sentence {
   paragraph: number
   /** not a sentence of the document but its short fields read out: the same without the title before them */
   facts?: string
+  /** the document's own words, where `text` is a row of a table read out */
+  row?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
   /** the list or table that follows directly, or that this is the first item of: a Markdown list */
@@ -72,6 +74,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
             opening,
             position: sentences.length,
             paragraph,
+            ...(block.row !== undefined && { row: block.row }),
             ...(isLast && block.code !== undefined && { code: block.code }),
             ...(isLast && block.list !== undefined && { list: block.list }),
           })

@@ -10,14 +10,15 @@
  */
 import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
-import { isBool, isGeopoint, isNumber, isString, isVector, type StoredSchema } from '../layout'
+import { hasValues, isBool, isGeopoint, isNumber, isString, isVector, type StoredSchema } from '../layout'
 import { findField } from '../path'
 import { EVERYWHERE, type Range } from '../scan'
 import type { Field } from '../types'
+import { someValue } from './columns'
 import { geopointClause } from './geopoint'
 import { boolClause, numberClause } from './number'
 import { type FilterClause, type FilterNode, parseFilter } from './parse'
-import { stringClause } from './string'
+import { anyString, stringClause } from './string'
 
 export interface FilterContext {
   sql: SqlStorage
@@ -126,11 +127,24 @@ function compileClause(context: FilterContext, clause: FilterClause): SqlFragmen
   if (!field.index) throw new ApiError(400, `Cannot filter on non-indexed field \`${field.name}\`.`)
   if (isVector(field)) throw new ApiError(400, `Cannot filter on vector field \`${field.name}\`.`)
   checkNotEmpty(clause)
-  const matched = matcher(field)(context, field, clause)
+  const matched = isPresence(clause) ? present(context, field) : matcher(field)(context, field, clause)
   return isNegated(clause) ? not(matched) : matched
 }
 
 export const isNegated = ({ operator }: FilterClause): boolean => operator === ':!=' || operator === ':!'
+
+/** `field:*`: any value will do. */
+export const isPresence = ({ operator, values }: FilterClause): boolean =>
+  (operator === ':' || operator === ':!') &&
+  values.length === 1 &&
+  values[0]!.text === '*' &&
+  !values[0]!.quoted
+
+function present(context: FilterContext, field: Field): SqlFragment {
+  return hasValues(field)
+    ? someValue(context.schema, field, ({ value }) => fragment(`${value} IS NOT NULL`))
+    : anyString(context, field)
+}
 
 function matcher(field: Field) {
   if (isNumber(field)) return numberClause

@@ -6,7 +6,7 @@
 import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } from '../layout'
 import { findField } from '../path'
 import type { Field } from '../types'
-import { isNegated } from './compile'
+import { isNegated, isPresence } from './compile'
 import { boolValues, type Numeric, numberTests } from './number'
 import { type FilterClause, type FilterNode, parseFilter } from './parse'
 import { patternsOf } from './string'
@@ -49,7 +49,8 @@ function required(node: FilterNode): FilterClause[] {
 
 function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | undefined {
   const field = findField(schema, clause.field)
-  if (field === undefined || isNegated(clause) || isArray(field) || !hasValues(field)) return undefined
+  if (field === undefined || isNegated(clause) || isPresence(clause) || isArray(field) || !hasValues(field))
+    return undefined
   const slot = schema.slots[field.name]?.slot
   if (slot === undefined) return undefined
   if (isNumber(field)) return numberCondition(slot, field, clause)

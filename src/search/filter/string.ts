@@ -52,6 +52,15 @@ export function stringClause(context: FilterContext, field: Field, clause: Filte
   )
 }
 
+/** Documents with a string in a field that has no column of its own: only the documents tell. */
+export function anyString(context: FilterContext, field: Field): SqlFragment {
+  const seqs: number[] = []
+  for (const { seq, body } of candidates(context, field, { tokens: [], written: [], prefix: false })) {
+    if (stringsAt(JSON.parse(body) as Document, field.name).length > 0) seqs.push(seq)
+  }
+  return oneOf(seqs)
+}
+
 function equals(norm: string, patterns: Pattern[]): SqlFragment {
   const exact = patterns.filter(({ prefix }) => !prefix).map(({ tokens }) => tokens.join(' '))
   const beginnings = patterns.filter(({ prefix }) => prefix).map(({ tokens }) => tokens.join(' '))

@@ -24,7 +24,7 @@ describe('routes', () => {
   })
 
   it.each([
-    ['GET', '/nope'],
+    ['GET', '/nope/nope'],
     ['POST', '/health'],
     ['PUT', '/collections'],
     ['DELETE', '/multi_search'],

@@ -1,9 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { answerFrom, NOT_FOUND, NOTHING_FOUND } from '../../../src/models/extractive/answer'
+import { answerFrom as answer, NOT_FOUND, NOTHING_FOUND } from '../../../src/models/extractive/answer'
 import { sentencesOf, splitSentences } from '../../../src/models/extractive/sentences'
 import { isSlip } from '../../../src/models/extractive/spelling'
+import type { Source } from '../../../src/models/language-model'
 import { ask, textOf } from '../ask'
+
+const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
 
 const from = (...documents: Record<string, unknown>[]) =>
   documents.map((document) => ({ collection: 'docs', document }))
@@ -63,12 +66,49 @@ describe('an answer', () => {
     expect(answer).not.toContain('Heat')
   })
 
-  it.each([
-    'What is the capital of Mongolia?',
-    'Who won the world cup in 1990?',
-    'Who directed Alien Resurrection?',
-  ])('to %s is that there is none', (question) => {
-    expect(answerFrom(question, films)).toBe(NOT_FOUND)
+  it.each(['What is the capital of Mongolia?', 'Who won the world cup in 1990?'])(
+    'to %s is that there is none',
+    (question) => {
+      expect(answerFrom(question, films)).toBe(NOT_FOUND)
+    },
+  )
+
+  it('to a question about somebody else names places to read instead', () => {
+    const { text, declined } = answer('Who directed Alien Resurrection?', films)
+    expect(declined).toBe(true)
+    expect(text).toMatch(/^The documents do not answer this directly\. The best places to read:\n\n- Alien: /)
+  })
+
+  it('links the places to read that have an address', () => {
+    const pages = from(
+      {
+        id: 'a',
+        title: 'Parks',
+        text: 'The park opens at nine in summer.',
+        url: 'https://example.org/parks',
+      },
+      { id: 'b', title: 'Pools', text: 'The pool is heated.', url: '/pools' },
+    )
+    const { text, declined } = answer('When does the park of Zanzibar open for skating and sledging?', pages)
+    expect(declined).toBe(true)
+    expect(text).toContain('- [Parks](https://example.org/parks): The park opens at nine in summer.')
+  })
+
+  it('takes the code right under a heading for what the heading says', () => {
+    const docs = from({
+      id: 'c',
+      title: 'Cookies',
+      text: '## Set a cookie\n\n```ts\nsetCookie(c)\n```\n\n## Delete a cookie\n\n```ts\ndeleteCookie(c)\n```\n',
+    })
+    expect(answerFrom('How do I delete a cookie?', docs)).toContain('deleteCookie(c)')
+    expect(answerFrom('How do I delete a cookie?', docs)).not.toContain('setCookie(c)')
+  })
+
+  it('to what is asked in a long talk is that of the clause that asks', () => {
+    const chatty =
+      'Hello there, I have been looking through all of your pages for hours now and my colleagues are getting ' +
+      'impatient with me. Who directed Heat? Thanks a lot in advance for any pointers that you might have!'
+    expect(answerFrom(chatty, films)).toContain('directed by Michael Mann')
   })
 
   it('without documents says so', () => {
@@ -116,6 +156,31 @@ describe('an answer', () => {
     expect(textOf(streamed)).toBe(textOf(whole))
     expect(streamed).toContainEqual({ type: 'usage', inputTokens: 0, outputTokens: 0 })
     expect(streamed.at(-1)).toEqual({ type: 'finish', reason: 'stop' })
+  })
+})
+
+describe('a text without spaces', () => {
+  const pages = from(
+    { id: 'r', title: '返品', text: '商品は三十日以内であれば返品できます。送料はお客様のご負担です。' },
+    { id: 'b', title: '営業時間', text: '店は朝九時に開きます。日曜日は休みです。' },
+    { id: 'z', title: '会员', text: '会员每年的费用是一百元。学生可以免费加入。' },
+    { id: 't', title: 'การจัดส่ง', text: 'สินค้าจะจัดส่งภายในสามวัน' },
+  )
+
+  it.each([
+    ['日曜日は開いていますか？', '日曜日は休みです。'],
+    ['返品は何日以内にできますか', '三十日以内'],
+    ['会员费用是多少？', '一百元'],
+    ['จัดส่งสินค้าภายในกี่วัน', 'สามวัน'],
+  ])('answers %s', (question, said) => {
+    const { text, declined } = answer(question, pages)
+    expect(declined).toBe(false)
+    expect(text).toContain(said)
+  })
+
+  it('does not answer what it does not say', () => {
+    expect(answer('駐車場はありますか', pages).declined).toBe(true)
+    expect(answer('老板叫什么名字', pages).declined).toBe(true)
   })
 })
 
@@ -204,7 +269,7 @@ describe('a page of questions and answers', () => {
       'A letter will do. The office writes back.\n\nA call ends it at once.',
     ],
   ])('answers with %s', (_, question, answer) => {
-    expect(answerFrom(question, help)).toBe(answer)
+    expect(answerFrom(question, help).startsWith(answer)).toBe(true)
   })
 
   it('does not answer under a heading that asks something else', () => {

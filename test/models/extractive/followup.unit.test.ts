@@ -66,6 +66,36 @@ describe('a follow-up', () => {
     expect(standalone(question, cancer)).toBe(question)
   })
 
+  it('takes no interjection and no contraction for a subject', () => {
+    const history = said('What is throat cancer?', 'A disease.', "Okay, I'd love to know. Wow!", 'Ask on.')
+    const question = standalone('Is it treatable?', history)
+    expect(question).toBe('Is throat cancer treatable?')
+  })
+
+  it('knows what the last answer was about', () => {
+    const history = said(
+      'What keeps ships from harm in the dark?',
+      'The Eddystone Lighthouse was built in 1698. It stood for five years.',
+    )
+    expect(standalone('When did it fall down?', history)).toContain('Eddystone Lighthouse')
+  })
+
+  it('leaves a pronoun alone that stands for what the question itself has named', () => {
+    const question = 'What is a millet and why was it important?'
+    expect(standalone(question, cancer)).toBe(question)
+  })
+
+  it('leaves small talk alone', () => {
+    expect(standalone('Thanks a lot!', cancer)).toBe('Thanks a lot!')
+    expect(standalone('How are they made?', said('Hello there!', 'Hello!'))).toBe('How are they made?')
+  })
+
+  it('says of what it is where only "the" says so', () => {
+    expect(standalone('What is the survival rate?', cancer)).toBe(
+      'What is the survival rate (throat cancer)?',
+    )
+  })
+
   it('without anything before it is left as it is', () => {
     expect(standalone('Is it?', [])).toBe('Is it?')
     expect(standalone('Is it?', said('Hello!', 'Hello.'))).toBe(

@@ -1,0 +1,116 @@
+/**
+ * `npm run build`: the widget `<parley-chat>` from ui/widget/src into ui/widget, where the Worker's assets are. wrangler
+ * runs it before each bundle (wrangler.toml), and with it the start, the deployment and the tests do.
+ *
+ * The first script is small; what it loads later it asks for by hashes, so that its own covers all of it.
+ */
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build, transform } from 'esbuild'
+
+const SOURCES = fileURLToPath(new URL('../ui/widget/src', import.meta.url))
+export const WIDGET = dirname(SOURCES)
+/** What a page loads before anything is asked, at most, in KB of gzip. */
+export const BUDGET_KB = 30
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+export const VERSIONED = `parley-chat-${version}.js`
+
+/** @param {string} text */
+export const integrityOf = (text) => `sha384-${createHash('sha384').update(text).digest('base64')}`
+
+/** @param {string} text */
+export const gzipKb = (text) => gzipSync(text, { level: 9 }).length / 1000
+
+/** A style sheet as a string, without what only its authors need. @type {import('esbuild').Plugin} */
+const styles = {
+  name: 'styles',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.css$/ }, async ({ path }) => ({
+      contents: (await transform(readFileSync(path, 'utf8'), { loader: 'css', minify: true })).code,
+      loader: 'text',
+    }))
+  },
+}
+
+/**
+ * @param {string} entry
+ * @param {Record<string, string>} define
+ * @returns {Promise<string>}
+ */
+async function bundle(entry, define = {}) {
+  const { outputFiles } = await build({
+    entryPoints: [join(SOURCES, entry)],
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    charset: 'utf8',
+    legalComments: 'none',
+    write: false,
+    logLevel: 'warning',
+    plugins: [styles],
+    define,
+  })
+  return outputFiles[0]?.text ?? ''
+}
+
+/**
+ * The scripts of the widget, by file name.
+ * @returns {Promise<Record<string, string>>}
+ */
+export async function bundleWidget() {
+  /** @type {Record<string, string>} */
+  const files = {}
+  /** @type {Record<string, { file: string, integrity: string }>} */
+  const parts = {}
+  for (const name of ['markdown', 'languages']) {
+    const text = await bundle(`${name}.ts`)
+    const integrity = integrityOf(text)
+    const file = `${name}-${createHash('sha256').update(text).digest('hex').slice(0, 10)}.js`
+    parts[name] = { file, integrity }
+    files[file] = text
+  }
+  const text = await bundle('index.ts', { PARTS: JSON.stringify(parts) })
+  files[VERSIONED] = text
+  files['parley-chat.js'] = text
+  files['integrity.json'] = `${JSON.stringify({ [VERSIONED]: integrityOf(text) }, null, 2)}\n`
+  return files
+}
+
+/** Writes what has changed, each file in one step: another process may be building, or serving. */
+export async function buildWidget() {
+  const files = await bundleWidget()
+  mkdirSync(WIDGET, { recursive: true })
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(WIDGET, name)
+    try {
+      if (readFileSync(path, 'utf8') === text) continue
+    } catch {
+      // not there yet
+    }
+    const draft = `${path}.${process.pid}`
+    writeFileSync(draft, text)
+    renameSync(draft, path)
+  }
+  for (const name of readdirSync(WIDGET)) {
+    if (/\.js$/.test(name) && !(name in files)) rmSync(join(WIDGET, name), { force: true })
+  }
+  return files
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const files = await buildWidget()
+  const first = files[VERSIONED] ?? ''
+  const size = gzipKb(first)
+  console.log(`/widget/${VERSIONED}  ${size.toFixed(1)} KB of gzip, at most ${BUDGET_KB} KB`)
+  console.log(`integrity="${integrityOf(first)}"`)
+  for (const [name, text] of Object.entries(files)) {
+    if (/^(?!parley).*\.js$/.test(basename(name)))
+      console.log(`/widget/${name}  ${gzipKb(text).toFixed(1)} KB, when needed`)
+  }
+  if (size > BUDGET_KB) process.exitCode = 1
+}

@@ -1,0 +1,323 @@
+/**
+ * `_bulk`: lines of actions and documents. All of a request is read and checked before the first document is written;
+ * then runs of one action on one index go to their collection together, in the order of the request.
+ */
+import { requireCollections } from '../../auth/admit'
+import { ApiError, failed, unwrap } from '../../errors'
+import type { WriteAction } from '../../search/rpc'
+import type { Call } from '../edge/route'
+import { FIRST, read } from './documents'
+import { errorCause, illegalArgument, OpenSearchError } from './errors'
+import { openOrCreate } from './indices'
+import { type Index, isObject, type Json, openIndex, parseObject, readBody } from './route'
+import { newId, toDocument } from './source'
+
+export type Action = 'index' | 'create' | 'update' | 'delete'
+
+export interface Operation {
+  action: Action
+  index: string
+  id: string
+  /** the document, or the body of an update */
+  source?: Json
+}
+
+/** What became of an operation, as its line in the answer says it. */
+export type Item = Json & { status: number }
+
+/** Bytes of a request, inflated: all of it is held while it is checked. */
+export const BULK_LIMIT = 16 * 1024 * 1024
+
+const MOST_LINES = 500
+const MOST_CHARACTERS = 256 * 1024
+
+export async function bulk(call: Call): Promise<Json> {
+  const started = Date.now()
+  const { access, record, path } = call
+  const operations = parseBulk(await readBody(call.request, BULK_LIMIT), path.collection)
+  const of = (...actions: Action[]) => [
+    ...new Set(operations.filter(({ action }) => actions.includes(action)).map(({ index }) => index)),
+  ]
+  requireCollections(access, 'documents:import', of('index', 'create', 'update'), record)
+  requireCollections(access, 'documents:delete', of('delete'), record)
+  const items: Json[] = []
+  for (const run of runsOf(operations)) {
+    const [{ action, index: name }] = run as [Operation]
+    const written = await writeRun(call, run).catch((error) => {
+      if (!(error instanceof ApiError)) throw error
+      return run.map((operation) => failedItem(name, operation, error))
+    })
+    items.push(...written.map((item) => ({ [action]: item })))
+  }
+  const errors = items.some((item) => Object.values(item).some((each) => (each as Json).error !== undefined))
+  return { took: Date.now() - started, errors, items }
+}
+
+async function writeRun(call: Call, run: Operation[]): Promise<Item[]> {
+  const { action, index: name } = run[0]!
+  const index = action === 'delete' ? await openIndex(call.env, name) : await openOrCreate(call, name)
+  return writeAll(index, run)
+}
+
+/** Operations of one action on one index, no more than one call takes. An id comes once, but for its last write. */
+function runsOf(operations: Operation[]): Operation[][] {
+  const runs: Operation[][] = []
+  let ids = new Set<string>()
+  let size = 0
+  for (const operation of operations) {
+    const last = runs.at(-1)
+    const first = last?.[0]
+    const length = JSON.stringify(operation.source ?? '').length
+    const fits = last !== undefined && last.length < MOST_LINES && size + length <= MOST_CHARACTERS
+    if (
+      fits &&
+      first?.action === operation.action &&
+      first.index === operation.index &&
+      !ids.has(operation.id)
+    ) {
+      last.push(operation)
+    } else {
+      runs.push([operation])
+      ids = new Set()
+      size = 0
+    }
+    ids.add(operation.id)
+    size += length
+  }
+  return runs
+}
+
+/** @throws ApiError 400 for a fault of the whole request */
+export function parseBulk(text: string, otherwise: string | undefined): Operation[] {
+  if (text.trim() === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+  if (!text.endsWith('\n')) throw illegalArgument('The bulk request must be terminated by a newline [\\n]')
+  const lines = text.split('\n')
+  const operations: Operation[] = []
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at]!.trim()
+    if (line === '') continue
+    const operation = parseAction(line, at + 1, otherwise)
+    if (operation.action !== 'delete') {
+      const source = lines[++at]?.trim() ?? ''
+      if (source === '')
+        throw illegalArgument(`Malformed action/metadata line [${at + 1}], a document is missing`)
+      operation.source = parseObject(source)
+      if (operation.action === 'update') checkUpdate(operation.source)
+    }
+    operations.push(operation)
+  }
+  return operations
+}
+
+const ACTIONS = ['create', 'delete', 'index', 'update']
+
+function parseAction(line: string, number: number, otherwise: string | undefined): Operation {
+  const malformed = `Malformed action/metadata line [${number}], expected`
+  const header = parseObject(line)
+  const [[action, metadata] = [], ...others] = Object.entries(header)
+  if (action === undefined) throw illegalArgument(`${malformed} FIELD_NAME but found [END_OBJECT]`)
+  if (!ACTIONS.includes(action))
+    throw illegalArgument(`${malformed} one of [create, delete, index, update] but found [${action}]`)
+  if (others.length > 0) throw illegalArgument(`${malformed} END_OBJECT but found [FIELD_NAME]`)
+  if (!isObject(metadata)) throw illegalArgument(`${malformed} START_OBJECT but found [${typeof metadata}]`)
+  // How documents are spread over shards and how often an update is tried again have no meaning here.
+  const { _index = otherwise, _id, routing: _, retry_on_conflict: __, ...unknown } = metadata
+  const [strange] = Object.keys(unknown)
+  if (strange !== undefined) {
+    throw illegalArgument(`Action/metadata line [${number}] contains an unknown parameter [${strange}]`)
+  }
+  if (typeof _index !== 'string' || _index === '') throw invalid('index is missing')
+  if (_id === undefined || _id === null) {
+    if (action === 'update' || action === 'delete') throw invalid('id is missing')
+    return { action: action as Action, index: _index, id: newId() }
+  }
+  return { action: action as Action, index: _index, id: String(_id) }
+}
+
+const invalid = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'action_request_validation_exception', `Validation Failed: 1: ${message};`)
+
+/** @throws ApiError 400 that names what is not known */
+function checkUpdate(source: Json): void {
+  const { doc, doc_as_upsert, upsert, detect_noop: _, ...others } = source
+  const [strange] = Object.keys(others)
+  if (strange !== undefined)
+    throw illegalArgument(`[UpdateRequest] does not support [${strange}]: give a [doc]`)
+  if (!isObject(doc)) throw invalid('script or doc is missing')
+  if (upsert !== undefined && !isObject(upsert))
+    throw illegalArgument('[UpdateRequest] [upsert] has to be an object')
+  if (doc_as_upsert !== undefined && typeof doc_as_upsert !== 'boolean') {
+    throw illegalArgument('[UpdateRequest] [doc_as_upsert] has to be a boolean')
+  }
+}
+
+/** Writes operations of one action, whose ids differ. @throws ApiError where none of them could be written */
+export async function writeAll(index: Index, operations: Operation[]): Promise<Item[]> {
+  const items: (Item | undefined)[] = operations.map((operation) => check(index.name, operation))
+  const open = () =>
+    operations.flatMap((operation, at) => (items[at] === undefined ? [{ at, operation }] : []))
+  const attempt = async (
+    some: { at: number; operation: Operation }[],
+    action: WriteAction,
+    source: (operation: Operation) => Json,
+    result: string,
+    passes?: number,
+  ): Promise<void> => {
+    const outcomes = await importSome(
+      index,
+      some.map(({ operation }) => toDocument(source(operation), operation.id)),
+      action,
+    )
+    for (const [number, { at, operation }] of some.entries()) {
+      const failure = outcomes[number]
+      if (failure === undefined)
+        items[at] = item(index.name, operation.id, result, result === 'created' ? 201 : 200)
+      else if (failure.status !== passes) items[at] = failedItem(index.name, operation, failure)
+    }
+  }
+  const { action } = operations[0]!
+  switch (action) {
+    case 'create':
+      await attempt(open(), 'create', ({ source }) => source!, 'created')
+      break
+    case 'index':
+      // Which were there shows only when they are to be made.
+      await attempt(open(), 'create', ({ source }) => source!, 'created', 409)
+      await attempt(open(), 'upsert', ({ source }) => source!, 'updated')
+      break
+    case 'update': {
+      for (const { at, operation } of operations.length === 1 ? open() : []) {
+        const document = await read(index, operation.id)
+        if (
+          document !== undefined &&
+          holds(document, toDocument(operation.source!.doc as Json, operation.id))
+        ) {
+          items[at] = item(index.name, operation.id, 'noop', 200)
+        }
+      }
+      const upserts = ({ operation: { source } }: { operation: Operation }) =>
+        source!.doc_as_upsert === true || source!.upsert !== undefined
+      await attempt(
+        open().filter((each) => !upserts(each)),
+        'update',
+        ({ source }) => source!.doc as Json,
+        'updated',
+      )
+      await attempt(open(), 'update', ({ source }) => source!.doc as Json, 'updated', 404)
+      await attempt(
+        open(),
+        'create',
+        ({ source }) => (source!.doc_as_upsert === true ? source!.doc : source!.upsert) as Json,
+        'created',
+      )
+      break
+    }
+    case 'delete': {
+      const removed = await removeAll(
+        index,
+        open().map(({ operation }) => operation.id),
+      )
+      for (const { at, operation } of open()) {
+        const isGone = removed.has(operation.id)
+        items[at] = item(index.name, operation.id, isGone ? 'deleted' : 'not_found', isGone ? 200 : 404)
+      }
+    }
+  }
+  return items as Item[]
+}
+
+/** What is wrong with an operation before it is tried. */
+function check(name: string, operation: Operation): Item | undefined {
+  const refused = (error: ApiError) => failedItem(name, operation, error)
+  if (operation.id === '') return refused(illegalArgument('if _id is specified it must not be empty'))
+  if (operation.action === 'delete') return undefined
+  try {
+    if (operation.action === 'update') {
+      checkUpdate(operation.source!)
+      toDocument((operation.source!.upsert ?? {}) as Json, operation.id)
+    }
+    toDocument(
+      (operation.action === 'update' ? operation.source!.doc : operation.source) as Json,
+      operation.id,
+    )
+    return undefined
+  } catch (error) {
+    if (error instanceof ApiError) return refused(error)
+    throw error
+  }
+}
+
+/** @returns for each document, in order, why it is not there */
+async function importSome(
+  index: Index,
+  documents: Json[],
+  action: WriteAction,
+): Promise<(ApiError | undefined)[]> {
+  if (documents.length === 0) return []
+  const lines = documents.map((document) => JSON.stringify(document))
+  // A value of another type is refused: to correct it would change the source.
+  const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
+  const { results } = unwrap(await index.object.importLines(lines, options))
+  return results.split('\n').map((line) => {
+    const { success, error, code } = JSON.parse(line) as { success: boolean; error: string; code: number }
+    return success ? undefined : new ApiError(code, error)
+  })
+}
+
+/** @returns the ids of those that there were */
+async function removeAll(index: Index, ids: string[]): Promise<Set<string>> {
+  const removed = new Set<string>()
+  for (const id of ids) {
+    try {
+      unwrap(await index.object.remove(id, false))
+      removed.add(id)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+    }
+  }
+  return removed
+}
+
+/** Whether a document has all that an update would write. */
+function holds(document: unknown, patch: unknown): boolean {
+  if (isObject(patch)) {
+    return (
+      isObject(document) &&
+      Object.entries(patch).every(([key, value]) =>
+        value === null ? !Object.hasOwn(document, key) : holds(document[key], value),
+      )
+    )
+  }
+  return JSON.stringify(document) === JSON.stringify(patch)
+}
+
+const item = (name: string, id: string, result: string, status: number): Item => ({
+  _index: name,
+  _id: id,
+  ...FIRST,
+  result,
+  _shards: { total: 1, successful: 1, failed: 0 },
+  status,
+})
+
+function failedItem(name: string, { id, action }: Operation, error: ApiError): Item {
+  const told = named(error, id, action)
+  return { _index: name, _id: id, status: told.status, error: errorCause(told, failed(told)) }
+}
+
+/** The collection's refusal in OpenSearch's words. */
+function named(error: ApiError, id: string, action: Action): ApiError {
+  if (error instanceof OpenSearchError) return error
+  if (error.status === 404 && action === 'update') {
+    return new OpenSearchError(404, 'document_missing_exception', `[${id}]: document missing`)
+  }
+  if (error.status === 409) {
+    return new OpenSearchError(
+      409,
+      'version_conflict_engine_exception',
+      `[${id}]: version conflict, document already exists (current version [1])`,
+    )
+  }
+  if (error.status === 400) return new OpenSearchError(400, 'mapper_parsing_exception', error.message)
+  return error
+}

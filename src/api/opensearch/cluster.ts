@@ -1,0 +1,135 @@
+/** What there is: `GET /`, the cluster's health and settings, and the list of indices. */
+import type { Call } from '../edge/route'
+import { illegalArgument, unsupported } from './errors'
+import { resolve } from './indices'
+import { isObject, type Json, readObject } from './route'
+
+/** The release of OpenSearch whose wire this is: clients ask which words it has. */
+const VERSION = '2.19.1'
+const NAME = 'parley'
+
+export const info = (): Json => ({
+  name: NAME,
+  cluster_name: NAME,
+  cluster_uuid: NAME,
+  version: {
+    distribution: 'opensearch',
+    number: VERSION,
+    build_type: 'worker',
+    build_hash: 'unknown',
+    build_date: '2025-02-27T00:00:00Z',
+    build_snapshot: false,
+    lucene_version: '9.12.1',
+    minimum_wire_compatibility_version: '7.10.0',
+    minimum_index_compatibility_version: '7.0.0',
+  },
+  tagline: 'The OpenSearch Project: https://opensearch.org/',
+})
+
+export async function health(call: Call): Promise<Json> {
+  const indices = await resolve(call, call.path.collection ?? '', 'collections:list')
+  return {
+    cluster_name: NAME,
+    status: 'green',
+    timed_out: false,
+    number_of_nodes: 1,
+    number_of_data_nodes: 1,
+    discovered_master: true,
+    discovered_cluster_manager: true,
+    active_primary_shards: indices.length,
+    active_shards: indices.length,
+    relocating_shards: 0,
+    initializing_shards: 0,
+    unassigned_shards: 0,
+    delayed_unassigned_shards: 0,
+    number_of_pending_tasks: 0,
+    number_of_in_flight_fetch: 0,
+    task_max_waiting_in_queue_millis: 0,
+    active_shards_percent_as_number: 100,
+  }
+}
+
+export const settings = (): Json => ({ persistent: {}, transient: {} })
+
+/** There is no setting yet: each is refused by its name. */
+export async function putSettings({ request }: Call): Promise<Json> {
+  for (const [scope, given] of Object.entries(await readObject(request))) {
+    if (scope !== 'persistent' && scope !== 'transient') throw illegalArgument(`unknown field [${scope}]`)
+    const name = firstName(given)
+    if (name !== undefined) throw illegalArgument(`${scope} setting [${name}], not recognized`)
+  }
+  throw illegalArgument('Validation Failed: 1: no settings to update;')
+}
+
+function firstName(value: unknown, path: string[] = []): string | undefined {
+  if (!isObject(value)) return path.join('.') || undefined
+  const [[key, inner] = []] = Object.entries(value)
+  return key === undefined ? undefined : firstName(inner, [...path, key])
+}
+
+const COLUMNS = [
+  'health',
+  'status',
+  'index',
+  'uuid',
+  'pri',
+  'rep',
+  'docs.count',
+  'docs.deleted',
+  'store.size',
+  'pri.store.size',
+]
+
+/** GET /_cat/indices: a table, or JSON. Sizes are not known: collections do not tell them. */
+export async function catIndices(call: Call): Promise<unknown> {
+  const { path, query } = call
+  const wanted = query.h === undefined ? COLUMNS : query.h.split(',')
+  const unknown = wanted.find((name) => !COLUMNS.includes(name))
+  if (unknown !== undefined) throw unsupported(`The column [${unknown}]`)
+  const indices = await resolve(call, path.index ?? '', 'collections:list')
+  const rows = indices.map(({ name, num_documents }) => {
+    const row: Record<string, string | null> = {
+      health: 'green',
+      status: 'open',
+      index: name,
+      uuid: name,
+      pri: '1',
+      rep: '0',
+      'docs.count': String(num_documents),
+      'docs.deleted': '0',
+      'store.size': null,
+      'pri.store.size': null,
+    }
+    return wanted.map((column) => [column, row[column] ?? null] as const)
+  })
+  if (query.s !== undefined) sort(rows, query.s)
+  if (query.format === 'json') return rows.map((row) => Object.fromEntries(row))
+  if (query.format !== undefined && query.format !== 'text') throw unsupported(`[format: ${query.format}]`)
+  const lines = rows.map((row) => row.map(([, value]) => value ?? ''))
+  return new Response(table(query.v === undefined || query.v === 'false' ? lines : [wanted, ...lines]), {
+    headers: { 'content-type': 'text/plain; charset=UTF-8' },
+  })
+}
+
+type Row = (readonly [column: string, value: string | null])[]
+
+function sort(rows: Row[], by: string): void {
+  const [name, direction = 'asc'] = by.split(':')
+  const sign = direction === 'desc' ? -1 : 1
+  const cellOf = (row: Row): string => row.find(([column]) => column === name)?.[1] ?? ''
+  if (!COLUMNS.includes(name!)) throw unsupported(`A table sorted by [${by}]`)
+  rows.sort((a, b) => sign * cellOf(a).localeCompare(cellOf(b), 'en', { numeric: true }))
+}
+
+function table(lines: string[][]): string {
+  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((cell, column) => cell.padEnd(widths[column]!))
+          .join(' ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}

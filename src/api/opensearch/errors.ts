@@ -1,0 +1,94 @@
+/** Errors in OpenSearch's shape: `{"error": {root_cause, type, reason}, "status"}`. */
+import { ApiError, type Failure } from '../../errors'
+import { type FailedRequest, failureOf } from '../edge/response'
+
+/** An error that names its OpenSearch type, with what its envelope tells besides. */
+export class OpenSearchError extends ApiError {
+  constructor(
+    status: number,
+    readonly type: string,
+    message: string,
+    readonly details: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(status, message)
+  }
+}
+
+export const illegalArgument = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'illegal_argument_exception', message)
+
+export const parsingError = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'parsing_exception', message)
+
+/** Something that OpenSearch has and this API has not. @param what its name as the request has it, and what to do */
+export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
+
+export const indexNotFound = (index: string): OpenSearchError =>
+  new OpenSearchError(404, 'index_not_found_exception', `no such index [${index}]`, {
+    index,
+    'resource.id': index,
+    'resource.type': 'index_or_alias',
+    index_uuid: '_na_',
+  })
+
+/** By status: the type of an error that does not name its own. */
+const TYPES: Record<number, string> = {
+  400: 'illegal_argument_exception',
+  401: 'security_exception',
+  403: 'security_exception',
+  404: 'resource_not_found_exception',
+  408: 'timeout_exception',
+  409: 'version_conflict_engine_exception',
+  413: 'illegal_argument_exception',
+  422: 'illegal_argument_exception',
+  429: 'rejected_execution_exception',
+}
+
+const UNAUTHORIZED =
+  'Unauthorized: send an API key that may do this, as `Authorization: Bearer <key>` or as the password of Basic authentication.'
+
+/** The error as an item of a bulk or of an msearch has it. */
+export function errorCause(error: unknown, { status, message }: Failure): Record<string, unknown> {
+  const named = error instanceof OpenSearchError ? error : undefined
+  const reason = status === 401 ? UNAUTHORIZED : message
+  return { type: named?.type ?? TYPES[status] ?? 'exception', reason, ...named?.details }
+}
+
+/** The clients of OpenSearch ask again after these, up to three times: whatever failed would be paid four times. */
+const isRetried = (status: number): boolean => status >= 502 && status <= 504
+
+/** The envelope of a thrown error, and its status. */
+export function errorEnvelope(error: unknown, request?: FailedRequest) {
+  const failure = failureOf(error, request)
+  const status = isRetried(failure.status) ? 500 : failure.status
+  const cause = errorCause(error, failure)
+  return { retryAfter: failure.retryAfter, body: { error: { root_cause: [cause], ...cause }, status } }
+}
+
+/** The answer to a thrown error. @param asksBrowser whether a page is what the caller expects: it gets no challenge */
+export function openSearchError(error: unknown, request: FailedRequest, asksBrowser: boolean): Response {
+  if (error instanceof PlainError) return answer({ error: error.message, status: error.status }, error.status)
+  const { body, retryAfter } = errorEnvelope(error, request)
+  const response = answer(body, body.status)
+  if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
+  // A browser would open a window of its own for it.
+  if (body.status === 401 && !asksBrowser) {
+    response.headers.set('www-authenticate', 'Basic realm="Parley", charset="UTF-8"')
+  }
+  return response
+}
+
+/** An error that OpenSearch answers before any API has it: a sentence without a type. */
+export class PlainError extends ApiError {}
+
+const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' }
+
+export const answer = (value: unknown, status = 200, indent?: number): Response =>
+  new Response(JSON.stringify(value, null, indent), { status, headers: JSON_TYPE })
+
+/** What no API takes, as OpenSearch says it. */
+export const noHandler = ({ method, url }: Request): Response =>
+  answer(
+    { error: `no handler found for uri [${url.slice(new URL(url).origin.length)}] and method [${method}]` },
+    400,
+  )

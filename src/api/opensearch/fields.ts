@@ -1,0 +1,98 @@
+/** The names that a query uses, as fields of the collection and what can be asked of them. */
+import { isDynamic } from '../../search/field'
+import { hasValues, isArray, isBool, isGeopoint, isNumber, isString, isVector } from '../../search/layout'
+import type { CollectionSchema, Field } from '../../search/types'
+import { unsupported } from './errors'
+import { keptOf, propertyAt } from './mapping'
+import { starPattern } from './pattern'
+import { shownName, storedName } from './source'
+
+export interface Target {
+  /** as the collection has it */
+  name: string
+  field: Field
+  kind: 'text' | 'keyword' | 'number' | 'boolean' | 'vector' | 'other'
+  /** whether it was mapped as a date that is kept as text */
+  isDate: boolean
+  /** whether whole values are kept: it can be sorted by, counted and compared */
+  hasValues: boolean
+  isArray: boolean
+}
+
+/** The fields of a collection by the names that OpenSearch's queries have for them. */
+export class Fields {
+  #byName: Map<string, Field>
+  #properties: Record<string, unknown>
+
+  constructor(readonly schema: CollectionSchema) {
+    const known = schema.fields.filter((field) => !isDynamic(field))
+    this.#byName = new Map(known.map((field) => [field.name, field]))
+    this.#properties = keptOf(schema).properties
+  }
+
+  /**
+   * undefined for a name that no document has had yet, which is no error in OpenSearch.
+   * @throws ApiError 400 for a field that is only stored
+   */
+  find(name: string): Target | undefined {
+    const field = this.#byName.get(storedName(name))
+    if (field !== undefined) {
+      if (!field.index) throw unsupported(`A query of [${name}], which is not indexed,`)
+      return this.#target(name, field, false)
+    }
+    if (!name.endsWith('.keyword')) return undefined
+    const whole = name.slice(0, -'.keyword'.length)
+    const parent = this.#byName.get(storedName(whole))
+    const isKeyword = parent !== undefined && isString(parent) && hasValues(parent)
+    return isKeyword ? this.#target(whole, parent, true) : undefined
+  }
+
+  #target(name: string, field: Field, asKeyword: boolean): Target {
+    const type = propertyAt(this.#properties, name)?.type
+    const isDate = type === 'date' && isString(field)
+    return {
+      name: field.name,
+      field,
+      kind: kindOf(field, asKeyword || isDate || type === 'keyword'),
+      isDate,
+      hasValues: hasValues(field) && !isGeopoint(field),
+      isArray: isArray(field),
+    }
+  }
+
+  /** The fields of names that may have stars. */
+  matching(pattern: string): Target[] {
+    if (!pattern.includes('*')) {
+      const target = this.find(pattern)
+      return target === undefined ? [] : [target]
+    }
+    const expression = starPattern(pattern)
+    return this.#indexed()
+      .filter((name) => expression.test(name))
+      .map((name) => this.find(name)!)
+  }
+
+  #indexed(): string[] {
+    return [...this.#byName.values()].filter(({ index }) => index).map(({ name }) => shownName(name))
+  }
+
+  /** The fields below an object. */
+  below(name: string): Target[] {
+    return this.#indexed()
+      .filter((each) => each.startsWith(`${name}.`))
+      .map((each) => this.find(each)!)
+  }
+
+  /** Names of fields whose vectors were made here: no source brought them. */
+  embedded(): string[] {
+    return this.schema.fields.filter(({ embed }) => embed !== undefined).map(({ name }) => name)
+  }
+}
+
+function kindOf(field: Field, asKeyword: boolean): Target['kind'] {
+  if (isVector(field)) return 'vector'
+  if (isNumber(field)) return 'number'
+  if (isBool(field)) return 'boolean'
+  if (isString(field)) return asKeyword ? 'keyword' : 'text'
+  return 'other'
+}

@@ -1,0 +1,56 @@
+/** `highlight`, as the search's own parameters and as hits show it. */
+import type { Hit, SearchParameters } from '../../search/types'
+import { parsingError, unsupported } from './errors'
+import type { Fields } from './fields'
+import { isObject, type Json } from './route'
+import { shownName } from './source'
+
+/** @throws ApiError 400 that names what is not known */
+export function highlightParameters(given: unknown, fields: Fields): SearchParameters {
+  if (given === undefined) return { highlight_fields: 'none' }
+  if (!isObject(given)) throw parsingError('[highlight] has to be an object')
+  const { fields: named, pre_tags, post_tags, number_of_fragments, ...others } = given
+  const unknown = Object.keys(others)[0]
+  if (unknown !== undefined) throw unsupported(`[${unknown}] of [highlight]`)
+  const entries = (Array.isArray(named) ? named : [named]).flatMap((each) =>
+    isObject(each) ? Object.entries(each) : [],
+  )
+  if (entries.length === 0) throw parsingError('[highlight] takes an object of [fields]')
+  const names: string[] = []
+  const whole: string[] = []
+  for (const [name, options] of entries) {
+    const own = isObject(options) ? options : {}
+    const strange = Object.keys(own).find((key) => key !== 'number_of_fragments')
+    if (strange !== undefined) throw unsupported(`[${strange}] of a field of [highlight]`)
+    const fragments = own.number_of_fragments ?? number_of_fragments
+    const targets = fields.matching(name).filter(({ kind }) => kind === 'text')
+    names.push(...targets.map((target) => target.name))
+    // None means the whole value; any other number is what there is: one of each value.
+    if (fragments === 0) whole.push(...targets.map((target) => target.name))
+    else if (fragments !== undefined)
+      throw unsupported(`[number_of_fragments: ${String(fragments)}] of [highlight]`)
+  }
+  return {
+    highlight_fields: names.join(',') || 'none',
+    highlight_full_fields: whole.join(',') || 'none',
+    highlight_start_tag: tag('pre_tags', pre_tags, '<em>'),
+    highlight_end_tag: tag('post_tags', post_tags, '</em>'),
+  }
+}
+
+function tag(name: string, given: unknown, otherwise: string): string {
+  const [first = otherwise, ...others] = Array.isArray(given) ? given : given === undefined ? [] : [given]
+  if (typeof first !== 'string' || others.length > 0) throw unsupported(`[${name}] of more than one text`)
+  return first
+}
+
+/** A hit's highlights: a list of texts for each field. */
+export function highlightOf({ highlights }: Hit): Json | undefined {
+  if (highlights.length === 0) return undefined
+  return Object.fromEntries(
+    highlights.map(({ field, value, values, snippet, snippets }) => [
+      shownName(field),
+      values ?? (value === undefined ? (snippets ?? [snippet]) : [value]),
+    ]),
+  )
+}

@@ -1,0 +1,169 @@
+/** OpenSearch's HTTP API, as far as indices, documents and searches go, on the collections of all other APIs. */
+import type { App, OpenCall } from '../edge/route'
+import { register } from '../edge/route'
+import { bulk } from './bulk'
+import { catIndices, health, info, putSettings, settings } from './cluster'
+import { deleteDocument, getDocument, getSource, indexDocument, multiGet, updateDocument } from './documents'
+import { answer, openSearchError } from './errors'
+import {
+  createIndex,
+  deleteIndices,
+  getAliases,
+  getIndex,
+  getMapping,
+  getSettings,
+  putMapping,
+  refresh,
+  updateAliases,
+} from './indices'
+import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
+import { count, multiSearch, search } from './search'
+import { SEARCH_PARAMETERS } from './search-body'
+
+export { noHandler } from './errors'
+
+const INDEX = '/:collection'
+const DOCUMENT = `${INDEX}/_doc/:id`
+const SEE = ['debug:list']
+const READ_SOURCE = ['_source', '_source_includes', '_source_excludes', 'routing', 'refresh']
+const WRITE = ['refresh', 'routing', 'op_type']
+/** What is written is found at once, so that whoever reads or writes may ask for it. */
+const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
+
+const both = (path: string, route: Omit<OpenSearchRoute, 'path'>): OpenSearchRoute[] => [
+  { ...route, path },
+  { ...route, path: INDEX + path },
+]
+
+const routes: OpenSearchRoute[] = [
+  { methods: ['GET'], path: '/_cluster/health', actions: SEE, handle: health },
+  { methods: ['GET'], path: '/_cluster/health/:collection', actions: SEE, handle: health },
+  { methods: ['GET'], path: '/_cluster/settings', actions: SEE, params: ['flat_settings'], handle: settings },
+  { methods: ['PUT'], path: '/_cluster/settings', actions: ['settings:update'], handle: putSettings },
+  ...['/_cat/indices', '/_cat/indices/:index'].map(
+    (path): OpenSearchRoute => ({
+      methods: ['GET'],
+      path,
+      actions: ['collections:list'],
+      params: ['format', 'v', 'h', 's'],
+      handle: catIndices,
+    }),
+  ),
+  ...both('/_aliases', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
+  ...both('/_alias', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
+  {
+    methods: ['POST'],
+    path: '/_aliases',
+    actions: ['aliases:upsert', 'aliases:delete'],
+    handle: updateAliases,
+  },
+  { methods: ['GET', 'POST'], path: '/_refresh', actions: REFRESH, handle: refresh },
+  { methods: ['GET', 'POST'], path: '/_all/_refresh', actions: REFRESH, handle: refresh },
+  { methods: ['GET', 'POST'], path: `${INDEX}/_refresh`, actions: REFRESH, handle: refresh },
+  ...both('/_bulk', {
+    methods: ['POST', 'PUT'],
+    actions: ['documents:import', 'documents:delete'],
+    params: ['refresh'],
+    handle: bulk,
+  }),
+  ...both('/_mget', {
+    methods: ['GET', 'POST'],
+    actions: ['documents:get'],
+    params: READ_SOURCE,
+    handle: multiGet,
+  }),
+  ...both('/_msearch', { methods: ['GET', 'POST'], actions: ['documents:search'], handle: multiSearch }),
+  {
+    methods: ['GET', 'POST'],
+    path: `${INDEX}/_search`,
+    actions: ['documents:search'],
+    params: SEARCH_PARAMETERS,
+    handle: search,
+  },
+  {
+    methods: ['GET', 'POST'],
+    path: `${INDEX}/_count`,
+    actions: ['documents:search'],
+    params: ['q', 'df', 'default_operator'],
+    handle: count,
+  },
+  { methods: ['GET'], path: DOCUMENT, actions: ['documents:get'], params: READ_SOURCE, handle: getDocument },
+  {
+    methods: ['GET'],
+    path: `${INDEX}/_source/:id`,
+    actions: ['documents:get'],
+    params: READ_SOURCE,
+    handle: getSource,
+  },
+  {
+    methods: ['POST'],
+    path: `${INDEX}/_doc`,
+    actions: ['documents:create'],
+    params: WRITE,
+    handle: indexDocument,
+  },
+  {
+    methods: ['PUT', 'POST'],
+    path: DOCUMENT,
+    actions: ['documents:create'],
+    params: WRITE,
+    handle: indexDocument,
+  },
+  {
+    methods: ['PUT', 'POST'],
+    path: `${INDEX}/_create/:id`,
+    actions: ['documents:create'],
+    params: WRITE,
+    handle: indexDocument,
+  },
+  {
+    methods: ['DELETE'],
+    path: DOCUMENT,
+    actions: ['documents:delete'],
+    params: ['refresh', 'routing'],
+    handle: deleteDocument,
+  },
+  {
+    methods: ['POST'],
+    path: `${INDEX}/_update/:id`,
+    actions: ['documents:update'],
+    params: ['refresh', 'routing', 'retry_on_conflict'],
+    handle: updateDocument,
+  },
+  { methods: ['GET'], path: `${INDEX}/_mapping`, actions: ['collections:get'], handle: getMapping },
+  {
+    methods: ['PUT', 'POST'],
+    path: `${INDEX}/_mapping`,
+    actions: ['collections:update'],
+    handle: putMapping,
+  },
+  { methods: ['GET'], path: `${INDEX}/_settings`, actions: ['collections:get'], handle: getSettings },
+  { methods: ['GET'], path: INDEX, actions: ['collections:get'], handle: getIndex },
+  { methods: ['PUT'], path: INDEX, actions: ['collections:create'], handle: createIndex },
+  { methods: ['DELETE'], path: INDEX, actions: ['collections:delete'], handle: deleteIndices },
+]
+
+/** `GET /`: the page for a browser, and who this is for a client of OpenSearch, which brings a key or asks for JSON. */
+async function root(call: OpenCall): Promise<Response> {
+  const { env, request, query, record } = call
+  const { headers } = request
+  const isClient = keyOf(request) !== undefined || /\bjson\b/.test(headers.get('accept') ?? '')
+  if (acceptsPage(request) || !isClient) {
+    const page = await env.ASSETS.fetch(new Request(request.url, { method: request.method, headers }))
+    // The headers of what was fetched cannot be changed, and this app adds its own.
+    return new Response(page.body, page)
+  }
+  try {
+    await admitCaller(call, SEE)
+    return answer(info(), 200, isOn(query.pretty) ? 2 : undefined)
+  } catch (error) {
+    return openSearchError(error, record, false)
+  }
+}
+
+/** Mounted last: a word that another API's paths begin with is no index. */
+export function mountOpenSearch(app: App): void {
+  const reserved = new Set(app.routes.map(({ path }) => path.split('/')[1] ?? ''))
+  register(app, [{ method: 'GET', path: '/', open: true, handle: root }])
+  registerAll(app, routes, reserved)
+}

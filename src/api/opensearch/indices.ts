@@ -1,0 +1,288 @@
+/** Indices: a collection each, with the mapping as its schema. */
+import { requireCollections } from '../../auth/admit'
+import { ApiError, unwrap } from '../../errors'
+import {
+  createCollection,
+  deleteAlias,
+  dropCollection,
+  listAliases,
+  listCollections,
+  putAlias,
+} from '../../search/catalog'
+import type { CollectionSummary } from '../../search/rpc'
+import type { CollectionSchema } from '../../search/types'
+import type { Call } from '../edge/route'
+import { illegalArgument, indexNotFound, OpenSearchError, parsingError, unsupported } from './errors'
+import { addedFields, DYNAMIC_FIELD, type Kept, keptOf, mappingOf, metadataOf, parseMapping } from './mapping'
+import { starPattern } from './pattern'
+import { type Index, isObject, type Json, openIndex, readObject } from './route'
+
+const ACKNOWLEDGED = { acknowledged: true }
+
+/** Settings that are kept and shown. None of them has anything to set here. */
+const SETTINGS: Record<string, string> = {
+  number_of_shards: '1',
+  number_of_replicas: '0',
+  knn: '',
+  refresh_interval: '',
+}
+
+type Caller = Pick<Call, 'env' | 'access' | 'record'>
+
+/** PUT /:index */
+export async function createIndex(call: Call): Promise<Json> {
+  const name = call.path.collection!
+  const { settings, mappings, aliases, ...others } = await readObject(call.request, {})
+  const unknown = Object.keys(others)[0]
+  if (unknown !== undefined) throw parsingError(`unknown key [${unknown}] for create index`)
+  if (aliases !== undefined && !(isObject(aliases) && Object.keys(aliases).length === 0)) {
+    throw unsupported('[aliases] of a new index: add them by POST /_aliases; here it')
+  }
+  await create(call, name, { settings: settingsOf(settings), mappings })
+  return { ...ACKNOWLEDGED, shards_acknowledged: true, index: name }
+}
+
+async function create(
+  { env, access, record }: Caller,
+  name: string,
+  given: { settings: Kept['settings']; mappings?: unknown },
+): Promise<void> {
+  requireName(name)
+  const { fields, properties, dynamic = true } = parseMapping(given.mappings)
+  requireCollections(access, 'collections:create', [name], record)
+  const all = dynamic ? [...fields, DYNAMIC_FIELD] : fields
+  // A collection has one field at least.
+  const some = all.length > 0 ? all : [{ name: '_source_id', type: 'string*', index: false, optional: true }]
+  try {
+    await createCollection(env, {
+      name,
+      fields: some,
+      enable_nested_fields: true,
+      metadata: metadataOf({ settings: given.settings, dynamic, properties }),
+    })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 409) throw error
+    const { objectId } = await openIndex(env, name)
+    throw new OpenSearchError(
+      400,
+      'resource_already_exists_exception',
+      `index [${name}/${objectId}] already exists`,
+      {
+        index: name,
+        index_uuid: objectId,
+      },
+    )
+  }
+}
+
+/** @throws ApiError 400 */
+function requireName(name: string): void {
+  const invalid = (why: string) =>
+    new OpenSearchError(400, 'invalid_index_name_exception', `Invalid index name [${name}], ${why}`, {
+      index: name,
+    })
+  if (name !== name.toLowerCase()) throw invalid('must be lowercase')
+  if (/[\\/*?"<>| ,#:`]/.test(name)) {
+    throw invalid('must not contain the following characters [ , ", *, \\, <, |, ,, >, /, ?, #, :, `]')
+  }
+  if (/^[-+_]/.test(name)) throw invalid("must not start with '_', '-', or '+'")
+  if (name === '.' || name === '..') throw invalid("must not be '.' or '..'")
+  if (new TextEncoder().encode(name).length > 255) throw invalid('index name is too long')
+}
+
+function settingsOf(given: unknown): Kept['settings'] {
+  const settings: Kept['settings'] = {}
+  const flatten = (value: unknown, path: string): void => {
+    if (isObject(value))
+      for (const [key, inner] of Object.entries(value)) flatten(inner, path === '' ? key : `${path}.${key}`)
+    else {
+      const name = path.replace(/^index\./, '')
+      if (!Object.hasOwn(SETTINGS, name)) {
+        throw illegalArgument(
+          `unknown setting [index.${name}] please check that any required plugins are installed, or check the breaking changes documentation for removed settings`,
+        )
+      }
+      settings[name] = String(value)
+    }
+  }
+  if (given !== undefined && !isObject(given)) throw parsingError('[settings] has to be an object')
+  flatten(given ?? {}, '')
+  return settings
+}
+
+/** The index of a write, which makes the one that is missing. */
+export async function openOrCreate(caller: Caller, name: string): Promise<Index> {
+  try {
+    return await openIndex(caller.env, name)
+  } catch (error) {
+    if (!(error instanceof OpenSearchError) || error.status !== 404) throw error
+  }
+  await create(caller, name, { settings: {} }).catch((error) => {
+    // Somebody else was faster.
+    if (!(error instanceof OpenSearchError) || error.type !== 'resource_already_exists_exception') throw error
+  })
+  return openIndex(caller.env, name)
+}
+
+/** The indices that an expression names, as far as a key may see them. @throws ApiError 404 for a plain name without one */
+export async function resolve(
+  { env, access }: Caller,
+  expression: string,
+  action: string,
+): Promise<CollectionSummary[]> {
+  const all = (await listCollections(env, { limit: 0, offset: 0 })).filter(({ name }) =>
+    access.allows(action, name),
+  )
+  all.reverse()
+  if (expression === '' || expression === '_all') return all
+  const found = new Set<CollectionSummary>()
+  const aliases = await listAliases(env)
+  for (const part of expression.split(',')) {
+    if (part.includes('*')) {
+      const pattern = starPattern(part)
+      for (const each of all) if (pattern.test(each.name)) found.add(each)
+      continue
+    }
+    const name = aliases.find((alias) => alias.name === part)?.collection_name ?? part
+    const index = all.find((each) => each.name === name)
+    if (index === undefined) throw indexNotFound(part)
+    found.add(index)
+  }
+  return [...found]
+}
+
+/** DELETE /:index */
+export async function deleteIndices(call: Call): Promise<Json> {
+  const found = await resolve(call, call.path.collection!, 'collections:delete')
+  for (const { name } of found) await dropCollection(call.env, name)
+  return ACKNOWLEDGED
+}
+
+/** What one index is: its parts as GET /:index has them. */
+async function described(call: Call): Promise<{ index: Index; schema: CollectionSchema; createdAt: number }> {
+  const index = await openIndex(call.env, call.path.collection!)
+  const schema = unwrap(await index.object.schema())
+  const { created_at } = unwrap(await index.object.summary())
+  return { index, schema, createdAt: Number(created_at) }
+}
+
+function settingsShown(index: Index, schema: CollectionSchema, createdAt: number): Json {
+  const shown = Object.fromEntries(Object.entries(SETTINGS).filter(([, value]) => value !== ''))
+  return {
+    index: {
+      ...shown,
+      ...keptOf(schema).settings,
+      provided_name: index.name,
+      uuid: index.objectId,
+      creation_date: String(createdAt * 1000),
+    },
+  }
+}
+
+async function aliasesOf({ env }: Pick<Call, 'env'>, name: string): Promise<Json> {
+  const aliases = (await listAliases(env)).filter(({ collection_name }) => collection_name === name)
+  return Object.fromEntries(aliases.map((alias) => [alias.name, {}]))
+}
+
+export async function getIndex(call: Call): Promise<Json> {
+  const { index, schema, createdAt } = await described(call)
+  const aliases = await aliasesOf(call, index.name)
+  return {
+    [index.name]: { aliases, mappings: mappingOf(schema), settings: settingsShown(index, schema, createdAt) },
+  }
+}
+
+export async function getMapping(call: Call): Promise<Json> {
+  const { index, schema } = await described(call)
+  return { [index.name]: { mappings: mappingOf(schema) } }
+}
+
+export async function getSettings(call: Call): Promise<Json> {
+  const { index, schema, createdAt } = await described(call)
+  return { [index.name]: { settings: settingsShown(index, schema, createdAt) } }
+}
+
+export async function putMapping(call: Call): Promise<Json> {
+  const body = await readObject(call.request)
+  const { fields, properties, dynamic } = parseMapping(body)
+  const { object } = await openIndex(call.env, call.path.collection!)
+  const schema = unwrap(await object.schema())
+  const kept = keptOf(schema)
+  if (dynamic !== undefined && dynamic !== kept.dynamic) throw unsupported('A change of [dynamic]')
+  const added = addedFields(schema, fields)
+  if (Object.keys(properties).length === 0) return ACKNOWLEDGED
+  const metadata = metadataOf({ ...kept, properties: joined(kept.properties, properties) }, schema.metadata)
+  unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }))
+  for (let done = false; !done; ) done = (await object.reindex()).done
+  return ACKNOWLEDGED
+}
+
+/** Properties of both; what objects hold, too. */
+function joined(known: Json, given: Json): Json {
+  const all: Json = { ...known }
+  for (const [name, property] of Object.entries(given)) {
+    const old = Object.hasOwn(all, name) ? all[name] : undefined
+    if (isObject(old) && isObject(property) && isObject(old.properties) && isObject(property.properties)) {
+      all[name] = { ...old, ...property, properties: joined(old.properties, property.properties) }
+    } else all[name] = property
+  }
+  return all
+}
+
+/** What is written is found at once: there is nothing to do but to see that the index is there. */
+export async function refresh(call: Call): Promise<Json> {
+  const { collection } = call.path
+  if (collection !== undefined) await openIndex(call.env, collection)
+  return { _shards: { total: 1, successful: 1, failed: 0 } }
+}
+
+/** GET /_aliases, and of one index. */
+export async function getAliases(call: Call): Promise<Json> {
+  const found = await resolve(call, call.path.collection ?? '', 'collections:list')
+  const aliases = (await listAliases(call.env)).filter(({ name }) => call.access.allows('aliases:list', name))
+  return Object.fromEntries(
+    found.map(({ name }) => {
+      const own = aliases.filter(({ collection_name }) => collection_name === name)
+      return [name, { aliases: Object.fromEntries(own.map((alias) => [alias.name, {}])) }]
+    }),
+  )
+}
+
+interface AliasChange {
+  action: 'add' | 'remove'
+  index: string
+  alias: string
+}
+
+/** POST /_aliases: all are checked before the first is made. */
+export async function updateAliases(call: Call): Promise<Json> {
+  const { env, access, record } = call
+  const { actions, ...others } = await readObject(call.request)
+  if (!Array.isArray(actions) || actions.length === 0 || Object.keys(others).length > 0) {
+    throw illegalArgument('[aliases] takes a list of [actions]')
+  }
+  const changes = actions.map(changeOf)
+  for (const { action, alias, index } of changes) {
+    requireCollections(access, action === 'add' ? 'aliases:upsert' : 'aliases:delete', [alias, index], record)
+    await openIndex(env, index)
+  }
+  for (const { action, alias, index } of changes) {
+    if (action === 'add') await putAlias(env, alias, { collection_name: index })
+    else await deleteAlias(env, alias)
+  }
+  return ACKNOWLEDGED
+}
+
+function changeOf(given: unknown): AliasChange {
+  const [[action, body] = [], ...others] = isObject(given) ? Object.entries(given) : []
+  if ((action !== 'add' && action !== 'remove') || others.length > 0 || !isObject(body)) {
+    throw unsupported(`The action [${String(action)}] on aliases`)
+  }
+  const { index, alias, ...options } = body
+  const unknown = Object.keys(options)[0]
+  if (unknown !== undefined) throw unsupported(`[${unknown}] of an action on aliases`)
+  if (typeof index !== 'string' || typeof alias !== 'string' || alias === '') {
+    throw illegalArgument('An action on aliases takes one [index] and one [alias]')
+  }
+  return { action, index, alias }
+}

@@ -1,0 +1,256 @@
+/** Mappings: OpenSearch's types of fields as those of a collection's schema, and a schema as a mapping. */
+import { isDynamic } from '../../search/field'
+import { isVector } from '../../search/layout'
+import type { CollectionSchema, Field } from '../../search/types'
+import { illegalArgument, OpenSearchError, unsupported } from './errors'
+import { isObject, type Json } from './route'
+import { shownName, storedName } from './source'
+
+/** What an index was created with and a schema has no place for: kept in the collection's `metadata`. */
+export interface Kept {
+  settings: Record<string, string>
+  dynamic: boolean
+  properties: Json
+}
+
+const METADATA = 'opensearch'
+
+/** @param schema of any collection: one that was made elsewhere keeps nothing */
+export function keptOf({ metadata }: Pick<CollectionSchema, 'metadata'>): Kept {
+  const kept = (isObject(metadata?.[METADATA]) ? metadata[METADATA] : {}) as Partial<Kept>
+  return { settings: kept.settings ?? {}, dynamic: kept.dynamic ?? false, properties: kept.properties ?? {} }
+}
+
+export const metadataOf = (kept: Kept, others: Json = {}): Json => ({ ...others, [METADATA]: kept })
+
+/** Takes every field that a document brings: a pattern, since the catch-all `.*` cannot be a facet. */
+export const DYNAMIC_FIELD = {
+  name: '.*.*',
+  type: 'auto',
+  facet: true,
+  sort: true,
+  optional: true,
+} as const
+
+const NUMBERS: Record<string, string> = {
+  long: 'int64',
+  integer: 'int32',
+  short: 'int32',
+  byte: 'int32',
+  double: 'float',
+  float: 'float',
+  half_float: 'float',
+}
+
+const DISTANCES: Record<string, string> = {
+  cosinesimil: 'cosine',
+  innerproduct: 'ip',
+}
+
+/** Options of a property that say how OpenSearch keeps it, and change no answer here. */
+const KEPT_OPTIONS = [
+  'type',
+  'fields',
+  'ignore_above',
+  'format',
+  'properties',
+  'dimension',
+  'method',
+  'space_type',
+]
+
+/** A mapping that was checked. */
+export interface ParsedMapping {
+  fields: Json[]
+  properties: Json
+  dynamic: boolean | undefined
+}
+
+/** @throws ApiError 400 that names what cannot be mapped */
+export function parseMapping(mappings: unknown): ParsedMapping {
+  if (mappings === undefined) return { fields: [], properties: {}, dynamic: undefined }
+  if (!isObject(mappings)) throw mapperError('Expected map for property [mappings]')
+  for (const key of Object.keys(mappings)) {
+    if (key !== 'properties' && key !== 'dynamic') {
+      throw mapperError(`Root mapping definition has unsupported parameters: [${key}]`)
+    }
+  }
+  const properties = mappings.properties ?? {}
+  if (!isObject(properties)) throw mapperError('Expected map for property [properties]')
+  const { dynamic } = mappings
+  if (dynamic !== undefined && !['true', 'false'].includes(String(dynamic))) {
+    throw unsupported(`[dynamic: ${String(dynamic)}]`)
+  }
+  return {
+    fields: fieldsOf(properties, ''),
+    properties,
+    dynamic: dynamic === undefined ? undefined : String(dynamic) === 'true',
+  }
+}
+
+const mapperError = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'mapper_parsing_exception', message)
+
+function fieldsOf(properties: Json, prefix: string): Json[] {
+  return Object.entries(properties).flatMap(([key, property]) => {
+    const name = prefix + key
+    if (!isObject(property)) throw mapperError(`Expected map for property [fields] on field [${name}]`)
+    return fieldOf(name, property)
+  })
+}
+
+/** The fields of one property. @throws ApiError 400 */
+function fieldOf(name: string, property: Json): Json[] {
+  const type = property.type ?? 'object'
+  if (type === 'object' || type === 'nested') {
+    // Children of arrays are arrays themselves, which the documents show; the mapping is kept for its echo.
+    const children = isObject(property.properties) ? property.properties : {}
+    const fields = fieldsOf(children, `${name}.`)
+    return type === 'object' ? fields : []
+  }
+  for (const option of Object.keys(property)) {
+    if (!KEPT_OPTIONS.includes(option)) {
+      throw mapperError(`unknown parameter [${option}] on mapper [${name}] of type [${String(type)}]`)
+    }
+  }
+  const common = { name: storedName(name), optional: true }
+  const number = typeof type === 'string' ? NUMBERS[type] : undefined
+  if (number !== undefined) return [{ ...common, type: number, facet: true }]
+  switch (type) {
+    case 'text':
+    case 'keyword': {
+      const hasValues = type === 'keyword' || hasKeyword(name, property.fields)
+      // One value or several: the first document decides.
+      return [{ ...common, type: 'string*', facet: hasValues, sort: hasValues }]
+    }
+    case 'boolean':
+      return [{ ...common, type: 'bool', facet: true }]
+    case 'date':
+      // Dates of numbers are numbers; all others are kept as the texts that they are.
+      return isEpoch(property)
+        ? [{ ...common, type: 'int64', facet: true }]
+        : [{ ...common, type: 'string*', facet: true, sort: true }]
+    case 'flat_object':
+      return [{ ...common, type: 'object', index: false }]
+    case 'knn_vector':
+      return [{ ...common, type: 'float[]', ...vectorOf(name, property) }]
+  }
+  throw mapperError(`No handler for type [${String(type)}] declared on field [${name}]`)
+}
+
+const isEpoch = ({ format }: Json): boolean =>
+  typeof format === 'string' && format.split('||').every((each) => each.startsWith('epoch_'))
+
+function hasKeyword(name: string, fields: unknown): boolean {
+  if (fields === undefined) return false
+  if (!isObject(fields)) throw mapperError(`expected map for property [fields] on field [${name}]`)
+  for (const [key, property] of Object.entries(fields)) {
+    if (key !== 'keyword' || !isObject(property) || property.type !== 'keyword') {
+      throw unsupported(`The multi-field [${name}.${key}]: only one named [keyword] of type [keyword]`)
+    }
+  }
+  return true
+}
+
+function vectorOf(name: string, { dimension, method, space_type }: Json): Json {
+  if (!Number.isInteger(dimension) || (dimension as number) < 1) {
+    throw mapperError(`Dimension value missing for vector: ${name}`)
+  }
+  const space = space_type ?? (isObject(method) ? method.space_type : undefined) ?? 'cosinesimil'
+  const distance = DISTANCES[String(space)]
+  if (distance === undefined) {
+    throw unsupported(
+      `The space type [${String(space)}] of [${name}]: use [cosinesimil] or [innerproduct], which order vectors of length 1 alike,`,
+    )
+  }
+  return { num_dim: dimension, vec_dist: distance }
+}
+
+/** The fields that a mapping adds to a schema. @throws ApiError 400 where it would change one */
+export function addedFields(schema: CollectionSchema, fields: Json[]): Json[] {
+  return fields.filter((added) => {
+    const known = schema.fields.find(({ name }) => name === added.name)
+    if (known === undefined) return true
+    const isSame =
+      added.type === 'string*'
+        ? known.type.startsWith('string')
+        : known.type.replace('[]', '') === String(added.type).replace('[]', '')
+    if (!isSame || known.facet !== (added.facet ?? false)) {
+      throw illegalArgument(
+        `mapper [${shownName(known.name)}] cannot be changed from type [${typeOf(known).type}] to the one given`,
+      )
+    }
+    return false
+  })
+}
+
+const TYPES: Record<string, string> = {
+  int64: 'long',
+  int32: 'integer',
+  float: 'float',
+  bool: 'boolean',
+  geopoint: 'geo_point',
+  object: 'object',
+}
+
+/** The property of a field that no mapping names. */
+function typeOf(field: Field): Json & { type: string } {
+  if (isVector(field)) {
+    const space_type = field.vec_dist === 'ip' ? 'innerproduct' : 'cosinesimil'
+    return { type: 'knn_vector', dimension: field.num_dim, space_type }
+  }
+  const type = TYPES[field.type.replace('[]', '')]
+  if (type !== undefined) return { type }
+  return field.facet
+    ? { type: 'text', fields: { keyword: { type: 'keyword', ignore_above: 256 } } }
+    : { type: 'text' }
+}
+
+/** GET /:index/_mapping: what was given, and what documents brought. */
+export function mappingOf(schema: CollectionSchema): Json {
+  const kept = keptOf(schema)
+  const properties: Json = {}
+  for (const field of schema.fields) {
+    if (isDynamic(field) && !field.type.startsWith('string*')) continue
+    if (field.name.includes('.*') || !field.index || field.type.startsWith('object')) continue
+    place(properties, shownName(field.name).split('.'), typeOf(field))
+  }
+  merge(properties, kept.properties)
+  const dynamic = Object.keys(kept.settings).length > 0 && !kept.dynamic ? { dynamic: 'false' } : {}
+  return Object.keys(properties).length === 0 ? dynamic : { ...dynamic, properties }
+}
+
+function place(properties: Json, [name = '', ...rest]: string[], property: Json): void {
+  if (name === '__proto__') return
+  if (rest.length === 0) {
+    properties[name] = { ...(isObject(properties[name]) ? properties[name] : {}), ...property }
+    return
+  }
+  const parent = (isObject(properties[name]) ? properties[name] : {}) as Json
+  parent.properties = isObject(parent.properties) ? parent.properties : {}
+  properties[name] = parent
+  place(parent.properties as Json, rest, property)
+}
+
+/** Puts what was given in the place of what was derived. */
+function merge(properties: Json, given: Json): void {
+  for (const [name, property] of Object.entries(given)) {
+    if (name === '__proto__') continue
+    const derived = properties[name]
+    if (isObject(derived) && isObject(derived.properties) && isObject(property)) {
+      const own = isObject(property.properties) ? property.properties : {}
+      const children = { ...derived.properties }
+      merge(children, own)
+      properties[name] = { ...property, properties: children }
+    } else properties[name] = property
+  }
+}
+
+/** The property of a dotted name in a mapping that was given. */
+export function propertyAt(properties: Json, name: string): Json | undefined {
+  const [head = '', ...rest] = name.split('.')
+  const property = Object.hasOwn(properties, head) ? properties[head] : undefined
+  if (!isObject(property)) return undefined
+  if (rest.length === 0) return property
+  return isObject(property.properties) ? propertyAt(property.properties, rest.join('.')) : undefined
+}

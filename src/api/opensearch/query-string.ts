@@ -1,0 +1,61 @@
+/**
+ * query_string in its simple form: words, "phrases", `field:word`, `word*`, and AND or OR between them. The rest of
+ * Lucene's syntax is refused by its sign.
+ */
+import { parsingError, unsupported } from './errors'
+import type { Json } from './route'
+
+const PART = /(?:([\w.@-]+):)?(?:"([^"]*)"|(\S+))/g
+const SYNTAX = /[+\-!(){}[\]^~?\\/<>=]|&&|\|\|/
+
+/**
+ * The same query in the DSL's words.
+ * @param fields the fields of words that name none; undefined for all
+ * @param every whether words stand together by default
+ */
+export function parseQueryString(query: unknown, fields: unknown, every: boolean): Json {
+  if (typeof query !== 'string') throw parsingError('[query_string] takes a text as [query]')
+  const text = query.trim()
+  if (text === '*' || text === '*:*') return { match_all: {} }
+  const parts: Json[] = []
+  const plain: string[] = []
+  const operators = new Set<string>()
+  for (const [whole, field, phrase, word] of text.matchAll(PART)) {
+    if (whole === 'AND' || whole === 'OR') {
+      operators.add(whole)
+      continue
+    }
+    if (whole === 'NOT') throw unsupported('[NOT] in a [query_string]')
+    const sign = phrase === undefined ? SYNTAX.exec(word!)?.[0] : undefined
+    // A hyphen or a slash inside of a word is a part of it.
+    if (sign !== undefined && !(/[-/]/.test(sign) && /^\w[\w./-]*$/.test(word!))) {
+      throw unsupported(`[${sign}] in a [query_string]`)
+    }
+    if (phrase === undefined && word!.includes(':')) throw unsupported('[:] in a word of a [query_string]')
+    if (phrase !== undefined) {
+      parts.push(
+        field
+          ? { match_phrase: { [field]: phrase } }
+          : { multi_match: { query: phrase, type: 'phrase', ...named(fields) } },
+      )
+    } else if (word!.includes('*')) {
+      const name = field ?? (typeof fields === 'string' ? fields : undefined)
+      if (name === undefined) throw unsupported('[*] in a word of a [query_string] that names no field')
+      parts.push({ wildcard: { [name]: word } })
+    } else if (field !== undefined) parts.push({ match: { [field]: word } })
+    else plain.push(word!)
+  }
+  if (operators.size > 1) throw unsupported('[AND] beside [OR] in a [query_string]')
+  const all = operators.size > 0 ? operators.has('AND') : every
+  if (plain.length > 0) {
+    const operator = all ? 'and' : 'or'
+    parts.unshift({
+      multi_match: { query: plain.join(' '), operator, type: 'cross_fields', ...named(fields) },
+    })
+  }
+  if (parts.length === 0) return { match_none: {} }
+  return parts.length === 1 ? parts[0]! : { bool: { [all ? 'must' : 'should']: parts } }
+}
+
+const named = (fields: unknown): Json =>
+  fields === undefined ? {} : { fields: Array.isArray(fields) ? fields : [fields] }

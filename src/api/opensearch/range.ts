@@ -1,0 +1,56 @@
+/** Ranges of numbers. */
+import { parsingError, unsupported } from './errors'
+import type { Target } from './fields'
+import { type Filter, plain, present } from './filter'
+import type { Json } from './route'
+
+const LIMITS: Record<string, number> = {
+  int32: 2 ** 31 - 1,
+  int64: Number.MAX_SAFE_INTEGER,
+  float: Number.MAX_VALUE,
+}
+
+/**
+ * A range as one condition, so that of several values one has to meet both of its ends.
+ * @throws ApiError 400 for what has no order
+ */
+export function rangeFilter(target: Target, bounds: Json, negated: boolean): Filter {
+  if (target.kind !== 'number') {
+    const why = target.isDate
+      ? 'a date that is kept as text; map dates with a [format] of [epoch_millis] to have ranges of them'
+      : 'no number'
+    throw unsupported(`[range] on [${target.name}], which is ${why}: it`)
+  }
+  const type = target.field.type.replace('[]', '')
+  const most = LIMITS[type]!
+  const isWhole = type !== 'float'
+  let from = -Infinity
+  let to = Infinity
+  for (const [name, value] of Object.entries(bounds)) {
+    if (value === null || name === 'boost') continue
+    const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+    if (typeof number !== 'number' || !Number.isFinite(number)) {
+      throw parsingError(`[range] on [${target.name}]: [${name}] has to be a number`)
+    }
+    if (name === 'gte') from = Math.max(from, isWhole ? Math.ceil(number) : number)
+    if (name === 'gt') from = Math.max(from, isWhole ? Math.floor(number) + 1 : next(number, 1))
+    if (name === 'lte') to = Math.min(to, isWhole ? Math.floor(number) : number)
+    if (name === 'lt') to = Math.min(to, isWhole ? Math.ceil(number) - 1 : next(number, -1))
+  }
+  if (from > to || from > most || to < -most) return negated
+  const isOpen = from === -Infinity && to === Infinity
+  if (isOpen) return present(target.name, negated)
+  // Minus zero is written as zero.
+  const text = (number: number): string => String(Math.min(most, Math.max(-most, number)) + 0)
+  return plain(target.name, `${text(from)}..${text(to)}`, negated)
+}
+
+const bits = new DataView(new ArrayBuffer(8))
+
+/** The nearest other float64. @param step 1 upwards, -1 downwards */
+function next(number: number, step: 1 | -1): number {
+  if (number === 0) return step * Number.MIN_VALUE
+  bits.setFloat64(0, number)
+  bits.setBigInt64(0, bits.getBigInt64(0) + BigInt(number > 0 ? step : -step))
+  return bits.getFloat64(0)
+}

@@ -1,0 +1,189 @@
+/** OpenSearch's routes: the same gate as all others, the key wherever OpenSearch's clients put it, and its errors. */
+import type { Access } from '../../auth/access'
+import { admit } from '../../auth/admit'
+import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
+import { requireShallow } from '../../json-depth'
+import { collectionObject, findCollection } from '../../search/catalog'
+import type { CollectionRpc } from '../../search/rpc'
+import { discardBody, readText } from '../edge/body'
+import { presentedKey } from '../edge/presented-key'
+import { notFound } from '../edge/response'
+import { type App, type Call, type OpenCall, type Route, register } from '../edge/route'
+import {
+  answer,
+  illegalArgument,
+  indexNotFound,
+  OpenSearchError,
+  openSearchError,
+  PlainError,
+} from './errors'
+
+export type Method = Route['method']
+
+/** A request that may be served. Its answer is a value, written as JSON with status 200, or a Response. */
+export interface OpenSearchRoute {
+  methods: Method[]
+  /** Hono's syntax; `:collection` is what a key has to allow besides the action */
+  path: string
+  /** one of these is what a key has to allow */
+  actions: readonly string[]
+  /** parameters of the query that it takes, besides those that all take */
+  params?: readonly string[]
+  handle(call: Call): Promise<unknown> | unknown
+}
+
+/** Parameters of every route: how an answer is written, where a key is, and how an id is spread over shards. */
+const COMMON = ['pretty', 'human', 'error_trace', 'x-typesense-api-key']
+
+/** Registers routes, and the answer to methods that they do not take. @param reserved first words of others' paths */
+export function registerAll(app: App, routes: OpenSearchRoute[], reserved: ReadonlySet<string>): void {
+  const methods = new Map<string, Method[]>()
+  for (const { path, methods: own } of routes) methods.set(path, [...(methods.get(path) ?? []), ...own])
+  register(
+    app,
+    routes.flatMap((route) => route.methods.map((method) => routeOf(route, method, reserved))),
+  )
+  for (const [path, own] of methods) {
+    app.all(path, async (context) => {
+      const request = context.req.raw
+      const { collection } = context.req.param() as Record<string, string>
+      context.get('record').route = path
+      await discardBody(request)
+      if (isTaken(collection, reserved)) return notFound()
+      const { pathname } = new URL(request.url)
+      const allowed = [...new Set(own)].sort().join(', ')
+      const error = `Incorrect HTTP method for uri [${pathname}] and method [${request.method}], allowed: [${allowed}]`
+      const response = answer({ error, status: 405 }, 405)
+      response.headers.set('allow', allowed)
+      return response
+    })
+  }
+}
+
+/** Whether a name in an index's place is another API's word, or one of OpenSearch's that nothing here takes. */
+const isTaken = (name: string | undefined, reserved: ReadonlySet<string>): boolean =>
+  name !== undefined && (reserved.has(name) || name.startsWith('_'))
+
+function routeOf(route: OpenSearchRoute, method: Method, reserved: ReadonlySet<string>): Route {
+  return {
+    method,
+    path: route.path,
+    open: true,
+    async handle(call) {
+      if (isTaken(call.path.collection, reserved)) return notFound()
+      try {
+        const access = await admitCaller(call, route.actions)
+        checkParameters(call, route.params ?? [])
+        const value = await route.handle({ ...call, access })
+        if (value instanceof Response) return value
+        return answer(value, 200, isOn(call.query.pretty) ? 2 : undefined)
+      } catch (error) {
+        return openSearchError(error, call.record, acceptsPage(call.request))
+      }
+    },
+  }
+}
+
+export const acceptsPage = ({ headers }: Request): boolean =>
+  (headers.get('accept') ?? '').includes('text/html')
+
+/** The one gate. @throws ApiError 401, 403, 429 */
+export function admitCaller(
+  { env, request, path, record }: OpenCall,
+  actions: readonly string[],
+): Promise<Access> {
+  record.action = actions[0]!
+  record.target = Object.values(path).join('/')
+  return admit(env, keyOf(request), actions, path.collection, record)
+}
+
+/** The key of a request: where Parley's own routes have it, or the password of Basic authentication. */
+export function keyOf(request: Request): string | undefined {
+  const basic = /^Basic\s+([A-Za-z0-9+/=]+)\s*$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (basic === undefined) return presentedKey(request)
+  try {
+    const text = new TextDecoder().decode(Uint8Array.from(atob(basic), (byte) => byte.charCodeAt(0)))
+    return /^[^:]*:(.+)$/s.exec(text)?.[1]
+  } catch {
+    return undefined
+  }
+}
+
+/** True of a parameter that was given as `true`, or without a value. */
+export const isOn = (value: string | undefined): boolean => value === 'true' || value === ''
+
+/** @throws ApiError 400 that names what is not known */
+function checkParameters({ query, request }: OpenCall, known: readonly string[]): void {
+  const unknown = Object.keys(query).filter((name) => !known.includes(name) && !COMMON.includes(name))
+  if (unknown.length === 0) return
+  const { pathname } = new URL(request.url)
+  const noun = unknown.length === 1 ? 'parameter' : 'parameters'
+  throw illegalArgument(
+    `request [${pathname}] contains unrecognized ${noun}: ${unknown.map((name) => `[${name}]`).join(', ')}`,
+  )
+}
+
+/** The text of a body; '' for none. @throws ApiError 406 for a body that does not say that it is JSON, 413 */
+export async function readBody(request: Request, limit?: number): Promise<string> {
+  const text = await readText(request, limit)
+  if (text !== '') requireJsonType(request)
+  return text
+}
+
+/** @throws ApiError 406 */
+export function requireJsonType({ headers }: Request): void {
+  const type = headers.get('content-type') ?? ''
+  if (!/^application\/(?:[\w.+-]+\+)?(?:x-)?(?:nd)?json\b/i.test(type)) {
+    throw new PlainError(406, `Content-Type header [${type}] is not supported`)
+  }
+}
+
+export type Json = Record<string, unknown>
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A body that has to be an object. @param otherwise what an absent one stands for. @throws ApiError 400 */
+export async function readObject(request: Request, otherwise?: Json): Promise<Json> {
+  const text = await readBody(request)
+  if (text.trim() === '') {
+    if (otherwise !== undefined) return otherwise
+    throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+  }
+  return parseObject(text)
+}
+
+/** @throws ApiError 400 */
+export function parseObject(text: string): Json {
+  requireShallow(text)
+  let value: unknown
+  try {
+    // Whole numbers that a double cannot hold are kept as they are.
+    value = parseExact(text)
+  } catch (error) {
+    // The parser's message quotes what it could not read, which is the caller's own.
+    throw new OpenSearchError(400, 'json_parse_exception', (error as Error).message)
+  }
+  if (!isObject(value)) throw new OpenSearchError(400, 'parse_exception', 'The body has to be a JSON object.')
+  return value
+}
+
+/** An index, as the request names it. */
+export interface Index {
+  /** the collection's own name, where an alias was asked for */
+  name: string
+  objectId: string
+  object: CollectionRpc
+}
+
+/** @throws ApiError 404 */
+export async function openIndex(env: Cloudflare.Env, name: string): Promise<Index> {
+  try {
+    const handle = await findCollection(env, name)
+    return { ...handle, object: collectionObject(env, handle.objectId) }
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) throw indexNotFound(name)
+    throw error
+  }
+}

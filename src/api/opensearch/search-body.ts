@@ -1,0 +1,101 @@
+/** The body of a search, and what its parameters say in the body's place. */
+import { illegalArgument, parsingError } from './errors'
+import { isObject, type Json } from './route'
+
+/** Hits that a search can reach: OpenSearch's `index.max_result_window`. */
+const WINDOW = 10_000
+
+export interface SearchBody {
+  query: unknown
+  from: number
+  size: number
+  sort: unknown
+  source: unknown
+  highlight: unknown
+  aggregations: Json
+  /** whether `hits.total` is wanted */
+  total: boolean
+}
+
+const KEYS = [
+  'query',
+  'from',
+  'size',
+  'sort',
+  '_source',
+  'highlight',
+  'aggs',
+  'aggregations',
+  'track_total_hits',
+]
+
+/** Parameters of a search in its path. */
+export const SEARCH_PARAMETERS = [
+  'q',
+  'df',
+  'default_operator',
+  'from',
+  'size',
+  'sort',
+  '_source',
+  '_source_includes',
+  '_source_excludes',
+  'track_total_hits',
+  'rest_total_hits_as_int',
+]
+
+/** @throws ApiError 400 that names what is not known */
+export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
+  const unknown = Object.keys(body).find((key) => !KEYS.includes(key))
+  if (unknown !== undefined)
+    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].`)
+  const from = count('from', query.from ?? body.from, 0)
+  const size = count('size', query.size ?? body.size, 10)
+  if (from + size > WINDOW) {
+    throw illegalArgument(
+      `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${from + size}].`,
+    )
+  }
+  const aggregations = body.aggs ?? body.aggregations ?? {}
+  if (!isObject(aggregations)) throw parsingError('[aggs] has to be an object')
+  return {
+    query: query.q === undefined ? (body.query ?? { match_all: {} }) : queryOf(query),
+    from,
+    size,
+    sort: query.sort === undefined ? body.sort : query.sort.split(',').map(sortOf),
+    source: body._source,
+    highlight: body.highlight,
+    aggregations,
+    total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
+  }
+}
+
+function tokenOf(value: unknown): string {
+  if (Array.isArray(value)) return 'START_ARRAY'
+  if (isObject(value)) return 'START_OBJECT'
+  return `VALUE_${value === null ? 'NULL' : typeof value === 'boolean' ? String(value).toUpperCase() : typeof value === 'number' ? 'NUMBER' : 'STRING'}`
+}
+
+function count(name: string, given: unknown, otherwise: number): number {
+  if (given === undefined) return otherwise
+  const number = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
+    throw illegalArgument(`Failed to parse int parameter [${name}] with value [${String(given)}]`)
+  }
+  if (number < 0) throw illegalArgument(`[${name}] parameter cannot be negative, found [${number}]`)
+  return number
+}
+
+/** `?q=` as a query. */
+export const queryOf = ({ q, df, default_operator }: Record<string, string>): Json => ({
+  query_string: {
+    query: q,
+    ...(df !== undefined && { default_field: df }),
+    ...(default_operator !== undefined && { default_operator }),
+  },
+})
+
+const sortOf = (text: string): unknown => {
+  const colon = text.lastIndexOf(':')
+  return colon < 0 ? text : { [text.slice(0, colon)]: text.slice(colon + 1) }
+}

@@ -1,0 +1,117 @@
+/**
+ * `_source` and documents. A document's `id` is its `_id` here, so that a source's own `id` is stored under another
+ * name. All else is the same for both.
+ */
+import type { Document } from '../../search/types'
+import { illegalArgument } from './errors'
+import { starPattern } from './pattern'
+import type { Json } from './route'
+
+/** Where a source's own `id` lies: a name that no source may have. */
+const OWN_ID = '_source_id'
+
+/** A field's name in the collection. */
+export const storedName = (name: string): string => (name === 'id' ? OWN_ID : name)
+
+/** A field's name in OpenSearch's words. */
+export const shownName = (name: string): string => (name === OWN_ID ? 'id' : name)
+
+/** @throws ApiError 400 for a name that is taken */
+export function toDocument(source: Json, id: string): Json {
+  if (Object.hasOwn(source, OWN_ID)) {
+    throw illegalArgument(`Field [${OWN_ID}] is reserved: it holds the [id] of a source.`)
+  }
+  const { id: own, ...rest } = source
+  return { ...rest, ...(own !== undefined && { [OWN_ID]: own }), id }
+}
+
+export function toSource(document: Document): Json {
+  const { id: _, [OWN_ID]: own, ...rest } = document
+  return own === undefined ? rest : { id: own, ...rest }
+}
+
+/** An id as OpenSearch makes them: 20 characters of URL-safe base64. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(15))
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+}
+
+/** What is shown of a source. undefined: nothing */
+export type SourceFilter = ((source: Json) => Json) | undefined
+
+/** Reads `_source` of a body, or the parameters of a query. @throws ApiError 400 */
+export function sourceFilter(given: unknown, query: Record<string, string> = {}): SourceFilter {
+  const { _source: named, _source_includes, _source_excludes } = query
+  let includes: string[] = []
+  let excludes: string[] = []
+  let wanted = given
+  if (named !== undefined) wanted = named === 'true' ? true : named === 'false' ? false : named.split(',')
+  if (wanted === false) return undefined
+  if (typeof wanted === 'string') includes = [wanted]
+  else if (Array.isArray(wanted)) includes = names(wanted)
+  else if (typeof wanted === 'object' && wanted !== null) {
+    for (const [key, value] of Object.entries(wanted)) {
+      const list = names(Array.isArray(value) ? value : [value])
+      if (key === 'includes' || key === 'include') includes = list
+      else if (key === 'excludes' || key === 'exclude') excludes = list
+      else throw illegalArgument(`Unknown key for [_source]: [${key}]`)
+    }
+  } else if (wanted !== undefined && wanted !== true)
+    throw illegalArgument('[_source] has to be a list of names')
+  if (_source_includes !== undefined) includes = _source_includes.split(',')
+  if (_source_excludes !== undefined) excludes = _source_excludes.split(',')
+  if (includes.length === 0 && excludes.length === 0) return (source) => source
+  const included = includes.map(patternOf)
+  const excluded = excludes.map(patternOf)
+  return (source) => select(source, '', included, excluded) ?? {}
+}
+
+function names(list: unknown[]): string[] {
+  if (!list.every((name) => typeof name === 'string'))
+    throw illegalArgument('[_source] has to be a list of names')
+  return list
+}
+
+/** Whether a dotted path is meant, and whether something below it may be. */
+interface Pattern {
+  covers(path: string): boolean
+  reaches(path: string): boolean
+}
+
+function patternOf(text: string): Pattern {
+  const expression = starPattern(text, '(?:\\..*)?')
+  const [head = '', ...others] = text.split('*')
+  return {
+    covers: (path) => expression.test(path),
+    reaches: (path) => head.startsWith(`${path}.`) || (others.length > 0 && `${path}.`.startsWith(head)),
+  }
+}
+
+function select(value: Json, path: string, included: Pattern[], excluded: Pattern[]): Json | undefined {
+  const kept: Json = {}
+  for (const [name, inner] of Object.entries(value)) {
+    const at = path + name
+    if (excluded.some(({ covers }) => covers(at))) continue
+    const covered = included.length === 0 || included.some(({ covers }) => covers(at))
+    if (covered && excluded.length === 0) kept[name] = inner
+    else if (covered || included.some(({ reaches }) => reaches(at))) {
+      const part = below(inner, `${at}.`, covered ? [] : included, excluded)
+      if (part !== undefined) kept[name] = part
+      else if (covered) kept[name] = inner
+    }
+  }
+  return Object.keys(kept).length > 0 || path === '' ? kept : undefined
+}
+
+function below(value: unknown, path: string, included: Pattern[], excluded: Pattern[]): unknown {
+  if (Array.isArray(value)) {
+    const kept = value
+      .map((each) => below(each, path, included, excluded))
+      .filter((each) => each !== undefined)
+    return kept.length > 0 ? kept : undefined
+  }
+  if (typeof value !== 'object' || value === null) return included.length === 0 ? value : undefined
+  return select(value as Json, path, included, excluded)
+}

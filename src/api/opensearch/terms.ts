@@ -1,0 +1,94 @@
+/** Queries about values: terms, beginnings and whether there is one. */
+import { type Clause, type Compiled, NONE, wordsOf } from './compiled'
+import { OpenSearchError, parsingError, unsupported } from './errors'
+import type { Target } from './fields'
+import { and, begins, equals, type Filter, or, plain, present } from './filter'
+
+/** Documents with one of some values. */
+export function values(target: Target | undefined, given: readonly unknown[]): Compiled {
+  if (target === undefined) return NONE
+  for (const value of given) {
+    if (typeof value === 'object' || value === undefined) {
+      throw parsingError(`A value of [${target.name}] has to be a string, a number or a boolean`)
+    }
+  }
+  switch (target.kind) {
+    case 'number':
+    case 'boolean': {
+      const wanted = given.map((value) =>
+        target.kind === 'number' ? numeric(target, value) : truth(target, value),
+      )
+      const known = wanted.filter((value) => value !== undefined)
+      return {
+        filter: (negated) =>
+          known.length === 0 ? negated : plain(target.name, `[${known.join(',')}]`, negated),
+      }
+    }
+    case 'keyword':
+      return { filter: (negated) => equals(target.name, given.map(String), negated) }
+    case 'text':
+      return { filter: (negated) => oneWord(target, given.map(String), negated) }
+  }
+  throw unsupported(`A term of [${target.name}]`)
+}
+
+/** A term of a text is one of its words: a value of several words is none. */
+function oneWord(target: Target, given: readonly string[], negated: boolean): Filter {
+  return equals(
+    target.name,
+    given.filter((value) => /^\S+$/.test(value)),
+    negated,
+    false,
+  )
+}
+
+const badValue = (target: Target, value: unknown): OpenSearchError =>
+  new OpenSearchError(
+    400,
+    'query_shard_exception',
+    `failed to create query: For input string: "${String(value)}" on [${target.name}]`,
+  )
+
+/** A number as filters write it, undefined for one that no value of the field can be. @throws ApiError 400 */
+function numeric(target: Target, value: unknown): string | undefined {
+  const number = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value)
+  if (typeof value === 'boolean' || !Number.isFinite(number)) throw badValue(target, value)
+  const type = target.field.type.replace('[]', '')
+  if (type === 'float') return String(number)
+  if (typeof value === 'bigint' && type === 'int64') return String(value)
+  if (!Number.isSafeInteger(number) || (type === 'int32' && Math.abs(number) > 2 ** 31 - 1)) return undefined
+  return String(number)
+}
+
+function truth(target: Target, value: unknown): string {
+  if (value !== true && value !== false && value !== 'true' && value !== 'false')
+    throw badValue(target, value)
+  return String(value)
+}
+
+export function exists({ name, body, fields }: Clause): Compiled {
+  const { field } = body
+  if (typeof field !== 'string' || Object.keys(body).length > 1)
+    throw parsingError(`[${name}] query takes a [field]`)
+  const target = field === '_id' ? undefined : fields.find(field)
+  const isObject = target === undefined || target.field.type.startsWith('object')
+  const targets = isObject ? fields.below(field) : [target]
+  if (target?.kind === 'vector') throw unsupported(`[exists] of the vector [${field}]`)
+  const known = targets.filter(({ kind }) => kind !== 'other' && kind !== 'vector')
+  if (known.length < targets.length && known.length === 0) throw unsupported(`[exists] of [${field}]`)
+  return {
+    filter: (negated) => (negated ? and : or)(known.map((each) => present(each.name, negated))),
+  }
+}
+
+export function prefix({ name, fields }: Clause, target: Target, value: string): Compiled {
+  if (target.name === 'id' || (target.kind !== 'keyword' && target.kind !== 'text')) {
+    throw unsupported(`[${name}] on [${target.name}], which is no text,`)
+  }
+  if (value === '') return { filter: (negated) => present(target.name, negated) }
+  const words = wordsOf(value, fields)
+  const whole = target.kind === 'keyword'
+  // Of a text single words are meant.
+  if (words.length === 0 || (!whole && words.length > 1)) return NONE
+  return { filter: (negated) => begins(target.name, words.join(' '), negated, whole) }
+}

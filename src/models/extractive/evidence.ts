@@ -1,0 +1,279 @@
+/**
+ * How much each sentence of the documents says about a question.
+ *
+ * A question's word is worth its rarity (IDF over the candidate sentences, Robertson and Spärck Jones's as BM25 has
+ * it). A sentence has it by its own words, by its title and headings, or by its neighbours under the same heading, each
+ * counting for less than the one before; a word that means nearly the same counts for a part of it. Where there is a
+ * table of meanings, the likeness of sentence and question is added.
+ */
+import { regExp } from '../../once'
+import type { Source } from '../language-model'
+import { type Word, wordsOf } from '../words'
+import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
+import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
+import { type Sentence, sentencesOf } from './sentences'
+import { isSlip } from './spelling'
+
+/** how much a word counts in title or headings, and in a neighbour, against one in the sentence */
+const ABOVE = 0.75
+const NEAR = 0.5
+/** the most that a word missing from all candidates weighs, against the weightiest that is there */
+const MISSING = 1.2
+/** what is left of the weight of a word that says little */
+const VAGUE = 0.35
+/** what a slip of the pen is worth */
+const SLIP = 0.9
+/** what is left of the score of a sentence that announces something which does not follow */
+const UNKEPT = 0.8
+/** fit of a heading at which it asks the same */
+export const SAME = 0.7
+/** characters of a section that its meaning is taken from */
+const LONGEST_SECTION = 1500
+
+export interface Candidate {
+  sentence: Sentence
+  /** rank of its document, 0 is best */
+  rank: number
+  words: Word[]
+  stems: Set<string>
+  section: Section
+  /** share of the question's weight in its own words */
+  inside: number
+  /** likeness of its meaning to the question's; undefined where nobody can tell */
+  alike: number | undefined
+  score: number
+}
+
+/** Sentences of one document under the same headings. */
+export interface Section {
+  rank: number
+  /** the titles and headings that it stands under, outermost first */
+  context: string[]
+  /** stems of these */
+  above: Set<string>
+  candidates: Candidate[]
+  /** stems of all of its sentences and its code */
+  stems: Set<string>
+  /** share of the question's weight that it covers, 0 to 1 */
+  cover: number
+  /** likeness of its meaning to the question's; undefined where nobody can tell */
+  likeness: number | undefined
+  /** how far its heading, or its document's title, says just what was asked, 0 to 1 */
+  fit: number
+  score: number
+}
+
+export interface Evidence {
+  candidates: Candidate[]
+  sections: Section[]
+  /** by stem of the question: how much it says */
+  weight: Map<string, number>
+  /** a name of the question that no candidate has */
+  strange: boolean
+}
+
+/** The sentences of the documents with their scores, and the sections that they stand in. */
+export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
+  const meaning = isLatin(question.text) ? given : undefined
+  const sections = sources.flatMap((source, rank) => sectionsOf(source, rank))
+  const candidates = sections.flatMap((section) => section.candidates)
+  const strengths = strengthsOf(question.terms, sections, likenessBy(meaning))
+  const weight = weigh(question, sections, strengths)
+  const asked = meaning?.vector(question.text)
+  for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
+  const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
+  return { candidates, sections, weight, strange }
+}
+
+const LATIN = regExp(String.raw`\p{Script=Latin}`, 'gu')
+const LETTER = regExp(String.raw`\p{L}`, 'gu')
+
+/** The table knows the meaning of words in Latin letters. */
+const isLatin = (text: string): boolean =>
+  (text.match(LATIN())?.length ?? 0) * 2 > (text.match(LETTER())?.length ?? 0)
+
+function sectionsOf(source: Source, rank: number): Section[] {
+  const sections = new Map<string, Section>()
+  for (const sentence of sentencesOf(source.document)) {
+    const key = sentence.context.join('\n')
+    let section = sections.get(key)
+    if (!section) {
+      const above = new Set(wordsOf(sentence.context.join(' ')).map(({ stem }) => stem))
+      section = {
+        rank,
+        context: sentence.context,
+        above,
+        candidates: [],
+        stems: new Set(),
+        cover: 0,
+        likeness: undefined,
+        fit: 0,
+        score: 0,
+      }
+      sections.set(key, section)
+    }
+    // A title before the fields is context, not something that they say.
+    const words = wordsOf(sentence.facts ?? sentence.text)
+    const stems = new Set(words.map(({ stem }) => stem))
+    for (const stem of stems) section.stems.add(stem)
+    if (sentence.code) for (const { stem } of wordsOf(sentence.code)) section.stems.add(stem)
+    section.candidates.push({ sentence, rank, words, stems, section, inside: 0, alike: undefined, score: 0 })
+  }
+  return [...sections.values()]
+}
+
+/** By stem of the question, by stem of the documents: how far it says the same, where it does at all. */
+type Strengths = Map<string, Map<string, number>>
+
+function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): Strengths {
+  const known = new Map<string, string>()
+  for (const { context, candidates } of sections) {
+    for (const { stem, folded } of wordsOf(context.join(' '))) known.set(stem, folded)
+    for (const { words } of candidates) for (const { stem, folded } of words) known.set(stem, folded)
+  }
+  for (const { stems } of sections) for (const stem of stems) if (!known.has(stem)) known.set(stem, stem)
+  return new Map(
+    terms.map(({ stem, folded }) => {
+      const strengths = new Map<string, number>()
+      const isKnown = known.has(stem)
+      for (const [other, written] of known) {
+        const strength =
+          other === stem
+            ? 1
+            : !isKnown && stem.length >= 5 && isSlip(stem, other)
+              ? SLIP
+              : likeness(folded, written)
+        if (strength > 0) strengths.set(other, strength)
+      }
+      return [stem, strengths]
+    }),
+  )
+}
+
+/** How far some stems say a word of the question. */
+function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<string, number>): number {
+  let most = 0
+  if (strengths.size < stems.size) {
+    for (const [stem, strength] of strengths) if (strength > most && stems.has(stem)) most = strength
+  } else {
+    for (const stem of stems) most = Math.max(most, strengths.get(stem) ?? 0)
+  }
+  return most
+}
+
+/** A missing name means that the documents speak of somebody else. */
+function weigh(question: Question, sections: Section[], strengths: Strengths): Map<string, number> {
+  const total = sections.length
+  const weight = new Map<string, number>()
+  const missing: Word[] = []
+  for (const term of question.terms) {
+    const own = strengths.get(term.stem)!
+    let holding = 0
+    for (const { stems, above } of sections) {
+      if (strengthIn(stems, own) >= 0.6 || strengthIn(above, own) >= 0.6) holding += 1
+    }
+    if (holding === 0) missing.push(term)
+    else
+      weight.set(
+        term.stem,
+        (isVague(term) ? VAGUE : 1) * (0.3 + Math.log(1 + (total - holding + 0.5) / (holding + 0.5))),
+      )
+  }
+  const most = Math.max(1, ...weight.values())
+  for (const term of missing) {
+    const { stem } = term
+    weight.set(stem, most * (question.names.has(stem) ? 1.5 : isVague(term) ? VAGUE * MISSING : MISSING))
+  }
+  return weight
+}
+
+function scoreSection(
+  section: Section,
+  question: Question,
+  weight: Map<string, number>,
+  strengths: Strengths,
+  meaning: Meaning | undefined,
+  asked: Float32Array | undefined,
+): void {
+  const { context, candidates, above, stems, rank } = section
+  const whole = [...weight.values()].reduce((sum, value) => sum + value, 0) || 1
+  const headed = new Map<string, number>()
+  for (const [stem, own] of strengths) headed.set(stem, strengthIn(above, own))
+  let said = 0
+  let heads = 0
+  for (const [stem, value] of weight) {
+    said += value * Math.max(strengthIn(stems, strengths.get(stem)!), headed.get(stem)!)
+    heads += value * headed.get(stem)!
+  }
+  section.cover = said / whole
+  let titled = heads / whole
+  if (meaning && asked) {
+    const text = [...context, ...candidates.map(({ sentence }) => sentence.text)].join('. ')
+    const heading = context.length > 0 ? cosine(asked, meaning.vector(context.slice(-2).join(' '))) : 0
+    section.likeness = Math.max(cosine(asked, meaning.vector(text.slice(0, LONGEST_SECTION))), heading * 1.1)
+    titled = Math.max(titled, heading * 1.3)
+  }
+  section.fit = Math.max(
+    0,
+    ...context.slice(-2).map((heading) => fitOf(readQuestion(heading), question, weight)),
+  )
+  const same = section.fit >= SAME ? section.fit : 0
+  section.score =
+    (same + section.cover + 0.5 * titled + 1.2 * Math.max(0, section.likeness ?? section.cover * 0.5)) /
+    (1 + 0.04 * rank)
+
+  candidates.forEach((candidate, index) => {
+    let inside = 0
+    let around = 0
+    const near = [candidates[index - 1], candidates[index + 1]]
+    for (const [stem, value] of weight) {
+      const own = strengths.get(stem)!
+      const here = strengthIn(candidate.stems, own)
+      const beside = Math.max(...near.map((other) => (other ? strengthIn(other.stems, own) : 0)))
+      inside += value * here
+      around += value * Math.max(0, Math.max(ABOVE * headed.get(stem)!, NEAR * beside) - here)
+    }
+    const { sentence, words } = candidate
+    if (meaning && asked) candidate.alike = Math.max(0, cosine(asked, meaning.vector(sentence.text)))
+    candidate.inside = inside / whole
+    const look = looksLike(question.kind, sentence.text, question.terms)
+    candidate.score =
+      ((inside + 0.3 * around) / whole +
+        0.6 * (candidate.alike ?? 0.3) +
+        0.15 * proximity(words, question.terms) +
+        0.2 * look +
+        (sentence.opening ? 0.15 + 0.6 * titled + same : 0) +
+        1.6 * section.score) *
+      trustOf(sentence) *
+      lengthFactor(words.length)
+  })
+}
+
+/** A question answers none, least of all one that repeats what was asked, and fields read out say little. */
+function trustOf(sentence: Sentence): number {
+  const asks = /\?\W{0,3}$/.test(sentence.text)
+  const unkept = announces(sentence) && announced(sentence) === undefined
+  return (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept ? UNKEPT : 1)
+}
+
+/** Ends in a colon: without what follows it says little. */
+export const announces = ({ text }: Sentence): boolean => text.endsWith(':')
+
+export const announced = ({ list, code }: Sentence): string | undefined => list ?? code
+
+/** Share of the question's neighbouring words that stand next to each other here too, three words apart at most. */
+function proximity(words: Word[], terms: Word[]): number {
+  if (terms.length < 2) return 0
+  let near = 0
+  for (let index = 1; index < terms.length; index++) {
+    const first = words.findIndex((word) => word.stem === terms[index - 1]!.stem)
+    if (first < 0) continue
+    if (words.slice(Math.max(0, first - 3), first + 4).some((word) => word.stem === terms[index]!.stem))
+      near += 1
+  }
+  return near / (terms.length - 1)
+}
+
+// A fragment answers little and a page-long sentence says too much at once.
+const lengthFactor = (words: number): number =>
+  words < 3 ? 0.7 : words < 6 ? 0.9 : words <= 45 ? 1 : Math.max(0.5, 45 / words)

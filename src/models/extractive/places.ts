@@ -1,0 +1,50 @@
+/** Where to read on: the sections that come nearest to a question, named by what they stand under. */
+import type { Source } from '../language-model'
+import type { Evidence, Section } from './evidence'
+
+const MOST = 3
+const LONGEST_NAME = 120
+const LONGEST_EXCERPT = 160
+
+/** The best sections, one line of Markdown each: a name, a link where the document has an address, and its beginning. */
+export function placesIn({ sections }: Evidence, sources: Source[]): string[] {
+  const named = sections
+    .filter(({ context, candidates }) => context.length > 0 || candidates.length > 0)
+    .sort((a, b) => b.score - a.score)
+  const seen = new Set<string>()
+  const places: string[] = []
+  for (const section of named) {
+    const document = sources[section.rank]?.document ?? {}
+    const name = nameOf(section, document)
+    if (name === '' || seen.has(name)) continue
+    seen.add(name)
+    places.push(`${linked(name, document)}${excerptOf(section)}`)
+    if (places.length === MOST) break
+  }
+  return places
+}
+
+/** `Title › Heading › Heading`, or the document's id. */
+function nameOf({ context }: Section, { id }: Record<string, unknown>): string {
+  const name = context.length > 0 ? [...new Set(context)].join(' › ') : typeof id === 'string' ? id : ''
+  return clip(name.replace(/[[\]<>\n]/g, ' '), LONGEST_NAME)
+}
+
+function linked(name: string, document: Record<string, unknown>): string {
+  const url = Object.values(document).find(
+    (value) => typeof value === 'string' && /^(?:https?:\/\/|\/)[^\s()<>]{1,500}$/.test(value),
+  )
+  return url === undefined ? name : `[${name}](${url})`
+}
+
+function excerptOf({ candidates }: Section): string {
+  const best = candidates.reduce((a, b) => (b.score > a.score ? b : a))
+  return best.sentence.text === '' ? '' : `: ${clip(best.sentence.text, LONGEST_EXCERPT)}`
+}
+
+/** A text cut at a blank, where it is too long. */
+function clip(text: string, most: number): string {
+  if (text.length <= most) return text
+  const at = text.lastIndexOf(' ', most)
+  return `${text.slice(0, at > most / 2 ? at : most)} …`
+}

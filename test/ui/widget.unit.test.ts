@@ -1,0 +1,174 @@
+/** What of the widget needs no browser: the marks of citations, unfinished Markdown, and what the script weighs. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { BUDGET_KB, bundleWidget, gzipKb, integrityOf, VERSIONED } from '../../scripts/widget.mjs'
+import { mend } from '../../ui/widget/src/mend'
+import {
+  markAnswer,
+  passageOf,
+  type Source,
+  shownPart,
+  sourcesCited,
+  sourcesOf,
+  withMarks,
+  withoutMarks,
+} from '../../ui/widget/src/sources'
+
+const source = (number: number, id: string, text = ''): Source => ({
+  number,
+  collection: 'docs',
+  documentId: id,
+  title: id,
+  label: `${id}.txt`,
+  text,
+})
+const SOURCES = [source(1, 'keys'), source(2, 'plan[a]'), source(3, 'widget')]
+
+/** Marks as a reader would write them. */
+const readable = (text: string): string =>
+  text.replace(/\ue000(\d+)(?::\d+)?\ue001/g, (_, number) => `^${number}`)
+
+const cite = (answer: string, sentence: string, id: string) => {
+  const start = answer.indexOf(sentence)
+  return { collection: 'docs', document_id: id, start, end: start + sentence.length }
+}
+
+describe('citations', () => {
+  test('are digits where the model wrote labels, alone or several at once', () => {
+    expect(
+      readable(withMarks('A [keys.txt]. B [keys.txt, widget.txt] C [other.txt] [keys.txt](x).', SOURCES)),
+    ).toBe('A^1. B^1^3 C [other.txt] [keys.txt](x).')
+    expect(withoutMarks('A [keys.txt]. B [keys.txt; widget.txt]', SOURCES)).toBe('A. B')
+  })
+
+  test('that were traced come after their sentence, and within what is around it', () => {
+    for (const [answer, sentence, marked] of [
+      ['One. Two.', 'One.', 'One.^1 Two.'],
+      ['**One.** Two.', '**One.**', '**One.^1** Two.'],
+      ['| a | One. |', '| a | One. |', '| a | One.^1 |'],
+      ['See [x](https://a.b/c.d) now.', 'See [x](https://a.b/c.', 'See [x](https://a.b/c.d)^1 now.'],
+      ['Call `a.b` now.', 'Call `a.', 'Call `a.b`^1 now.'],
+      ['One [keys.txt].', 'One [keys.txt].', 'One^1.'],
+    ] as const) {
+      expect(readable(markAnswer(answer, [cite(answer, sentence, 'keys')], SOURCES))).toBe(marked)
+    }
+  })
+
+  test('never change what an answer says', () => {
+    const text = fc.array(
+      fc.constantFrom('One. ', '**two** ', '`c`', '\n', '| x |', '[k](u) ', 'é', '\ue000'),
+    )
+    const spans = fc.array(fc.tuple(fc.nat(60), fc.nat(60), fc.constantFrom('keys', 'widget', 'unknown')))
+    fc.assert(
+      fc.property(text, spans, (pieces, places) => {
+        const answer = pieces.join('')
+        const citations = places.map(([start, length, document_id]) => ({
+          collection: 'docs',
+          document_id,
+          start: Math.min(start, answer.length),
+          end: Math.min(start + length, answer.length),
+        }))
+        const marked = markAnswer(answer, citations, SOURCES)
+        expect(marked.replace(/\ue000\d+:\d+\ue001/g, '')).toBe(answer.replace(/[\ue000\ue001]/g, ' '))
+      }),
+    )
+  })
+
+  test('are shown while an answer is written no sooner than they are whole', () => {
+    const answer = 'One [keys.txt]. Two [a](b).'
+    let before = ''
+    for (let length = 0; length <= answer.length; length += 1) {
+      const shown = readable(withMarks(shownPart(answer.slice(0, length)), SOURCES))
+      expect(shown).not.toMatch(/\[k/)
+      // What was shown stays, but for blanks.
+      expect(shown.replace(/\s/g, '').startsWith(before.replace(/\s/g, ''))).toBe(true)
+      before = shown
+    }
+  })
+
+  test('show the sentence that they stand on, with what is around it', () => {
+    const text = `First. ${'Filler words here. '.repeat(30)}Keys expire after a day. Last.`
+    const keys = source(1, 'keys', text)
+    expect(passageOf(keys, 'Keys expire after a day.', '')).toEqual({
+      before: expect.stringMatching(/^… .*here\. $/),
+      marked: 'Keys expire after a day.',
+      after: ' Last.',
+    })
+    expect(passageOf(keys, undefined, 'How long until keys expire').marked).toBe('Keys expire after a day.')
+    expect(passageOf(source(1, 'none'), undefined, 'x')).toEqual({ before: '', marked: '', after: '' })
+  })
+})
+
+test('sources are called and linked as the assistant says, and lead to pages alone', () => {
+  const hit = (document: object) => ({
+    result: { hits: [{ document }], request_params: { collection_name: 'docs' } },
+  })
+  const data = {
+    replies: [
+      hit({ id: 'a', name: 'A', link: 'https://a.example/', text: 'Text.' }),
+      hit({ id: 'b', link: 'javascript:alert(1)' }),
+    ],
+    sources: ['a', 'b', 'c'].map((document_id) => ({ collection: 'docs', document_id })),
+  }
+  expect(sourcesOf(data, { title_field: 'name', url_field: 'link' })).toEqual([
+    {
+      number: 1,
+      collection: 'docs',
+      documentId: 'a',
+      title: 'A',
+      label: 'a.txt',
+      url: 'https://a.example/',
+      text: 'Text.',
+    },
+    { number: 2, collection: 'docs', documentId: 'b', title: 'b', label: 'b.txt', text: '' },
+    { number: 3, collection: 'docs', documentId: 'c', title: 'c', label: 'c.txt', text: '' },
+  ])
+  const citation = { collection: 'docs', document_id: 'x', start: 0, end: 1, quote: 'Said.' }
+  expect(sourcesCited([citation, citation], {})).toMatchObject([{ number: 1, text: 'Said.' }])
+})
+
+describe('Markdown that is not finished', () => {
+  test.each([
+    ['a **bo', 'a **bo**'],
+    ['a **', 'a '],
+    ['a `co', 'a `co`'],
+    ['see [the gui', 'see the gui'],
+    ['see [the guide](https://a', 'see the guide'],
+    ['text\n\n#', 'text\n\n'],
+    ['text\n\n- ', 'text\n\n'],
+    ['| a | b', ''],
+    ['| a | b |\n| -', ''],
+    ['| a | b |\n| - | - |\n| c', '| a | b |\n| - | - |\n| c'],
+    ['```js\nlet **a', '```js\nlet **a'],
+    ['whole **text** here.', 'whole **text** here.'],
+  ])('%j is shown as %j', (written, shown) => {
+    expect(mend(written)).toBe(shown)
+  })
+})
+
+describe('the script', () => {
+  test(`weighs at most ${BUDGET_KB} KB when a page loads, and covers what it loads later by its hash`, async () => {
+    const files = await bundleWidget()
+    const first = files[VERSIONED] ?? ''
+    expect(gzipKb(first)).toBeLessThan(BUDGET_KB)
+    expect(files['parley-chat.js']).toBe(first)
+    expect(JSON.parse(files['integrity.json'] ?? '')).toEqual({ [VERSIONED]: integrityOf(first) })
+    const parts = Object.keys(files).filter((name) => /^(markdown|languages)-/.test(name))
+    expect(parts.length).toBe(2)
+    for (const part of parts) {
+      expect(first).toContain(part)
+      expect(first).toContain(integrityOf(files[part] ?? ''))
+    }
+  })
+
+  test('has words for every language, and as many in each', () => {
+    const read = (name: string) =>
+      readFileSync(join(import.meta.dirname, `../../ui/widget/src/${name}.ts`), 'utf8')
+    const count = read('words').match(/^ {2}\w+: '/gm)?.length
+    const lists = [...read('languages').matchAll(/^ {2}(\w\w): '(.*)',$/gm)]
+    expect(lists.length).toBeGreaterThanOrEqual(12)
+    for (const [, tag, list] of lists) expect([tag, list?.split('|').length]).toEqual([tag, count])
+  })
+})

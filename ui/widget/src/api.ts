@@ -1,0 +1,145 @@
+/** Parley's own routes, as a page with a key calls them. */
+import type { Asking, ConversationSummary, Front, StoredTurn, TurnEvent } from './wire'
+
+/** What the server said no to. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    /** seconds after which to ask again, where the server says */
+    readonly retryAfter?: number,
+  ) {
+    super(message)
+  }
+}
+
+/** The server cannot be reached, or the connection broke. */
+export class NetworkError extends Error {}
+
+export interface Place {
+  server: string
+  assistant: string
+  key: string
+  visitor: string
+}
+
+export class Api {
+  readonly #place: Place
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  get #assistant(): string {
+    return `/a/${encodeURIComponent(this.#place.assistant)}`
+  }
+
+  async front(): Promise<Front> {
+    return (await this.#call(this.#assistant)).json()
+  }
+
+  /**
+   * Asks a question. The answer is to be read by `readEvents`.
+   * @param name the request's own: the same one again joins the turn that it began
+   */
+  ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
+    return this.#call(`${this.#assistant}/conversations`, {
+      method: 'POST',
+      headers: {
+        accept: 'text/event-stream',
+        'content-type': 'application/json',
+        'idempotency-key': name,
+      },
+      body: JSON.stringify(asking),
+      signal,
+    })
+  }
+
+  /** The events after a place, or of the latest turn, to the end of the running one. @returns a response of status 204 where there are none */
+  follow(id: string, after: string | undefined, signal: AbortSignal): Promise<Response> {
+    return this.#call(`${conversation(id)}/events`, {
+      headers: { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) },
+      signal,
+    })
+  }
+
+  /** The finished turns, oldest first. */
+  async turns(id: string): Promise<StoredTurn[]> {
+    const turns: StoredTurn[] = []
+    for (let before = ''; ; ) {
+      const page = await (await this.#call(`${conversation(id)}${before}`)).json()
+      turns.unshift(...page.turns)
+      if (page.earlier === undefined) return turns
+      before = `?before=${page.earlier}`
+    }
+  }
+
+  async stop(id: string): Promise<void> {
+    await this.#call(`${conversation(id)}/stop`, { method: 'POST' })
+  }
+
+  /** The visitor's own conversations, the latest first. */
+  async list(): Promise<ConversationSummary[]> {
+    return (await (await this.#call('/conversations?limit=50')).json()).conversations
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#call(conversation(id), { method: 'DELETE' })
+  }
+
+  /** @throws ApiError, NetworkError */
+  async #call(path: string, init: RequestInit = {}): Promise<Response> {
+    const { server, key, visitor } = this.#place
+    const headers = { ...init.headers, 'x-typesense-api-key': key, 'x-parley-visitor': visitor }
+    let response: Response
+    try {
+      response = await fetch(server + path, { ...init, headers, credentials: 'omit' })
+    } catch (error) {
+      init.signal?.throwIfAborted()
+      throw new NetworkError(String(error))
+    }
+    if (response.ok) return response
+    const body = await response.json().catch(() => ({}))
+    const message = typeof body.message === 'string' ? body.message : ''
+    const after = Number(response.headers.get('retry-after')) || undefined
+    throw new ApiError(response.status, message, after)
+  }
+}
+
+const conversation = (id: string): string => `/conversations/${encodeURIComponent(id)}`
+
+/**
+ * The events of a stream, as they come.
+ * @throws NetworkError when the connection breaks
+ */
+export async function* readEvents(response: Response, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
+  if (!response.body) return
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  const fields: Record<string, string> = {}
+  let rest = ''
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error) => {
+        signal.throwIfAborted()
+        throw new NetworkError(String(error))
+      })
+      if (done) return
+      rest += decoder.decode(value, { stream: true })
+      const lines = rest.split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        if (line !== '') {
+          const colon = line.indexOf(':')
+          fields[line.slice(0, colon)] = line.slice(colon + 1).trimStart()
+        } else if (fields.data !== undefined) {
+          const [turn = 0, seq = 0] = (fields.id ?? '').split('.').map(Number)
+          yield { turn, seq, type: fields.event ?? '', data: JSON.parse(fields.data) }
+          delete fields.data
+        }
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {})
+  }
+}

@@ -1,0 +1,156 @@
+/** The turns of a conversation on the page: drawn once a frame, and followed to their end while they grow. */
+import type { Card } from './card'
+import { h, icon } from './dom'
+import type { Frame } from './frame'
+import type { Markdown } from './markdown'
+import type { Session, Turn } from './session'
+import type { Source } from './sources'
+import { TurnView } from './turn-view'
+import type { Words } from './words'
+
+/** How near to its end, in pixels, a conversation is followed. */
+const NEAR = 60
+const COPIED_MS = 1_600
+
+export interface ConversationViewOptions {
+  frame: Frame
+  words: Words
+  /** what the field says before the first question */
+  placeholder: string
+  card: Card
+  session(): Session | undefined
+  ask(question: string, replaces?: Turn): void
+  cited(source: Source): void
+}
+
+export class ConversationView {
+  readonly #options: ConversationViewOptions
+  readonly #views = new Map<Turn, TurnView>()
+  readonly #due = new Set<Turn>()
+  #markdown: Markdown | undefined
+  #framed = 0
+  #follows = true
+  /** whether the next scroll is ours */
+  #isScrolling = false
+
+  constructor(options: ConversationViewOptions) {
+    this.#options = options
+    options.frame.scroller.addEventListener('scroll', () => this.#scrolled(), { passive: true })
+  }
+
+  /** Shows from now on what Markdown says. */
+  set markdown(markdown: Markdown | undefined) {
+    this.#markdown = markdown
+    this.#updateAll()
+  }
+
+  /** A turn has changed: it is drawn with the next frame. Without one, there are others. */
+  changed(turn?: Turn): void {
+    if (turn) this.#due.add(turn)
+    else this.layOut()
+    this.#framed ||= requestAnimationFrame(() => this.#draw())
+  }
+
+  /** Shows the end of a turn at once. */
+  ended(): void {
+    this.#draw()
+    this.layOut()
+  }
+
+  /** Stays at the end of the conversation, wherever its reader was. */
+  follow(): void {
+    this.#follows = true
+  }
+
+  close(): void {
+    cancelAnimationFrame(this.#framed)
+  }
+
+  /** Says something to whoever listens. */
+  say(text: string): void {
+    this.#options.frame.live.append(h('p', {}, text))
+  }
+
+  /** Has the elements of turns be those of the conversation, and the buttons fit its state. */
+  layOut(): void {
+    const { frame, words, placeholder } = this.#options
+    const { turns = [], busy = false } = this.#options.session() ?? {}
+    for (const [turn, view] of this.#views) {
+      if (turns.includes(turn)) continue
+      view.element.remove()
+      this.#views.delete(turn)
+    }
+    for (const turn of turns) {
+      const view = this.#views.get(turn) ?? new TurnView(turn, this.#host)
+      this.#views.set(turn, view)
+      if (view.element.parentNode !== frame.turns) frame.turns.append(view.element)
+    }
+    this.#updateAll()
+    frame.welcome.hidden = turns.length > 0
+    frame.newChat.hidden = turns.length === 0
+    const hadFocus = frame.stop.matches(':focus')
+    frame.stop.hidden = !busy
+    frame.send.hidden = busy
+    if (hadFocus && !busy) frame.field.focus()
+    frame.field.placeholder = turns.length > 0 ? words.followup : placeholder
+    if (this.#follows) this.#toEnd()
+  }
+
+  #updateAll(): void {
+    for (const view of this.#views.values()) view.update()
+  }
+
+  /** What came in since the last frame, at once. */
+  #draw(): void {
+    this.#framed = 0
+    for (const turn of this.#due) this.#views.get(turn)?.update()
+    this.#due.clear()
+    if (this.#follows) this.#toEnd()
+  }
+
+  get #host() {
+    const { words, session, ask, cited, card, frame } = this.#options
+    return {
+      words,
+      ask,
+      markdown: () => this.#markdown,
+      cite: (opener: HTMLElement, source: Source, quote: string | undefined, sentence: string) => {
+        card.open(opener, frame.main, source, quote, sentence)
+        cited(source)
+      },
+      copied: (text: string, button: HTMLButtonElement) => this.#copy(text, button),
+      say: (text: string) => this.say(text),
+      isLast: (turn: Turn) => session()?.turns.at(-1) === turn,
+      busy: () => session()?.busy ?? false,
+    }
+  }
+
+  async #copy(text: string, button: HTMLButtonElement): Promise<void> {
+    const { words } = this.#options
+    try {
+      await navigator.clipboard.writeText(text)
+    } catch {
+      this.say(words.failed)
+      return
+    }
+    this.say(words.copied)
+    button.replaceChildren(icon('check'))
+    setTimeout(() => button.replaceChildren(icon('copy')), COPIED_MS)
+  }
+
+  #scrolled(): void {
+    const { scroller, latest } = this.#options.frame
+    const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight
+    if (!this.#isScrolling) this.#follows = left < NEAR
+    this.#isScrolling = false
+    latest.hidden = left < NEAR * 3
+  }
+
+  #toEnd(): void {
+    const { scroller } = this.#options.frame
+    const end = scroller.scrollHeight - scroller.clientHeight
+    if (Math.abs(end - scroller.scrollTop) < 1) return
+    this.#isScrolling = true
+    scroller.scrollTop = end
+  }
+}

@@ -1,0 +1,382 @@
+/** `<parley-chat>`: a chat with an assistant of Parley's. docs/widget.md has its attributes, methods and events. */
+import { Card } from './card'
+import { ConversationView } from './conversation-view'
+import { h } from './dom'
+import { buildFrame, type Frame, MODES, type Mode } from './frame'
+import { showHistory } from './history-list'
+import { fitField, listen } from './keys'
+import type { Languages } from './languages'
+import { load } from './load'
+import type { Markdown } from './markdown'
+import { Session, type Turn } from './session'
+import { withoutMarks } from './sources'
+import { visitorSecret } from './storage'
+import base from './styles/base.css'
+import composer from './styles/composer.css'
+import opening from './styles/opening.css'
+import prose from './styles/prose.css'
+import turn from './styles/turn.css'
+import { fillWelcome } from './welcome'
+import { ENGLISH, type Words } from './words'
+
+const PHONE = '(max-width: 640px)'
+
+/** Of the widget's own words. What people and models write has its own. */
+const directionOf = (language: string): string => (/^(ar|fa|he|ur)\b/i.test(language) ? 'rtl' : 'ltr')
+
+let sheet: CSSStyleSheet | undefined
+
+export class ParleyChat extends HTMLElement {
+  static observedAttributes = [
+    'assistant',
+    'key',
+    'api-key',
+    'server',
+    'mode',
+    'theme',
+    'lang',
+    'heading',
+    'open',
+  ]
+
+  #frame: Frame | undefined
+  #session: Session | undefined
+  #card: Card | undefined
+  #words: Words = ENGLISH
+  #markdown: Markdown | undefined
+  #view: ConversationView | undefined
+  #language = ''
+  #preparing: Promise<unknown> | undefined
+  #places = new AbortController()
+
+  constructor() {
+    super()
+    const shadow = this.attachShadow({ mode: 'open' })
+    if (!sheet) {
+      sheet = new CSSStyleSheet()
+      sheet.replaceSync(base + turn + prose + composer + opening)
+    }
+    shadow.adoptedStyleSheets = [sheet]
+  }
+
+  /** where Parley answers; absent: where this script came from */
+  get server(): string {
+    return (this.getAttribute('server') ?? new URL(import.meta.url).origin).replace(/\/+$/, '')
+  }
+
+  get assistant(): string {
+    return this.getAttribute('assistant') ?? 'default'
+  }
+
+  get mode(): Mode {
+    const mode = this.getAttribute('mode') ?? 'inline'
+    return (MODES.includes(mode) ? mode : 'inline') as Mode
+  }
+
+  set mode(mode: Mode) {
+    this.setAttribute('mode', mode)
+  }
+
+  /** whether the chat is shown, in the modes that open and close */
+  get open(): boolean {
+    return this.hasAttribute('open')
+  }
+
+  set open(open: boolean) {
+    this.toggleAttribute('open', open)
+  }
+
+  /** whether an answer is being written */
+  get busy(): boolean {
+    return this.#session?.busy ?? false
+  }
+
+  /** id of the conversation that is open; setting it opens another one */
+  get conversation(): string | undefined {
+    return this.#session?.id
+  }
+
+  set conversation(id: string | undefined) {
+    if (id === undefined) this.newChat()
+    else this.#session?.open(id, true)
+  }
+
+  connectedCallback(): void {
+    this.#build()
+  }
+
+  disconnectedCallback(): void {
+    this.#teardown()
+  }
+
+  attributeChangedCallback(name: string, before: string | null, after: string | null): void {
+    if (!this.isConnected || before === after || !this.#frame) return
+    if (name === 'open') this.#showOrHide()
+    else if (name !== 'theme') {
+      this.#teardown()
+      this.#build()
+    }
+  }
+
+  /** Asks a question, as if it was typed. Resolves when its answer has ended. */
+  async ask(question: string, replaces?: Turn): Promise<void> {
+    const text = question.trim()
+    const session = this.#session
+    if (text === '' || !session || session.busy) return
+    if (!this.open) this.show()
+    this.#hideHistory()
+    await this.#prepare()
+    if (session.busy) return
+    this.#emit('parley-question', { question: text })
+    this.#frame?.live.replaceChildren()
+    this.#view?.say(this.#words.searching)
+    this.#view?.follow()
+    await session.ask(text, replaces)
+  }
+
+  /** Ends the answer that is being written. */
+  stop(): void {
+    this.#session?.stop()
+    this.#frame?.field.focus()
+  }
+
+  show(): void {
+    this.open = true
+  }
+
+  hide(): void {
+    this.open = false
+  }
+
+  toggle(): void {
+    this.open = !this.open
+  }
+
+  /** Leaves the conversation. It stays in the list. */
+  newChat(): void {
+    this.#session?.leave()
+    this.#hideHistory()
+    this.#frame?.field.focus()
+  }
+
+  override focus(options?: FocusOptions): void {
+    this.#frame?.field.focus(options)
+  }
+
+  #build(): void {
+    const { mode } = this
+    const hotkey = this.getAttribute('hotkey') ?? (mode === 'dialog' ? 'k' : '')
+    const isMac = /mac|iphone|ipad/i.test(navigator.platform)
+    const frame = buildFrame(
+      {
+        mode,
+        words: this.#words,
+        title: this.getAttribute('heading') ?? this.#words.title,
+        direction: this.#words === ENGLISH ? undefined : directionOf(this.#language),
+        placeholder: this.getAttribute('placeholder') ?? '',
+        note: !this.hasAttribute('no-note'),
+        launcher: !this.hasAttribute('no-launcher'),
+        hotkey: hotkey === '' ? '' : `${isMac ? '⌘' : 'Ctrl '}${hotkey.toUpperCase()}`,
+      },
+      {
+        toggle: () => this.toggle(),
+        hide: () => this.hide(),
+        newChat: () => this.newChat(),
+        history: () => this.#toggleHistory(),
+        send: () => this.#send(),
+        stop: () => this.stop(),
+      },
+    )
+    this.#frame = frame
+    this.#card = new Card(() => this.#words)
+    frame.main.append(this.#card.element)
+    this.shadowRoot!.replaceChildren(frame.root)
+    this.#session = new Session(
+      {
+        server: this.server,
+        assistant: this.assistant,
+        key: this.getAttribute('api-key') ?? this.getAttribute('key') ?? '',
+        visitor: visitorSecret(),
+      },
+      { changed: (turn) => this.#view?.changed(turn), ended: (turn) => this.#ended(turn) },
+    )
+    this.#view = new ConversationView({
+      frame,
+      words: this.#words,
+      placeholder: frame.field.placeholder,
+      card: this.#card,
+      session: () => this.#session,
+      ask: (question, replaces) => {
+        this.ask(question, replaces)
+        frame.field.focus({ preventScroll: true })
+      },
+      cited: ({ collection, documentId, title, url }) =>
+        this.#emit('parley-citation', { collection, document_id: documentId, title, url }),
+    })
+    if (this.#markdown) this.#view.markdown = this.#markdown
+    this.#places = new AbortController()
+    const back = () => {
+      if (frame.history.hidden) this.hide()
+      else this.#hideHistory(true)
+    }
+    const actions = {
+      back,
+      send: () => this.#send(),
+      prepare: () => this.#prepare(),
+      toggle: () => this.toggle(),
+      hide: () => this.hide(),
+    }
+    listen(frame, this.#card, hotkey, actions, this.#places.signal)
+    this.#welcome([])
+    this.#speakLanguage()
+    if (mode === 'inline' || mode === 'page') this.#prepare()
+    if (mode === 'page') this.#fillHistory()
+    if (this.open) this.#showOrHide()
+  }
+
+  #teardown(): void {
+    this.#places.abort()
+    this.#session?.close()
+    this.#view?.close()
+    this.#preparing = undefined
+    this.#frame = undefined
+  }
+
+  /** Loads what an answer needs, and what is there already. Once, when somebody is about to ask. */
+  #prepare(): Promise<unknown> {
+    this.#preparing ??= this.#load(this.#session!)
+    return this.#preparing
+  }
+
+  async #load(session: Session): Promise<void> {
+    const markdown = load<Markdown>('markdown', this.nonce).then((loaded) => {
+      this.#markdown = loaded
+      if (this.#view) this.#view.markdown = loaded
+    })
+    const front = session.api.front().then((front) => {
+      session.front = front
+      this.#welcome(front.questions)
+    })
+    const failed = (error: unknown) => {
+      if (session === this.#session) this.#failed(error)
+    }
+    await Promise.all([markdown.catch(failed), front.catch(failed)])
+    if (session !== this.#session) return
+    session.open().catch(failed)
+    await session.ready
+  }
+
+  #failed(error: unknown): void {
+    const { status = 0, message = '' } = error as { status?: number; message?: string }
+    this.#emit('parley-error', { status, message })
+    if (status === 401 || status === 403 || status === 404) {
+      this.#frame?.welcome.replaceChildren(h('p', { class: 'refused', role: 'alert' }, this.#words.refused))
+    }
+  }
+
+  #welcome(questions: readonly string[]): void {
+    const words = this.#words
+    const title = this.getAttribute('welcome') ?? words.welcome
+    if (this.#frame) fillWelcome(this.#frame.welcome, words, title, questions, (text) => this.ask(text))
+    this.#view?.layOut()
+  }
+
+  async #speakLanguage(): Promise<void> {
+    const tag =
+      this.getAttribute('lang') || this.closest('[lang]')?.getAttribute('lang') || navigator.language
+    this.#language = tag
+    if (tag.toLowerCase().startsWith('en')) return
+    const languages = await load<Languages>('languages', this.nonce).catch(() => undefined)
+    const words = languages?.wordsIn(tag)
+    if (!words || words.title === this.#words.title || !this.isConnected) return
+    this.#words = words
+    this.#teardown()
+    this.#build()
+  }
+
+  #send(): void {
+    const field = this.#frame?.field
+    if (!field || this.busy || field.value.trim() === '') return
+    const question = field.value
+    field.value = ''
+    if (this.#frame) fitField(this.#frame)
+    this.ask(question)
+  }
+
+  #ended({ state, question, answer, sources, citations, number: turn, error }: Turn): void {
+    const words = this.#words
+    this.#view?.ended()
+    this.#view?.say(state === 'done' ? words.ready : state === 'stopped' ? words.stopped : words.failed)
+    if (state === 'failed') this.#emit('parley-error', error)
+    if (state !== 'done') return
+    const { conversation } = this
+    const clean = withoutMarks(answer, sources)
+    this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations })
+    if (this.mode === 'page') this.#fillHistory()
+  }
+
+  #showOrHide(): void {
+    const { box, launcher, field } = this.#frame ?? {}
+    if (!(box instanceof HTMLDialogElement) || box.open === this.open) return
+    launcher?.setAttribute('aria-expanded', String(this.open))
+    this.#frame!.root.classList.toggle('is-open', this.open)
+    if (!this.open) {
+      box.close()
+      launcher?.focus()
+      this.#emit('parley-close', {})
+      return
+    }
+    if (this.mode === 'dialog' || matchMedia(PHONE).matches) box.showModal()
+    else box.show()
+    field?.focus()
+    this.#prepare()
+    this.#view?.layOut()
+    this.#emit('parley-open', {})
+  }
+
+  #toggleHistory(): void {
+    const { history, historyButton } = this.#frame!
+    if (!history.hidden) {
+      this.#hideHistory(true)
+      return
+    }
+    history.hidden = false
+    historyButton.setAttribute('aria-expanded', 'true')
+    this.#fillHistory().then(() => history.querySelector<HTMLElement>('button')?.focus())
+  }
+
+  /** @param refocus whether the button that opens it is focused */
+  #hideHistory(refocus = false): void {
+    const { history, historyButton } = this.#frame ?? {}
+    if (!history || history.hidden || this.mode === 'page') return
+    history.hidden = true
+    historyButton!.setAttribute('aria-expanded', 'false')
+    if (refocus) historyButton!.focus()
+  }
+
+  async #fillHistory(): Promise<void> {
+    const session = this.#session!
+    await showHistory(this.#frame!.history, {
+      words: this.#words,
+      language: this.#language,
+      api: session.api,
+      current: () => session.id,
+      newChat: () => this.newChat(),
+      open: (id) => {
+        this.#hideHistory()
+        this.#view?.follow()
+        session.open(id, true).then(() => {
+          if (this.mode === 'page') this.#fillHistory()
+        })
+        this.#frame?.field.focus()
+      },
+      removed: (id) => {
+        if (id === session.id) session.leave()
+      },
+    })
+  }
+
+  #emit(name: string, detail: unknown): void {
+    this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }))
+  }
+}

@@ -1,0 +1,357 @@
+/** A conversation as a page has it: its turns, the one that is being written, and what to do when the network goes. */
+import { Api, ApiError, NetworkError, type Place, readEvents } from './api'
+import { type Source, sourcesCited, sourcesOf } from './sources'
+import { OpenConversation, randomId } from './storage'
+import type { Asking, Citation, Front, TurnEvent } from './wire'
+
+export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
+
+export interface Turn {
+  /** the server's; undefined until it is known */
+  number?: number
+  question: string
+  answer: string
+  state: TurnState
+  /** whether the connection is being made again */
+  reconnecting: boolean
+  sources: Source[]
+  citations: Citation[]
+  followups: string[]
+  /** the turn that it is to replace, with whatever came after that */
+  replaces?: number
+  /** of a turn that failed */
+  error?: { status: number; message: string }
+}
+
+/** What the session tells of itself. */
+export interface Listener {
+  /** a turn has changed; without one, there are others */
+  changed(turn?: Turn): void
+  /** a turn has ended, while this page looked on */
+  ended(turn: Turn): void
+}
+
+const STOPPED = 'The turn was stopped.'
+/** A number that no event has: the events after a finished turn. */
+const PAST_THE_END = 999_999_999
+/** turns whose log the server surely has */
+const LOGGED_TURNS = 15
+const MOST_TRIES = 8
+const FIRST_WAIT_MS = 500
+const LONGEST_WAIT_MS = 8_000
+
+export class Session {
+  readonly api: Api
+  readonly #open: OpenConversation
+  readonly #listener: Listener
+  readonly #channel: BroadcastChannel | undefined
+  #abort = new AbortController()
+  #running: Turn | undefined
+  #stopAsked = false
+  /** whether the conversation has an answer: until then the server has nothing to go on from */
+  #answered = false
+  /** turns whose sources are known as they were found */
+  readonly #sourced = new Set<number>()
+  turns: Turn[] = []
+  /** settles when the turns of the conversation are there */
+  ready: Promise<void> = Promise.resolve()
+  front: Partial<Front> = {}
+
+  constructor(place: Place, listener: Listener) {
+    this.api = new Api(place)
+    this.#open = new OpenConversation(place.server, place.assistant)
+    this.#listener = listener
+    this.id = this.#open.id
+    this.#answered = this.#open.answered
+    if (typeof BroadcastChannel === 'function') {
+      this.#channel = new BroadcastChannel(`parley ${place.server} ${place.assistant}`)
+      this.#channel.onmessage = ({ data }) => this.#heard(data)
+    }
+  }
+
+  /** the conversation's; undefined before its first question */
+  id: string | undefined
+
+  get busy(): boolean {
+    return this.#running !== undefined
+  }
+
+  /** Asks a question. @param replaces the turn that gives way, with whatever came after it */
+  async ask(question: string, replaces?: Turn): Promise<void> {
+    if (this.busy) return
+    this.#stopAsked = false
+    this.#detach()
+    // A turn that failed or was stopped is not kept: what it was to replace is still there.
+    const number = replaces?.state === 'done' ? replaces.number : replaces?.replaces
+    const turn: Turn = { ...blank(), question, ...(number !== undefined && { replaces: number }) }
+    const at = replaces ? this.turns.indexOf(replaces) : -1
+    if (at >= 0) this.turns.length = at
+    else this.#dropUnkept()
+    this.turns.push(turn)
+    this.#running = turn
+    this.#listener.changed()
+    const asking: Asking = {
+      question,
+      ...(this.#answered && { conversation_id: this.id }),
+      ...(this.#answered && number !== undefined && { replaces: number }),
+    }
+    const name = randomId()
+    const { signal } = this.#abort
+    await this.#attend(turn, signal, async () => {
+      const response = await this.#persist(turn, signal, () => this.api.ask(asking, name, signal))
+      const id = response.headers.get('x-parley-conversation-id')
+      if (id) this.#remember(id)
+      this.#channel?.postMessage({ asked: this.id, answered: this.#answered })
+      if (this.#stopAsked) this.stop()
+      return response
+    })
+  }
+
+  /** Ends the running turn, for everybody who reads it. */
+  async stop(): Promise<void> {
+    const turn = this.#running
+    if (!turn) return
+    this.#stopAsked = true
+    if (this.id === undefined) return
+    await this.api.stop(this.id).catch(() => {})
+  }
+
+  /** Leaves the conversation: what is running goes on without this page. */
+  leave(): void {
+    this.#detach()
+    this.#remember(undefined)
+    this.turns = []
+    this.#sourced.clear()
+    this.#listener.changed()
+  }
+
+  /** Lets go of the network, when the widget leaves the page. */
+  close(): void {
+    this.#detach()
+    this.#channel?.close()
+  }
+
+  #detach(): void {
+    this.#abort.abort()
+    this.#abort = new AbortController()
+    this.#running = undefined
+  }
+
+  /** Opens a conversation, and follows what is being written in it. Does nothing where there is none. */
+  async open(id = this.id, answered = id === this.id && this.#answered): Promise<void> {
+    if (id === undefined) return
+    if (id !== this.id) {
+      this.turns = []
+      this.#sourced.clear()
+    }
+    this.#detach()
+    this.#remember(id, answered)
+    const { signal } = this.#abort
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.ready = promise
+    try {
+      // The first turn of a conversation is known to its log alone while it is written.
+      const kept = answered ? await this.#persist(undefined, signal, () => this.api.turns(id)) : []
+      if (signal.aborted) return
+      this.turns = kept.map(({ turn: number, question, answer, citations, followups = [] }) => {
+        const known = this.turns.find((each) => each.number === number && each.state === 'done')
+        const sources = known?.sources ?? sourcesCited(citations, this.front)
+        return known ?? { ...blank(), number, question, answer, citations, followups, sources, state: 'done' }
+      })
+      this.#listener.changed()
+      resolve()
+      await this.#catchUp(id, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof ApiError && [400, 404].includes(error.status)) this.leave()
+      else if (!(error instanceof NetworkError)) throw error
+      else if (this.#running) this.#finish(this.#running, 'failed', { status: 0, message: '' })
+    } finally {
+      resolve()
+    }
+  }
+
+  /** Reads the log: the sources of finished turns, and what is being written. */
+  async #catchUp(id: string, signal: AbortSignal): Promise<void> {
+    const response = await this.#persist(undefined, signal, () => this.api.follow(id, this.#known(), signal))
+    if (response.status === 204) return
+    const kept = new Set(this.turns.map(({ number }) => number))
+    const latest = this.turns.at(-1)?.number ?? 0
+    let turn: Turn | undefined
+    for await (const event of this.#events(id, response, signal, () => turn)) {
+      if (event.turn <= latest) {
+        const known = kept.has(event.turn) && this.turns.find(({ number }) => number === event.turn)
+        if (known && event.type === 'retrieval') {
+          known.sources = sourcesOf(event.data, this.front)
+          this.#sourced.add(event.turn)
+          this.#listener.changed(known)
+        }
+        continue
+      }
+      if (turn?.number !== event.turn) {
+        this.#dropUnkept()
+        turn = { ...blank(), number: event.turn }
+        this.turns.push(turn)
+        this.#running = turn
+        this.#listener.changed()
+      }
+      if (turn) this.#apply(turn, event)
+    }
+  }
+
+  /** From where on to read the log: from the first turn whose sources are not known, as far back as logs go. */
+  #known(): string | undefined {
+    const last = this.turns.at(-1)?.number
+    if (last === undefined) return undefined
+    const isUnknown = ({ number = 0 }: Turn) => number > last - LOGGED_TURNS && !this.#sourced.has(number)
+    const first = this.turns.find(isUnknown)
+    return first ? `${first.number}.0` : `${last}.${PAST_THE_END}`
+  }
+
+  /** Reads a turn to its end, whatever comes between. */
+  async #attend(turn: Turn, signal: AbortSignal, begin: () => Promise<Response>): Promise<void> {
+    try {
+      const response = await begin()
+      for await (const event of this.#events(this.id ?? '', response, signal, () => turn)) {
+        if (turn.number !== undefined && event.turn > turn.number) break
+        this.#apply(turn, event)
+        if (event.type === 'done' || event.type === 'error') return
+      }
+      throw new NetworkError('The answer was cut off.')
+    } catch (error) {
+      if (signal.aborted) return
+      const { status = 0, message = '' } = error as Partial<ApiError>
+      if (!(error instanceof ApiError || error instanceof NetworkError)) console.error(error)
+      this.#finish(turn, 'failed', { status, message: error instanceof ApiError ? message : '' })
+    }
+  }
+
+  /** The events of a response; where the connection breaks, those of the next ones. */
+  async *#events(
+    id: string,
+    response: Response,
+    signal: AbortSignal,
+    running: () => Turn | undefined,
+  ): AsyncGenerator<TurnEvent, void> {
+    let last: TurnEvent | undefined
+    let next: Response | undefined = response
+    for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+      try {
+        for await (const event of readEvents(next, signal)) {
+          signal.throwIfAborted()
+          tries = 0
+          last = event
+          yield event
+        }
+      } catch (error) {
+        if (!(error instanceof NetworkError)) throw error
+      }
+      if (last?.type === 'done' || last?.type === 'error') return
+      const turn = running()
+      // Nothing came at all: the turn before it may have been the last one.
+      const after: string = last ? `${last.turn}.${last.seq}` : `${(turn?.number ?? 1) - 1}.${PAST_THE_END}`
+      next = await this.#persist(turn, signal, () => this.api.follow(id, after, signal))
+      if (next.status === 204) return
+    }
+    throw new NetworkError('The connection broke.')
+  }
+
+  /** Tries again as long as the network is away. @throws what is not the network's doing */
+  async #persist<T>(turn: Turn | undefined, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const result = await call()
+        if (turn?.reconnecting) this.#note(turn, false)
+        return result
+      } catch (error) {
+        signal.throwIfAborted()
+        if (!(error instanceof NetworkError) || (tries >= MOST_TRIES && navigator.onLine)) throw error
+        if (turn) this.#note(turn, true)
+        await pause(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1)), signal)
+      }
+    }
+  }
+
+  #note(turn: Turn, reconnecting: boolean): void {
+    turn.reconnecting = reconnecting
+    this.#listener.changed(turn)
+  }
+
+  #apply(turn: Turn, { turn: number, type, data }: TurnEvent): void {
+    turn.number = number
+    if (type === 'question') {
+      turn.question = data.question
+      if (data.conversation_id) this.#remember(data.conversation_id)
+    } else if (type === 'retrieval') {
+      turn.sources = sourcesOf(data, this.front)
+      this.#sourced.add(number)
+    } else if (type === 'delta') {
+      turn.state = 'writing'
+      turn.answer += data.text
+    } else if (type === 'citation') turn.citations.push(data)
+    else if (type === 'followups') turn.followups = data.questions
+    else if (type === 'done') {
+      turn.answer = data.answer
+      this.#remember(this.id, true)
+      this.#finish(turn, 'done')
+      return
+    } else if (type === 'error') {
+      const { status, message } = data
+      this.#finish(turn, message === STOPPED ? 'stopped' : 'failed', { status, message })
+      return
+    }
+    this.#listener.changed(turn)
+  }
+
+  #finish(turn: Turn, state: TurnState, error?: Turn['error']): void {
+    turn.state = state
+    turn.reconnecting = false
+    if (error) turn.error = error
+    if (this.#running === turn) this.#running = undefined
+    this.#listener.changed(turn)
+    this.#listener.ended(turn)
+  }
+
+  /** A turn that failed or was stopped is not kept by the server, and gives way to the next one. */
+  #dropUnkept(): void {
+    this.turns = this.turns.filter(({ state }) => state === 'done')
+  }
+
+  #remember(id: string | undefined, answered = id === this.id && this.#answered): void {
+    this.id = id
+    this.#answered = answered
+    this.#open.keep(id, answered)
+  }
+
+  /** Another tab has asked something: in the same conversation, or in the first one. */
+  #heard({ asked, answered }: { asked?: string; answered?: boolean }): void {
+    if (asked === undefined || this.busy) return
+    if (this.id === asked || (this.id === undefined && this.turns.length === 0)) this.open(asked, answered)
+  }
+}
+
+const blank = (): Turn => ({
+  question: '',
+  answer: '',
+  state: 'searching',
+  reconnecting: false,
+  sources: [],
+  citations: [],
+  followups: [],
+})
+
+/** Waits, but no longer than until the network is back. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer)
+      removeEventListener('online', end)
+      signal.removeEventListener('abort', end)
+      if (signal.aborted) reject(signal.reason)
+      else resolve()
+    }
+    const timer = setTimeout(end, ms)
+    addEventListener('online', end)
+    signal.addEventListener('abort', end)
+  })
+}

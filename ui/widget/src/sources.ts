@@ -1,0 +1,208 @@
+/** The documents that an answer stands on, and the places in it that cite them: pure. */
+import type { Citation, Front } from './wire'
+
+export interface Source {
+  /** counted from 1, best first: the digit in brackets */
+  number: number
+  collection: string
+  documentId: string
+  title: string
+  /** by what the model cites it in brackets */
+  label: string
+  url?: string
+  /** its texts */
+  text: string
+}
+
+type Doc = Record<string, unknown>
+
+/** A citation in the text while it is Markdown: the source's number between two characters for private use. */
+const OPEN = '\ue000'
+const CLOSE = '\ue001'
+export const MARK = /\ue000(\d+)(?::(\d+))?\ue001/g
+const PRIVATE = /[\ue000\ue001]/g
+
+/** @param data of the event `retrieval` */
+export function sourcesOf(
+  // biome-ignore lint/suspicious/noExplicitAny: search results, as openapi.json describes them
+  data: { replies: any[]; sources: { collection: string; document_id: string }[] },
+  front: Partial<Front>,
+): Source[] {
+  const found = new Map<string, Doc>()
+  for (const { result } of data.replies) {
+    if (!result) continue
+    const hits =
+      result.hits ?? (result.grouped_hits ?? []).flatMap((group: { hits: unknown[] }) => group.hits)
+    for (const { document } of hits) {
+      found.set(`${result.request_params?.collection_name}/${document.id}`, document)
+    }
+  }
+  return data.sources.map(({ collection, document_id: id }, index) =>
+    sourceOf(index + 1, collection, id, found.get(`${collection}/${id}`) ?? {}, front),
+  )
+}
+
+/** Sources of a turn of which only the citations are known. */
+export function sourcesCited(citations: readonly Citation[], front: Partial<Front>): Source[] {
+  const sources: Source[] = []
+  for (const { collection, document_id: id, quote } of citations) {
+    if (sources.some((source) => source.collection === collection && source.documentId === id)) continue
+    sources.push(sourceOf(sources.length + 1, collection, id, quote ? { text: quote } : {}, front))
+  }
+  return sources
+}
+
+function sourceOf(number: number, collection: string, id: string, doc: Doc, front: Partial<Front>): Source {
+  const { title_field: title, url_field: address = 'url', citation_field: name } = front
+  const titles = [title, 'title', 'name', 'heading', 'question'].map((field) => text(field && doc[field]))
+  const url = linkable(doc[address])
+  const named = text(name && doc[name])
+  const called = titles.find(Boolean) || id
+  return {
+    number,
+    collection,
+    documentId: id,
+    title: called,
+    label: named ? encode(named, /[[\]:%\p{Cc}]/gu) : `${encode(id, /[[\]:%#?\p{Cc}]/gu)}.txt`,
+    ...(url !== undefined && { url }),
+    text: Object.entries(doc)
+      .filter(
+        ([field, value]) =>
+          typeof value === 'string' && field !== 'id' && field !== address && value !== called,
+      )
+      .map(([, value]) => value)
+      .sort((a, b) => String(a).length - String(b).length)
+      .join('\n'),
+  }
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '')
+
+const linkable = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^https?:\/\/[^\s<>"\\]+$/i.test(value) ? value : undefined
+
+/** As src/conversation/labels.ts encodes a name. */
+const encode = (name: string, unsafe: RegExp): string =>
+  name.replace(
+    unsafe,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
+  )
+
+/**
+ * An answer with the labels of its sources made marks.
+ * @param write what stands for a source; absent: a mark
+ */
+export function withMarks(
+  answer: string,
+  sources: readonly Source[],
+  write = ({ number }: Source): string => `${OPEN}${number}${CLOSE}`,
+): string {
+  const byLabel = new Map(sources.map((source) => [source.label, source]))
+  return answer.replace(/[ \t]*\[([^[\]]+)\](?!\()/g, (whole, inside: string) => {
+    const named = [inside, ...(byLabel.has(inside.trim()) ? [] : inside.split(/[,;]/))]
+    const cited = (named.length > 1 ? named.slice(1) : named).map((name) => byLabel.get(name.trim()))
+    return cited.every((source) => source !== undefined) ? cited.map(write).join('') : whole
+  })
+}
+
+/** What of an answer can be shown while it is written: a bracket that may become a mark waits for its end. */
+export function shownPart(answer: string): string {
+  const at = answer.lastIndexOf('[')
+  if (at < 0 || answer.length - at > 300) return answer
+  const close = answer.indexOf(']', at)
+  return close < 0 || close === answer.length - 1 ? answer.slice(0, at).trimEnd() : answer
+}
+
+/** The answer in clear, for the clipboard: without labels. */
+export const withoutMarks = (answer: string, sources: readonly Source[]): string =>
+  withMarks(answer, sources, () => '')
+
+/**
+ * The finished answer with all of its citations as marks: those that the model wrote, and those that were traced to
+ * a sentence without one.
+ */
+export function markAnswer(
+  answer: string,
+  citations: readonly Citation[],
+  sources: readonly Source[],
+): string {
+  const clean = answer.replace(PRIVATE, ' ')
+  const inserts: { at: number; mark: string }[] = []
+  for (const [index, { start, end, collection, document_id: id }] of citations.entries()) {
+    const source = sources.find((each) => each.collection === collection && each.documentId === id)
+    if (!source || clean.slice(start, end).includes(source.label)) continue
+    inserts.push({ at: insertionPoint(clean, start, end), mark: `${OPEN}${source.number}:${index}${CLOSE}` })
+  }
+  let marked = clean
+  for (const { at, mark } of inserts.sort((a, b) => b.at - a.at)) {
+    marked = marked.slice(0, at) + mark + marked.slice(at)
+  }
+  return withMarks(marked, sources)
+}
+
+/** Where a mark after a sentence stands without breaking the Markdown around it. */
+function insertionPoint(answer: string, start: number, end: number): number {
+  let at = end
+  while (at > start && /[\s|*_~]/.test(answer[at - 1] ?? '')) at -= 1
+  const lineStart = answer.lastIndexOf('\n', at - 1) + 1
+  const before = answer.slice(lineStart, at)
+  const lineEnd = answer.indexOf('\n', at) < 0 ? answer.length : answer.indexOf('\n', at)
+  const after = answer.slice(at, lineEnd)
+  // Within an address or a piece of code, the mark goes after it.
+  const closer = /\]\([^)]*$/.test(before) ? ')' : (before.split('`').length - 1) % 2 === 1 ? '`' : undefined
+  const closes = closer === undefined ? -1 : after.indexOf(closer)
+  return closes < 0 ? at : at + closes + 1
+}
+
+/** A passage of a source, in three parts: the one in the middle is what is cited. */
+export interface Passage {
+  before: string
+  marked: string
+  after: string
+}
+
+const CONTEXT = 160
+
+/**
+ * What of a source a citation stands on.
+ * @param quote the sentence that the server named, if it did
+ * @param sentence what the answer says there
+ */
+export function passageOf(source: Source, quote: string | undefined, sentence: string): Passage {
+  const { text: whole } = source
+  const marked = (quote && whole.includes(quote) ? quote : undefined) ?? likest(whole, quote ?? sentence)
+  if (marked === '') return { before: '', marked: quote ?? '', after: '' }
+  const at = whole.indexOf(marked)
+  const from = Math.max(0, at - CONTEXT)
+  const to = Math.min(whole.length, at + marked.length + CONTEXT)
+  return {
+    before:
+      (from > 0 ? '… ' : '') +
+      whole.slice(from === 0 ? 0 : whole.indexOf(' ', from) + 1 || from, at).trimStart(),
+    marked,
+    after: whole.slice(at + marked.length, to).trimEnd() + (to < whole.length ? ' …' : ''),
+  }
+}
+
+/** The sentence of a text that shares most words with another one. */
+function likest(whole: string, sentence: string): string {
+  const words = (of: string) => new Set(of.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu))
+  const wanted = words(sentence)
+  let best = ''
+  let most = 0
+  for (const candidate of whole.match(/[^\n.!?。！？]+[.!?。！？]*/g) ?? []) {
+    const shared = [...words(candidate)].filter((word) => wanted.has(word)).length
+    if (shared > most) {
+      most = shared
+      best = candidate.trim()
+    }
+  }
+  return (
+    best ||
+    (whole
+      .split('\n')
+      .find((line) => line.trim() !== '')
+      ?.slice(0, 300) ??
+      '')
+  )
+}

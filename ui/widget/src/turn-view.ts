@@ -1,0 +1,262 @@
+/** A question with its answer, as elements. */
+import { Blocks } from './blocks'
+import { h, icon, iconButton } from './dom'
+import type { Markdown } from './markdown'
+import type { Turn } from './session'
+import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
+import type { Words } from './words'
+
+/** What a turn asks of the widget. */
+export interface TurnHost {
+  words: Words
+  markdown(): Markdown | undefined
+  ask(question: string, replaces?: Turn): void
+  cite(opener: HTMLElement, source: Source, quote: string | undefined, sentence: string): void
+  copied(text: string, button: HTMLButtonElement): void
+  /** says something to whoever listens */
+  say(text: string): void
+  isLast(turn: Turn): boolean
+  busy(): boolean
+}
+
+export class TurnView {
+  readonly element: HTMLElement
+  readonly #turn: Turn
+  readonly #host: TurnHost
+  readonly #question = h('div', { class: 'question-text', part: 'question', dir: 'auto' })
+  readonly #asked: HTMLElement
+  readonly #sources = h('div', { class: 'sources', part: 'sources', hidden: true })
+  readonly #status = h('p', { class: 'status', hidden: true })
+  readonly #problem = h('div', { class: 'problem', part: 'error', hidden: true })
+  readonly #tools = h('div', { class: 'tools', hidden: true })
+  readonly #followups = h('div', { class: 'followups', hidden: true })
+  readonly #blocks: Blocks
+  #sourcesShown = ''
+  #state = ''
+  #shown = ''
+  #titles = ''
+
+  constructor(turn: Turn, host: TurnHost) {
+    this.#turn = turn
+    this.#host = host
+    const { words } = host
+    this.#blocks = new Blocks({
+      words,
+      cite: (number, citation) => this.#digit(number, citation),
+      copy: host.copied,
+    })
+    const edit = iconButton('edit', words.edit, () => this.#edit(), { class: 'tool edit' })
+    this.#asked = h('div', { class: 'asked' }, h('h3', { class: 'hidden' }, words.you), this.#question, edit)
+    this.element = h(
+      'article',
+      { class: 'turn', part: 'turn' },
+      this.#asked,
+      h('h3', { class: 'hidden' }, words.answer),
+      this.#sources,
+      this.#status,
+      this.#blocks.element,
+      this.#problem,
+      this.#tools,
+      this.#followups,
+    )
+    this.update()
+  }
+
+  update(): void {
+    const { question, state, sources, citations, answer, reconnecting } = this.#turn
+    const { words } = this.#host
+    const running = state === 'searching' || state === 'writing'
+    if (this.#question.textContent !== question) this.#question.textContent = question
+    this.#showSources()
+    this.#status.hidden = !reconnecting && state !== 'searching'
+    this.#status.textContent = reconnecting ? words.reconnecting : words.searching
+    this.element.classList.toggle('running', running)
+    this.element.setAttribute('aria-busy', String(running))
+    const ended = !running
+    const text = ended ? markAnswer(answer, citations, sources) : withMarks(shownPart(answer), sources)
+    const markdown = this.#host.markdown()
+    const titles = sources.map(({ title }) => title).join('\n')
+    const shown = `${ended} ${markdown !== undefined} ${text}`
+    if (shown !== this.#shown || titles !== this.#titles) {
+      // Digits that are there already would go on calling their sources by other names.
+      if (titles !== this.#titles) this.#blocks.reset()
+      this.#titles = titles
+      this.#shown = shown
+      if (text !== '' || ended) this.#blocks.update(text, markdown, ended)
+    }
+    for (const spoken of this.#blocks.spoken.splice(0)) this.#host.say(spoken)
+    this.#showEnd()
+  }
+
+  /** Puts what was found into one line, so that nothing below it moves when more is known of it. */
+  #showSources(): void {
+    const { sources, citations, state } = this.#turn
+    const { words } = this.#host
+    const cited = new Set(this.#citedNumbers())
+    const key = JSON.stringify([sources.map(({ title }) => title), citations.length, state === 'done'])
+    if (key === this.#sourcesShown) return
+    this.#sourcesShown = key
+    this.#sources.hidden = sources.length === 0
+    const settled = state === 'done' && cited.size > 0
+    const chips = sources.map((source) => {
+      const dim = settled && !cited.has(source.number)
+      const chip = h(
+        'button',
+        {
+          type: 'button',
+          class: dim ? 'chip dim' : 'chip',
+          'aria-haspopup': 'dialog',
+          'aria-expanded': 'false',
+          onclick: () => this.#host.cite(chip, source, this.#quoteOf(source), this.#turn.question),
+        },
+        h('span', { class: 'number' }, String(source.number)),
+        h('span', { class: 'chip-title', dir: 'auto' }, source.title),
+      )
+      return h('li', {}, chip)
+    })
+    this.#sources.replaceChildren(
+      h('ul', { class: 'chips', 'aria-label': words.sources, tabindex: -1 }, ...chips),
+    )
+  }
+
+  #citedNumbers(): number[] {
+    const { sources, citations } = this.#turn
+    return citations.flatMap(({ collection, document_id: id }) => {
+      const source = sources.find((each) => each.collection === collection && each.documentId === id)
+      return source ? [source.number] : []
+    })
+  }
+
+  #quoteOf({ collection, documentId }: Source): string | undefined {
+    return this.#turn.citations.find(
+      ({ collection: in_, document_id: id, quote }) => in_ === collection && id === documentId && quote,
+    )?.quote
+  }
+
+  #digit(number: number, citation: number | undefined): HTMLElement {
+    const source = this.#turn.sources[number - 1]
+    if (!source) return h('span')
+    const { words } = this.#host
+    const digit = h(
+      'button',
+      {
+        type: 'button',
+        class: 'cite',
+        part: 'citation',
+        'aria-label': `${words.source} ${number}: ${source.title}`,
+        'aria-haspopup': 'dialog',
+        'aria-expanded': 'false',
+        onclick: () => {
+          const quote = citation === undefined ? undefined : this.#turn.citations[citation]?.quote
+          const sentence = digit.closest('p, li, td, th, h1, h2, h3, h4')?.textContent ?? ''
+          this.#host.cite(digit, source, quote, sentence)
+        },
+      },
+      h('span', { 'aria-hidden': 'true' }, String(number)),
+    )
+    return digit
+  }
+
+  #showEnd(): void {
+    const { state, error, followups, answer } = this.#turn
+    const { words, isLast, busy } = this.#host
+    const last = isLast(this.#turn)
+    const key = JSON.stringify([state, error, followups, last, busy()])
+    if (key === this.#state) return
+    this.#state = key
+    const ended = state === 'done' || state === 'stopped' || state === 'failed'
+    const askAgain = () => this.#host.ask(this.#turn.question, this.#turn)
+    this.#asked.querySelector<HTMLButtonElement>('.edit')!.hidden = busy()
+    const failed = state === 'failed' || state === 'stopped'
+    this.#problem.hidden = !failed
+    this.#problem.replaceChildren()
+    if (failed) {
+      const retry = h(
+        'button',
+        { type: 'button', class: 'retry', onclick: askAgain },
+        icon('again'),
+        words.retry,
+      )
+      this.#problem.append(h('p', {}, this.#whatHappened()), retry)
+      this.#problem.classList.toggle('calm', state === 'stopped')
+    }
+    this.#tools.hidden = !ended || answer === '' || failed
+    const copy = iconButton('copy', words.copy, () =>
+      this.#host.copied(withoutMarks(answer, this.#turn.sources), copy),
+    )
+    this.#tools.replaceChildren(copy)
+    if (!busy()) this.#tools.append(iconButton('again', words.regenerate, askAgain))
+    this.#followups.hidden = followups.length === 0 || !last || state !== 'done'
+    this.#followups.replaceChildren(
+      h('p', { class: 'followups-title', id: undefined }, words.followups),
+      ...followups.map((text) =>
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'followup',
+            part: 'suggestion',
+            dir: 'auto',
+            onclick: () => this.#host.ask(text),
+          },
+          icon('next'),
+          h('span', {}, text),
+        ),
+      ),
+    )
+  }
+
+  #whatHappened(): string {
+    const { state, error: { status, message } = { status: 0, message: '' } } = this.#turn
+    const { words } = this.#host
+    if (state === 'stopped') return words.stopped
+    if (status === 0) return words.offline
+    if (status === 401 || status === 403) return words.refused
+    if (status === 429) return words.busy
+    return message ? `${words.failed} ${message}` : words.failed
+  }
+
+  /** Puts a field in the place of the question. */
+  #edit(): void {
+    const { words } = this.#host
+    const field = h('textarea', { 'aria-label': words.editing, rows: 2, maxlength: 4000, dir: 'auto' })
+    field.value = this.#turn.question
+    const done = () => {
+      form.replaceWith(this.#asked)
+      this.#asked.querySelector<HTMLElement>('.edit')?.focus()
+    }
+    const form = h(
+      'form',
+      {
+        class: 'editing',
+        onsubmit: (event: Event) => {
+          event.preventDefault()
+          const question = field.value.trim()
+          if (question === '') return
+          done()
+          this.#host.ask(question, this.#turn)
+        },
+        onkeydown: (event: KeyboardEvent) => {
+          if (event.isComposing) return
+          if (event.key === 'Escape') {
+            event.stopPropagation()
+            done()
+          } else if (event.key === 'Enter' && !event.shiftKey) {
+            event.preventDefault()
+            form.requestSubmit()
+          }
+        },
+      },
+      field,
+      h(
+        'div',
+        { class: 'editing-buttons' },
+        h('button', { type: 'button', class: 'quiet', onclick: done }, words.cancel),
+        h('button', { type: 'submit', class: 'primary' }, words.send),
+      ),
+    )
+    this.#asked.replaceWith(form)
+    field.focus()
+    field.select()
+  }
+}

@@ -1,0 +1,49 @@
+/** What goes over the wire, as openapi.json has it. */
+
+/** An event of a turn. `turn` and `seq` are its place in the conversation. */
+export interface TurnEvent {
+  turn: number
+  seq: number
+  type: string
+  // biome-ignore lint/suspicious/noExplicitAny: the data of each type is in openapi.json
+  data: any
+}
+
+export interface Citation {
+  collection: string
+  document_id: string
+  start: number
+  end: number
+  quote?: string
+}
+
+export interface StoredTurn {
+  turn: number
+  question: string
+  answer: string
+  citations: Citation[]
+  followups?: string[]
+}
+
+export interface ConversationSummary {
+  id: string
+  title: string
+  updated_at: number
+}
+
+/** What a page may know of an assistant. */
+export interface Front {
+  name: string
+  questions: string[]
+  followups: boolean
+  title_field?: string
+  url_field?: string
+  citation_field?: string
+}
+
+export interface Asking {
+  question: string
+  conversation_id?: string
+  replaces?: number
+  followups?: boolean
+}
