@@ -9,7 +9,7 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { finishReasonIn, Reply, usageOf } from './reply'
+import { finishReasonIn, isCount, Reply, usageOf } from './reply'
 import { geminiSampling } from './sampling'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
@@ -61,7 +61,7 @@ async function* generate(
 
 interface Content {
   candidates?: ({
-    content?: { parts?: { text?: unknown; thought?: unknown }[] | null } | null
+    content?: { parts?: unknown } | null
     finishReason?: unknown
   } | null)[]
   usageMetadata?: { promptTokenCount?: unknown; candidatesTokenCount?: unknown; thoughtsTokenCount?: unknown }
@@ -81,11 +81,15 @@ async function* readContents(
     if (!content) throw call.malformed()
     if (content.error) throw call.reported(json)
     const blocked = content.promptFeedback?.blockReason
-    if (blocked) throw call.failed(`the prompt was blocked (${String(blocked)})`)
+    if (blocked)
+      throw call.failed(
+        `the prompt was blocked (${typeof blocked === 'string' ? blocked : 'no reason given'})`,
+      )
     reply.usage = costOf(content.usageMetadata) ?? reply.usage
     const candidate = content.candidates?.[0]
-    for (const { text, thought } of candidate?.content?.parts ?? []) {
-      yield* thought === true ? reply.said('', text) : reply.said(text)
+    const parts = candidate?.content?.parts
+    for (const part of Array.isArray(parts) ? parts : []) {
+      yield* part?.thought === true ? reply.said('', part.text) : reply.said(part?.text)
     }
     if (candidate?.finishReason) reply.finish = finishReasonIn(FINISH_REASONS, candidate.finishReason)
   }
@@ -95,9 +99,9 @@ async function* readContents(
 function costOf(usage: Content['usageMetadata']): Delta | undefined {
   if (!usage) return undefined
   // Thoughts are paid for as output, and counted apart.
-  const counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount].filter((count) => count !== undefined)
+  const counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount].filter(isCount)
   if (counts.length === 0) return undefined
-  const outputTokens = counts.reduce<number>((sum, count) => sum + (Number(count) || 0), 0)
+  const outputTokens = counts.reduce((sum, count) => sum + count, 0)
   return usageOf(usage.promptTokenCount, outputTokens)
 }
 

@@ -57,9 +57,10 @@ export class Reply {
    * @throws ProviderError for a refusal, for a reply that broke off, and for one without text, with the reason of it
    */
   *end(): Generator<Delta> {
-    yield* this.#sorted(this.#thoughts.end())
     const { any, finish, usage, refusal } = this
+    // What is held back of a reply that broke off may be half a tag, or thoughts without their end.
     if (!refusal && !finish) throw any ? this.#call.cut() : this.#call.malformed()
+    yield* this.#sorted(this.#thoughts.end())
     // What was written in vain is paid for as well.
     if (usage) yield usage
     if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
@@ -85,14 +86,21 @@ function withoutText(call: ProviderCall, finish: FinishReason): Error {
 
 /** A provider's reason in the words of all; `other` for one that nobody here knows. */
 export const finishReasonIn = (known: Record<string, FinishReason>, reason: unknown): FinishReason =>
-  known[String(reason)] ?? 'other'
+  typeof reason === 'string' && Object.hasOwn(known, reason) ? known[reason]! : 'other'
 
 /**
  * What a reply cost; undefined where the provider did not say.
  * @param cached counts of tokens read from a cache, or written to it, where they are not among `input`
  */
 export function usageOf(input: unknown, output: unknown, cached: unknown[] = []): Delta | undefined {
-  if (typeof input !== 'number' || typeof output !== 'number') return undefined
-  const inputTokens = cached.reduce<number>((sum, tokens) => sum + (Number(tokens) || 0), input)
+  if (!isCount(input) || !isCount(output)) return undefined
+  const inputTokens = cached.filter(isCount).reduce((sum, tokens) => sum + tokens, input)
   return { type: 'usage', inputTokens, outputTokens: output }
 }
+
+/** More tokens than any call has: a larger number is no count, and sums of it would not be exact. */
+const MOST_TOKENS = 1e12
+
+/** Whether a provider's number counts tokens. Budgets are made of these: no other number may get into them. */
+export const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { waitToBegin } from '../../src/conversation/beginnings'
+import { giveBack, waitToBegin } from '../../src/conversation/beginnings'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -21,13 +21,62 @@ async function ask(count: number): Promise<{ moments: number[]; refused: unknown
 }
 
 it('lets a few turns begin at once, others one after another, and refuses those that would wait for long', async () => {
-  expect(await ask(20)).toEqual({ moments: Array(20).fill(0), refused: [] })
+  expect(await ask(4)).toEqual({ moments: Array(4).fill(0), refused: [] })
   const { moments, refused } = await ask(1_000)
-  expect(moments.slice(0, 23)).toEqual([...Array(20).fill(0), 10, 20, 30])
+  expect(moments.slice(0, 7)).toEqual([...Array(4).fill(0), 10, 20, 30])
   expect(moments.at(-1)).toBe(5_000)
-  expect(moments).toHaveLength(520)
-  expect(refused).toHaveLength(480)
+  expect(moments).toHaveLength(504)
+  expect(refused).toHaveLength(496)
   expect(refused[0]).toMatchObject({ status: 503, retryAfter: 5 })
   // Those that were refused took nobody's place.
-  expect((await ask(20)).moments).toEqual(Array(20).fill(0))
+  expect((await ask(4)).moments).toEqual(Array(4).fill(0))
+})
+
+it('lets turns begin in the order in which they came', async () => {
+  const begun: number[] = []
+  const asked = Array.from({ length: 200 }, (_, index) => waitToBegin().then(() => begun.push(index)))
+  await vi.advanceTimersByTimeAsync(5_000)
+  await Promise.all(asked)
+  expect(begun).toEqual(Array.from({ length: 200 }, (_, index) => index))
+})
+
+it('lets fewer begin while the isolate is busy, and nobody wait for longer than five seconds', async () => {
+  await vi.advanceTimersByTimeAsync(10_000)
+  // Each beginning keeps the isolate busy for 100 ms, in which no timer calls.
+  const moments: number[] = []
+  const refused: unknown[] = []
+  const started = Date.now()
+  const asked = Array.from({ length: 200 }, () =>
+    waitToBegin().then(
+      () => {
+        moments.push(Date.now() - started)
+        vi.setSystemTime(Date.now() + 100)
+      },
+      (error) => refused.push(error),
+    ),
+  )
+  await vi.advanceTimersByTimeAsync(10_000)
+  await Promise.all(asked)
+  expect(moments.length + refused.length).toBe(200)
+  expect(moments.length).toBeGreaterThan(20)
+  expect(moments.length).toBeLessThan(80)
+  expect(moments.at(-1)).toBeLessThanOrEqual(5_000)
+  expect(refused[0]).toMatchObject({ status: 503, retryAfter: 5 })
+})
+
+it('gives the place of a request that begins no turn to the next one', async () => {
+  await vi.advanceTimersByTimeAsync(10_000)
+  const { moments } = await ask(100)
+  await vi.advanceTimersByTimeAsync(10_000)
+  const started = Date.now()
+  const sooner: number[] = []
+  const asked = Array.from({ length: 100 }, () =>
+    waitToBegin().then(() => {
+      sooner.push(Date.now() - started)
+      giveBack()
+    }),
+  )
+  await vi.advanceTimersByTimeAsync(10_000)
+  await Promise.all(asked)
+  expect(sooner.at(-1)).toBeLessThan(moments.at(-1)!)
 })

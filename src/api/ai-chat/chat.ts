@@ -6,6 +6,7 @@ import { overrideRights, planOverrides } from '../assistants/overrides'
 import { canRerank } from '../assistants/plan'
 import { namedUser } from '../edge/admit-turn'
 import { deliver } from '../edge/deliver'
+import { enter } from '../edge/front-door'
 import type { RequestRecord } from '../edge/request-log'
 import { streamTurn, wholeTurn } from '../streamed-turn'
 import { chatReader } from '../turn-events'
@@ -61,6 +62,7 @@ const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
 /** @param signals learns the body as soon as it is known, so that an error is told in the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
   const { env, request, record, path } = call
+  await enter(request)
   const access = await admitAsker(env, request, record)
   requireVersion(call)
   const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)

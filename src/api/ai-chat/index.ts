@@ -4,6 +4,7 @@
  */
 import { ApiError } from '../../errors'
 import { discardBody } from '../edge/body'
+import { leave } from '../edge/front-door'
 import { newRecord } from '../edge/request-log'
 import type { App } from '../edge/route'
 import { type ChatCall, chat, refuse } from './chat'
@@ -30,6 +31,7 @@ function mount(app: App, method: 'GET' | 'POST', path: string, handle: Handler):
     const call: ChatCall = { env: context.env, request, record, path: names }
     const isMethod = request.method === method || (method === 'GET' && request.method === 'HEAD')
     const response = isMethod ? await handle(call, label) : notAllowed(call, method)
+    leave(request)
     await discardBody(request)
     return response
   })

@@ -2,12 +2,12 @@
 import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
 import { requireRate } from '../../auth/rate-limit'
-import { waitToBegin } from '../../conversation/beginnings'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
 import type { Asker } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { askerOf, type Caller } from './asker'
+import { begun, enter } from './front-door'
 
 const LONGEST_IDEMPOTENCY_KEY = 255
 
@@ -47,8 +47,9 @@ export async function admitTurn(
   { env, body, ...caller }: TurnCaller,
   model: ConversationModelConfig,
 ): Promise<Admission> {
-  await waitToBegin()
   const { request, accesses } = caller
+  // A scoped key may turn a search into a question, which its request did not show.
+  await enter(request)
   const asker = await askerOf(caller)
   const given = request.headers.get('idempotency-key') || undefined
   if (given !== undefined && given.length > LONGEST_IDEMPOTENCY_KEY) {
@@ -67,6 +68,7 @@ export async function admitTurn(
   const traits =
     idempotencyKey === undefined ? [...TRAITS.map((name) => request.headers.get(name)), given] : []
   const identity = [asker.owner, asker.userId, ...(asker.proofs ?? []), ...traits]
+  begun(request)
   const { pathname, search } = new URL(request.url)
   const fingerprint = await sha256(
     JSON.stringify([...identity, keys, request.method, pathname, search, body]),

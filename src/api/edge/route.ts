@@ -4,6 +4,7 @@ import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import type { SearchParameters } from '../../search/types'
 import { discardBody } from './body'
+import { enter, leave } from './front-door'
 import { parseQuery } from './parameters'
 import { typesenseKey } from './presented-key'
 import { newRecord, type RequestRecord } from './request-log'
@@ -29,6 +30,8 @@ interface RouteBase {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Hono's syntax; `:collection` is what a key has to allow besides the action */
   path: string
+  /** whether a request may begin a turn, by its parameters; such requests wait at the front door. Absent: none does */
+  begins?: (query: SearchParameters) => boolean
 }
 
 /** `action` is what a key has to allow. An `open` route is served to anyone or checks by itself. */
@@ -48,6 +51,7 @@ export function register(app: App, routes: Route[]): void {
       const response = await serve(route, context.env, request, context.req.param(), record).catch((error) =>
         errorResponse(error, record),
       )
+      leave(request)
       await discardBody(request)
       return response
     })
@@ -63,6 +67,7 @@ async function serve(
 ): Promise<Response> {
   const queryStart = request.url.indexOf('?')
   const query = parseQuery(queryStart < 0 ? '' : request.url.slice(queryStart))
+  if (route.begins?.(query)) await enter(request)
   if (route.open) return route.handle({ env, request, path, query, record })
   record.action = route.action
   record.target = Object.values(path).join('/')

@@ -7,6 +7,7 @@ import { type Chat, type ChatParties, findChat } from '../assistants/chat'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
+import { enter } from '../edge/front-door'
 import type { OpenCall } from '../edge/route'
 import { UnknownModel } from './errors'
 import type { ModelQuestion } from './question'
@@ -26,6 +27,7 @@ export async function askModel<Q extends ModelQuestion>(
   read: (body: unknown) => Q,
   check: (asked: Q, chat: Chat | undefined) => void = () => {},
 ): Promise<ModelAnswering<Q>> {
+  await enter(request)
   const access = await admitAsker(env, request, record)
   const bodyText = await readText(request)
   const asked = read(parseJson(bodyText))

@@ -12,7 +12,7 @@ import { usage } from './usage'
 // After Typesense's routes: it has its models under /conversations/models.
 export const mountParley = (app: App): void =>
   register(app, [
-    route(operations.ask, ask),
+    route(operations.ask, ask, { begins: () => true }),
     route(operations.listConversations, list),
     route(operations.getConversation, get),
     route(operations.deleteConversation, remove),

@@ -36,7 +36,9 @@ export interface Served<O extends Operation> {
 export const route = <O extends Operation>(
   operation: O,
   handle: (served: Served<O>) => Promise<Response>,
+  more: Pick<Route, 'begins'> = {},
 ): Route => ({
+  ...more,
   method: operation.method,
   path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
   open: true,

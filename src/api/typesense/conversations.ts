@@ -148,6 +148,9 @@ export async function converse(
 export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
 
+/** Whether a request's own parameters ask for a conversation. */
+export const isConversing = ({ conversation }: SearchParameters): boolean => isTrue(conversation)
+
 const isOverlong = (id: string | undefined): boolean => (id?.length ?? 0) > LONGEST_ID
 
 const invalidId = (): ApiError => new ApiError(400, '`conversation_id` is invalid.')

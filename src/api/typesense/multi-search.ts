@@ -19,6 +19,7 @@ import {
   type Conversing,
   checkConversation,
   converse,
+  isConversing,
   requireConversation,
   showsHistory,
 } from './conversations'
@@ -204,5 +205,5 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 export const multiSearchRoutes: Route[] = [
   // Open, since every search may bring its own key: `authorize` checks them all.
-  { method: 'POST', path: '/multi_search', open: true, handle: multiSearch },
+  { method: 'POST', path: '/multi_search', open: true, begins: isConversing, handle: multiSearch },
 ]

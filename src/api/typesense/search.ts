@@ -4,7 +4,7 @@ import { isTrue, override } from '../edge/parameters'
 import { planSearch, runSearch } from '../edge/plan'
 import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
-import { converseOnce } from './conversations'
+import { converseOnce, isConversing } from './conversations'
 
 /** Bytes of a query string; longer searches belong into the body of a multi_search. */
 const QUERY_LIMIT = 4_000
@@ -39,6 +39,7 @@ export const searchRoutes: Route[] = [
     method: 'GET',
     path: '/collections/:collection/documents/search',
     action: 'documents:search',
+    begins: isConversing,
     handle: search,
   },
 ]

@@ -4,7 +4,7 @@ import { ask, resume, stop } from './routes'
 
 export const mountUiStream = (app: App): void =>
   register(app, [
-    { method: 'POST', path: '/ui/:assistant', open: true, handle: ask },
+    { method: 'POST', path: '/ui/:assistant', open: true, begins: () => true, handle: ask },
     { method: 'GET', path: '/ui/:assistant', open: true, handle: resume },
     { method: 'GET', path: '/ui/:assistant/:chat/stream', open: true, handle: resume },
     { method: 'POST', path: '/ui/:assistant/:chat/stop', open: true, handle: stop },

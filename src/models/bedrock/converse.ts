@@ -104,5 +104,7 @@ function exception(call: ProviderCall, headers: Record<string, string>, body: st
   const { message } = (parseObject(body) ?? {}) as { message?: unknown }
   const said = typeof message === 'string' ? message : headers[':error-message']
   const detail = said === undefined ? kind : `${kind}: ${said}`
-  return call.reported(JSON.stringify({ message: detail }), { fault: FAULTS[kind] ?? 'busy' })
+  return call.reported(JSON.stringify({ message: detail }), {
+    fault: Object.hasOwn(FAULTS, kind) ? FAULTS[kind] : 'busy',
+  })
 }
