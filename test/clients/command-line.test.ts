@@ -113,7 +113,7 @@ test('a folder is imported by one command, and asked by the next', async () => {
     into,
     '--conversation',
     asked.json.conversation_id,
-    'How large is the tank?',
+    'How many litres does the large tank hold?',
   )
   expect(read.out).toContain('two million')
   expect(read.out).toMatch(/\[1\] Tanks {2}https:\/\/aqua\.example\/tanks/)
