@@ -104,7 +104,8 @@ describe('hostile text', () => {
   })
 
   test.each(HOSTILE)('of a model is searched as words: %s', async (question) => {
-    const { conversationId } = await ask('What are the plans for spring?')
+    // Another question each time: the answer to the same one would be copied, and no model asked.
+    const { conversationId } = await ask(`What are the plans for spring ${2000 + HOSTILE.indexOf(question)}?`)
     rewritten = question
     const { shown, told, cited } = await ask('And what else?', conversationId)
     expect([...shown, ...told, ...cited].filter((id) => !isOpen(id))).toEqual([])

@@ -74,7 +74,7 @@ describe('headers', () => {
       query(`/collections/${shows}/documents/search`, { ...asking(), conversation_stream: true }),
     ]) {
       const response = await fetch(url + path, {
-        headers: { 'X-TYPESENSE-API-KEY': KEY, 'X-Request-Id': 'my-own.id', origin: 'https://app.example' },
+        headers: { 'X-TYPESENSE-API-KEY': KEY, 'X-Request-Id': 'my-own.id', origin: 'http://localhost:5173' },
       })
       await response.text()
       expect(response.headers.get('x-request-id')).toBe('my-own.id')

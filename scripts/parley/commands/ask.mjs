@@ -85,7 +85,7 @@ async function targets(server, { assistant: named, collection, model }) {
 }
 
 /**
- * The documents of an answer, as lines to read.
+ * The documents that an answer cites, as lines to read.
  * @param {Record<string, any>} turn
  * @returns {string[]}
  */
@@ -98,12 +98,10 @@ export function sourceLines({ replies = [], sources = [], citations }) {
   const shown = sources.filter((/** @type {any} */ each) =>
     cited.has(`${each.collection}/${each.document_id}`),
   )
-  return (shown.length > 0 ? shown : sources.slice(0, 3)).map(
-    (/** @type {any} */ { document_id: id }, /** @type {number} */ at) => {
-      const { title, heading, url } = found.get(id) ?? {}
-      return `[${at + 1}] ${[title, heading].filter(Boolean).join(' > ') || id}${url ? `  ${url}` : ''}`
-    },
-  )
+  return shown.map((/** @type {any} */ { document_id: id }, /** @type {number} */ at) => {
+    const { title, heading, url } = found.get(id) ?? {}
+    return `[${at + 1}] ${[title, heading].filter(Boolean).join(' > ') || id}${url ? `  ${url}` : ''}`
+  })
 }
 
 /**
