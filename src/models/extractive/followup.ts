@@ -126,7 +126,7 @@ const leavesOut = (question: string): boolean =>
   DEFINITE.test(question) &&
   !NAMED().test(question) &&
   !COMPLETE.test(question) &&
-  // "How large is the tank?" asks for a measure of something that it names.
+  // "How long was the reef filmed?" asks for a measure of something that it names.
   wordsOf(question).filter(namesSubject).length <= (/^\W*how\b/i.test(question) ? 1 : 2)
 
 /** "the College", where the talk is about the US Electoral College. */

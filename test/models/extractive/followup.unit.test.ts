@@ -104,10 +104,7 @@ describe('a follow-up', () => {
   })
 })
 
-it.each(['How long was the reef filmed?', 'How large is the tank?'])(
-  '%s names what it measures, and is left as it is',
-  (question) => {
-    const history = said('Who shows where sharks sleep?', 'The diver Ana Ruiz shows where sharks sleep.')
-    expect(standalone(question, history)).toBe(question)
-  },
-)
+it('a question that names what it measures is left as it is', () => {
+  const history = said('Who shows where sharks sleep?', 'The diver Ana Ruiz shows where sharks sleep.')
+  expect(standalone('How long was the reef filmed?', history)).toBe('How long was the reef filmed?')
+})
