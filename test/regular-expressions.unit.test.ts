@@ -9,7 +9,7 @@ import { FollowupFilter, questionsIn } from '../src/conversation/followup-filter
 import { blocksOf } from '../src/models/extractive/blocks'
 import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
 import { wordsOf } from '../src/models/words'
-import { matches } from '../src/search/detect'
+import { matches } from '../src/search/documents/detect'
 import { expressionsIn, growth, MOST_GROWTH, worstCases } from './regular-expressions'
 
 const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))

@@ -13,7 +13,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { ApiError, unwrap } from '../errors'
-import { collectionObject } from '../search/catalog'
+import { collectionObject } from '../search/collection/catalog'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Elsewhere, type Position } from './conversation-object'
 import { unknownConversation } from './ownership'

@@ -5,7 +5,7 @@ import { putAssistant } from '../../src/conversation/assistants'
 import { createModel } from '../../src/conversation/models'
 import { LONGEST_QUESTION } from '../../src/conversation/question-length'
 import { unwrap } from '../../src/errors'
-import { createCollection } from '../../src/search/catalog'
+import { createCollection } from '../../src/search/collection/catalog'
 import { collectionNamed, setStage, speaking } from '../conversation/stage'
 import { asked, type Sent, send } from './stage'
 

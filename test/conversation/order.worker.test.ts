@@ -2,8 +2,8 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import type { AskRequest } from '../../src/conversation/request'
-import * as catalog from '../../src/search/catalog'
-import type { CollectionRpc } from '../../src/search/rpc'
+import * as catalog from '../../src/search/collection/catalog'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { asking, collectionNamed, openai, setStage, speaking, stub, take } from './stage'
 
 beforeAll(() => setStage())

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { namedConversationId } from '../../src/conversation/conversation-id'
 import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
-import { Collection } from '../../src/search/collection'
+import { Collection } from '../../src/search/collection/object'
 import {
   ADMIN,
   asking,

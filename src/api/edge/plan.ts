@@ -4,7 +4,7 @@ import type { SearchReply } from '../../conversation/events'
 import type { PlannedSearch } from '../../conversation/request'
 import { replyOf } from '../../conversation/retrieval'
 import { mapFew } from '../../few'
-import { collectionObject, findCollection } from '../../search/catalog'
+import { collectionObject, findCollection } from '../../search/collection/catalog'
 import type { SearchParameters, SearchScope } from '../../search/types'
 
 /** Parameters that are the request's and not the search's. */
