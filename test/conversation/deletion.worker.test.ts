@@ -11,7 +11,7 @@ import {
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { createCollection, dropCollection } from '../../src/search/collection/catalog'
-import { Collection } from '../../src/search/collection'
+import { Collection } from '../../src/search/collection/object'
 import type { Asker } from '../../src/turn/request'
 import { historySchema } from '../history-schema'
 import { expectNothingLeft, history, inD1, inObject, NOT_FOUND } from './remains'
