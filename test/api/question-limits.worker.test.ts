@@ -1,9 +1,9 @@
 /** How long a question may be, and what its asker is told whose searches all fail, on every protocol. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { putAssistant } from '../../src/conversation/assistants'
-import { createModel } from '../../src/conversation/models'
 import { unwrap } from '../../src/errors'
+import { putAssistant } from '../../src/registry/assistants'
+import { createModel } from '../../src/registry/models'
 import { createCollection } from '../../src/search/collection/catalog'
 import { LONGEST_QUESTION } from '../../src/turn/question-length'
 import { collectionNamed, setStage, speaking } from '../conversation/stage'

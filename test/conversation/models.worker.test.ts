@@ -1,7 +1,12 @@
 import { env } from 'cloudflare:workers'
 import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { openSecrets } from '../../src/conversation/model-secrets'
+import { database } from '../../src/db/client'
+import { readModel } from '../../src/db/conversation-models'
+import { resealRegistry } from '../../src/db/resealing'
+import { conversationModels } from '../../src/db/schema'
+import { open, seal } from '../../src/db/sealing'
+import { openSecrets } from '../../src/registry/model-secrets'
 import {
   createModel,
   deleteModel,
@@ -9,12 +14,7 @@ import {
   getModel,
   listModels,
   updateModel,
-} from '../../src/conversation/models'
-import { database } from '../../src/db/client'
-import { readModel } from '../../src/db/conversation-models'
-import { resealRegistry } from '../../src/db/resealing'
-import { conversationModels } from '../../src/db/schema'
-import { open, seal } from '../../src/db/sealing'
+} from '../../src/registry/models'
 import { createCollection, putAlias } from '../../src/search/collection/catalog'
 import { historySchema } from '../history-schema'
 

@@ -4,8 +4,8 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { createKey } from '../../src/auth/keys'
-import { createModel, findModel } from '../../src/conversation/models'
 import { seal } from '../../src/db/sealing'
+import { createModel, findModel } from '../../src/registry/models'
 import {
   cloneCollection,
   collectionObject,
