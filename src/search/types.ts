@@ -163,3 +163,49 @@ export interface SearchResult {
   search_cutoff: boolean
   search_time_ms?: number
 }
+
+export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
+
+export type DirtyValues = 'coerce_or_reject' | 'coerce_or_drop' | 'drop' | 'reject'
+
+export interface WriteOptions {
+  action: WriteAction
+  /** undefined: by the schema (reject, or coerce_or_reject where it has auto or wildcard fields) */
+  dirtyValues?: DirtyValues
+}
+
+export interface ImportOptions extends WriteOptions {
+  returnDocument: boolean
+  returnId: boolean
+}
+
+/** GET /collections/:name, every field in the order that Typesense writes them. Keys of embedders are masked. */
+export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
+
+export interface Step {
+  /** documents done in this step */
+  count: number
+  /** false: call again */
+  done: boolean
+  /** return_doc, return_id of a delete by filter */
+  documents?: Document[]
+  ids?: string[]
+}
+
+/** A message of a history collection. */
+export interface StoredMessage {
+  documentId: string
+  role: string
+  message: string
+  /** unix seconds */
+  timestamp: number
+  modelId: string
+}
+
+/** The end of a conversation. */
+export interface RecentMessages {
+  /** oldest first */
+  messages: StoredMessage[]
+  /** whether that is all that was said */
+  complete: boolean
+}

@@ -13,8 +13,9 @@ import {
   dropCollection,
   findCollection,
 } from '../../src/search/collection/catalog'
-import { migrate, readMeta, writeMeta } from '../../src/search/collection/migrations'
+import { migrate } from '../../src/search/collection/migrations'
 import type { Store } from '../../src/search/documents/store'
+import { readMeta, writeMeta } from '../../src/search/meta'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { parseSchema } from '../../src/search/schema/schema'

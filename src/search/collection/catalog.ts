@@ -18,10 +18,10 @@ import {
 import { ApiError, reasonOf, unwrap } from '../../errors'
 import { objectCalls } from '../../object-calls'
 import { openFields } from '../schema/embedding-secrets'
-import { isObject } from '../schema/field'
 import { parseSchema } from '../schema/schema'
-import type { CollectionSchema } from '../types'
-import { COLLECTION_CALLS, type CollectionRpc, type CollectionSummary } from './rpc'
+import { isObject } from '../schema/values'
+import type { CollectionSchema, CollectionSummary } from '../types'
+import { COLLECTION_CALLS, type CollectionRpc } from './rpc'
 
 export interface CollectionHandle {
   /** the collection's own name, where an alias was asked for */

@@ -13,31 +13,37 @@ import type { Writer } from '../documents/writer'
 import { HistoryMirror } from '../history/mirror'
 import { isHistoryShaped } from '../history/shape'
 import * as turns from '../history/turns'
+import { readMeta, writeMeta } from '../meta'
 import { LongSearches } from '../run/pace'
 import { executeSearch } from '../run/search'
 import { resealSchema, sealFields } from '../schema/embedding-secrets'
 import type { StoredSchema } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
 import { createTables } from '../schema/tables'
-import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from '../types'
-import { discoverDimensions } from '../vectors/embedding/embedders'
-import { VectorOutbox } from '../vectors/vectorize/outbox'
-import type { Reconciliation } from '../vectors/vectorize/reconcile'
-import { VectorMirror } from '../vectors/vectorize/vector-mirror'
-import { applyAlteration, prepareAlteration, readAlteration } from './alter'
-import { isCreated, migrate, readMeta, writeMeta } from './migrations'
-import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
-import { checkRegistration, REGISTRATION_MS } from './registration'
 import type {
-  CollectionRpc,
+  CollectionSchema,
   CollectionSummary,
   DirtyValues,
+  Document,
   ImportOptions,
   RecentMessages,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
   Step,
   StoredMessage,
   WriteOptions,
-} from './rpc'
+} from '../types'
+import { discoverDimensions } from '../vectors/embedders'
+import { VectorOutbox } from '../vectors/vectorize/outbox'
+import type { Reconciliation } from '../vectors/vectorize/reconcile'
+import { VectorMirror } from '../vectors/vectorize/vector-mirror'
+import type { Surroundings } from '../work'
+import { applyAlteration, prepareAlteration, readAlteration } from './alter'
+import { isCreated, migrate } from './migrations'
+import { mirrorHistory, type Open, openCollection } from './open'
+import { checkRegistration, REGISTRATION_MS } from './registration'
+import type { CollectionRpc } from './rpc'
 
 /** A caller who drives the reindexing comes back sooner than this. */
 const ABANDONED_MS = 10_000
@@ -161,7 +167,15 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   reseal(): Promise<Outcome<number>> {
-    return attempt(() => resealSchema(this.#existing().store, this.env))
+    return attempt(async () => {
+      const { store } = this.#existing()
+      const before = store.schema
+      const { schema, count } = await resealSchema(before, this.env)
+      if (count === 0) return 0
+      if (store.schema !== before) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
+      store.saveSchema(schema)
+      return count
+    })
   }
 
   async reindex(): Promise<Step> {

@@ -1,21 +1,21 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
 
-import type { Alarm } from '../../alarm'
 import { ApiError } from '../../errors'
 import { createReranker } from '../../models/reranker'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
+import { EmbeddingQueues } from '../embedding/queues'
+import { discarding } from '../embedding/replacement'
+import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
+import { readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import type { StoredSchema } from '../schema/layout'
-import { Embedders } from '../vectors/embedding/embedders'
-import { EmbeddingQueues } from '../vectors/embedding/queues'
-import { discarding } from '../vectors/embedding/replacement'
-import { upgradeEmbeddings } from '../vectors/embedding/upgrade'
+import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
 import { VectorMirror } from '../vectors/vectorize/vector-mirror'
-import { type Background, BackgroundWorks } from './background'
-import { readMeta } from './migrations'
+import type { Background, Surroundings } from '../work'
+import { BackgroundWorks } from './background'
 import { Reindex } from './reindex'
 
 export interface Open {
@@ -31,14 +31,6 @@ export interface Open {
   reconciler: Reconciler
   /** of a history collection */
   mirror: HistoryMirror | undefined
-}
-
-/** What an object brings to the collection in it. */
-export interface Surroundings {
-  storage: DurableObjectStorage
-  env: Cloudflare.Env
-  objectId: string
-  alarm: Alarm
 }
 
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {

@@ -3,7 +3,7 @@ import { database } from '../../db/client'
 import { findCollectionByObject } from '../../db/collections'
 import { requireOwnDatabase } from '../../db/owner'
 import { reasonOf } from '../../errors'
-import { readMeta, writeMeta } from './migrations'
+import { readMeta, writeMeta } from '../meta'
 
 /** An object that is not registered this long after it was made never will be. */
 export const REGISTRATION_MS = 600_000

@@ -1,7 +1,8 @@
 /** What is done to all documents that a filter chooses, a bounded step at a time. */
 import { ApiError } from '../../errors'
-import type { CollectionRpc, Step } from '../collection/rpc'
+import type { CollectionRpc } from '../collection/rpc'
 import { compileFilter } from '../filter/compile'
+import type { Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
 import type { Store } from './store'

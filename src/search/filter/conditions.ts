@@ -6,9 +6,8 @@
 import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/path'
 import type { Field } from '../types'
-import { isNegated, isPresence } from './compile'
 import { boolValues, type Numeric, numberTests } from './number'
-import { type FilterClause, type FilterNode, parseFilter } from './parse'
+import { type FilterClause, type FilterNode, isNegated, isPresence, parseFilter } from './parse'
 import { patternsOf } from './string'
 
 export interface Bound {

@@ -13,8 +13,8 @@ import { type Database, database } from '../../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../../db/messages'
 import { requireOwnDatabase } from '../../db/owner'
 import { reasonOf } from '../../errors'
-import { readMeta, writeMeta } from '../collection/migrations'
 import type { Store } from '../documents/store'
+import { readMeta, writeMeta } from '../meta'
 import type { Document } from '../types'
 
 /** Documents that one D1 call carries, in number and in characters of JSON. */

@@ -1,8 +1,9 @@
 /** A history collection's documents as what they are: the messages of conversations. */
 
-import { MESSAGES_A_TURN, type RecentMessages, type Step, type StoredMessage } from '../collection/rpc'
 import { removeAll } from '../documents/bulk'
 import type { Store } from '../documents/store'
+import { MESSAGES_A_TURN } from '../limits'
+import type { RecentMessages, Step, StoredMessage } from '../types'
 
 /**
  * Makes conversations quick to find. SQLite keeps the index by itself, from the documents' own text.

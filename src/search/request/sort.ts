@@ -3,10 +3,10 @@
  * come last in either direction.
  */
 import { ApiError } from '../../errors'
-import { compileFilter, oneOf } from '../filter/compile'
+import { compileFilter } from '../filter/compile'
 import { distanceSql } from '../filter/geopoint'
-import { fragment, join, type SqlFragment, splitOutside } from '../fragment'
-import { NOWHERE, type Range } from '../run/scan'
+import { fragment, join, oneOf, type SqlFragment, splitOutside } from '../fragment'
+import { NOWHERE, type Range } from '../range'
 import {
   columnsTable,
   hasValues,

@@ -5,9 +5,9 @@
  */
 import { ApiError } from '../../errors'
 import type { Reranker } from '../../models/reranker'
-import { leaves } from '../documents/nested'
 import type { SearchRequest } from '../request/request'
 import { isSearchable } from '../schema/layout'
+import { leaves } from '../schema/values'
 import type { Hit, RerankInfo, SearchParameters } from '../types'
 import type { SearchContext } from './context'
 

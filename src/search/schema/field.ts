@@ -2,6 +2,7 @@
 import { ApiError } from '../../errors'
 import type { EmbedConfig, Field, FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
+import { isObject } from './values'
 
 type Json = Record<string, unknown>
 
@@ -24,9 +25,6 @@ const TYPES = new Set<string>([
   'auto',
   'image',
 ])
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isPositiveInteger = (value: unknown): boolean => Number.isInteger(value) && (value as number) > 0
 

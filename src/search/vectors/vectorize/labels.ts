@@ -10,7 +10,7 @@
  * sent again; until Vectorize shows them, they are candidates of every filtered search.
  */
 
-import { readMeta, writeMeta } from '../../collection/migrations'
+import { readMeta, writeMeta } from '../../meta'
 import {
   columnsTable,
   hasValues,

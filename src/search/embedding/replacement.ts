@@ -6,12 +6,13 @@
  * they met. The new vectors therefore grow in a table of their own (`schema.replacing`), and a document that is
  * written meanwhile is embedded for both.
  */
-import type { Background } from '../../collection/background'
-import { readMeta, writeMeta } from '../../collection/migrations'
-import type { Store } from '../../documents/store'
-import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../../schema/layout'
-import { createVectorsTable } from '../../schema/tables'
-import type { Field } from '../../types'
+
+import type { Store } from '../documents/store'
+import { readMeta, writeMeta } from '../meta'
+import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
+import { createVectorsTable } from '../schema/tables'
+import type { Field } from '../types'
+import type { Background } from '../work'
 import { stallKey } from './queue'
 
 /** Begins to make the vectors that `field` asks for. Changes `schema` in place; belongs in a transaction. */

@@ -5,16 +5,16 @@
  * whatever happened to the document meanwhile, and whenever the object died, no vector belongs to another text. A
  * text that several documents share is sent once.
  */
-import { ApiError } from '../../../errors'
-import type { EmbeddingModel } from '../../../models/embedding-model'
-import { ProviderError } from '../../../models/provider-error'
-import type { Background } from '../../collection/background'
-import { readMeta, writeMeta } from '../../collection/migrations'
-import { embeddingText } from '../../documents/embedding-text'
-import type { Store } from '../../documents/store'
-import type { FieldSlot } from '../../schema/layout'
-import type { FieldPlan } from '../../schema/plan'
-import type { Embedders } from './embedders'
+import { ApiError } from '../../errors'
+import type { EmbeddingModel } from '../../models/embedding-model'
+import { ProviderError } from '../../models/provider-error'
+import { embeddingText } from '../documents/embedding-text'
+import type { Store } from '../documents/store'
+import { readMeta, writeMeta } from '../meta'
+import type { FieldSlot } from '../schema/layout'
+import type { FieldPlan } from '../schema/plan'
+import type { Embedders } from '../vectors/embedders'
+import type { Background } from '../work'
 import { causeOf, messageOf, pauseAfter } from './failure'
 
 /** Calls that are under way at the same time; an object has six connections, and searches need one. */

@@ -1,5 +1,7 @@
 /** Values inside nested documents: `person.name` reaches through objects, and through arrays of them. */
-import { isObject } from '../schema/field'
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A value where it stands, so that it can be replaced or removed there. */
 export interface Leaf {
