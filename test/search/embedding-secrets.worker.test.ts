@@ -14,7 +14,6 @@ import {
   findCollection,
 } from '../../src/search/collection/catalog'
 import { migrate } from '../../src/search/collection/migrations'
-import type { Store } from '../../src/search/documents/store'
 import { readMeta, writeMeta } from '../../src/search/meta'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'
 import type { StoredSchema } from '../../src/search/schema/layout'
@@ -143,16 +142,12 @@ it('are sealed anew, in clear or under the previous key, and only once', async (
   const next = { ENCRYPTION_KEY: 'the key of this year', ENCRYPTION_KEY_PREVIOUS: old.ENCRYPTION_KEY }
   const fields = parseSchema(schema('x')).fields
   for (const before of [fields, await sealFields(fields, old)]) {
-    const store = {
-      schema: { fields: before } as StoredSchema,
-      saveSchema(changed: StoredSchema) {
-        this.schema = changed
-      },
-    }
-    expect(await resealSchema(store as unknown as Store, next)).toBe(1)
-    expect(await resealSchema(store as unknown as Store, next)).toBe(0)
+    const stored = { fields: before } as StoredSchema
+    const resealed = await resealSchema(stored, next)
+    expect(resealed.count).toBe(1)
+    expect((await resealSchema(resealed.schema, next)).count).toBe(0)
     const only = { ENCRYPTION_KEY: next.ENCRYPTION_KEY }
-    expect(await openFields(store.schema.fields, only)).toEqual(fields)
+    expect(await openFields(resealed.schema.fields, only)).toEqual(fields)
   }
 })
 

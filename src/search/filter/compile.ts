@@ -11,6 +11,7 @@
 import { ApiError } from '../../errors'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
 import { EVERYWHERE, type Range } from '../range'
+import { findField } from '../schema/find-field'
 import {
   hasValues,
   isBool,
@@ -20,7 +21,6 @@ import {
   isVector,
   type StoredSchema,
 } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { Field } from '../types'
 import { someValue } from './columns'
 import { type FilterContext, filterError } from './context'

@@ -9,7 +9,7 @@
  */
 import { fragment, oneOf, type SqlFragment } from '../fragment'
 import { hasValues, textColumn } from '../schema/layout'
-import { stringsAt } from '../schema/path'
+import { stringsAt } from '../schema/values'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
 import type { Document, Field } from '../types'
 import { someValue } from './columns'

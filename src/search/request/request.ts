@@ -18,8 +18,8 @@ import {
   requireAtMost,
 } from '../limits'
 import { isDynamic } from '../schema/field'
+import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'

@@ -7,6 +7,7 @@ import { compileFilter } from '../filter/compile'
 import { distanceSql } from '../filter/geopoint'
 import { fragment, join, oneOf, type SqlFragment, splitOutside } from '../fragment'
 import { NOWHERE, type Range } from '../range'
+import { findField } from '../schema/find-field'
 import {
   columnsTable,
   hasValues,
@@ -18,7 +19,6 @@ import {
   scalarColumn,
   valuesTable,
 } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { Field } from '../types'
 import type { Order } from './order'
 

@@ -21,31 +21,62 @@ export function leaves(
   name: string,
   path: readonly string[] | undefined,
 ): Leaf[] {
-  // Own properties only: a field may be called `constructor`.
-  if (Object.hasOwn(document, name)) {
-    return [{ parent: document, key: name, value: document[name], inArray: false }]
-  }
   const found: Leaf[] = []
-  if (path !== undefined) collect(document, path, 0, false, found)
+  walk(document, name, path, undefined, nothingBeside, (leaf) => found.push(leaf))
   return found
 }
 
-function collect(
-  node: unknown,
-  path: readonly string[],
-  depth: number,
-  inArray: boolean,
-  found: Leaf[],
+const nothingBeside = (): undefined => undefined
+
+/**
+ * Follows a dotted name through objects and arrays of objects. Whatever reads or changes a field's values does it here.
+ * @param path the parts of the name; undefined for a field of the top level
+ * @param beside a companion of the document, such as the copy of it that a caller builds
+ * @param enter makes the companion of a node from the companion of the node around it
+ * @param found is called for each value, in order, with the companion of the node that holds it
+ */
+export function walk<Beside>(
+  document: Record<string, unknown>,
+  name: string,
+  path: readonly string[] | undefined,
+  beside: Beside,
+  enter: (beside: Beside, key: string | number, node: unknown) => Beside,
+  found: (leaf: Leaf, beside: Beside) => void,
 ): void {
-  if (Array.isArray(node)) {
-    for (const element of node) collect(element, path, depth, true, found)
+  // Own properties only: a field may be called `constructor`. A name with dots may be a key of its own.
+  if (Object.hasOwn(document, name)) {
+    found({ parent: document, key: name, value: document[name], inArray: false }, beside)
     return
   }
-  const key = path[depth] as string
-  if (!isObject(node) || !Object.hasOwn(node, key)) return
-  if (depth === path.length - 1) found.push({ parent: node, key, value: node[key], inArray })
-  else collect(node[key], path, depth + 1, inArray, found)
+  if (path === undefined) return
+  const along = (node: unknown, depth: number, inArray: boolean, beside: Beside): void => {
+    if (Array.isArray(node)) {
+      for (const [index, element] of node.entries())
+        along(element, depth, true, enter(beside, index, element))
+      return
+    }
+    const key = path[depth]!
+    // In a caller's copy `__proto__` would be the prototype of every object, not a key.
+    if (key === '__proto__' || !isObject(node) || !Object.hasOwn(node, key)) return
+    if (depth === path.length - 1) found({ parent: node, key, value: node[key], inArray }, beside)
+    else along(node[key], depth + 1, inArray, enter(beside, key, node[key]))
+  }
+  along(document, 0, false, beside)
 }
+
+/** The values of a field by its name, dotted or not, without nulls. The elements of a list count one by one. */
+export const valuesAt = (document: Record<string, unknown>, name: string): unknown[] =>
+  leaves(document, name, partsOf(name))
+    .flatMap(({ value }) => value)
+    .filter((value) => value !== null && value !== undefined)
+
+/** The strings among {@link valuesAt}. */
+export const stringsAt = (document: Record<string, unknown>, name: string): string[] =>
+  valuesAt(document, name).filter((value): value is string => typeof value === 'string')
+
+/** The parts of a dotted name; undefined for a name of the top level. */
+export const partsOf = (name: string): string[] | undefined =>
+  name.includes('.') ? name.split('.') : undefined
 
 /** Puts a value in a leaf's place; undefined removes it. */
 export function replace(leaf: Leaf, value: unknown): void {
