@@ -179,6 +179,15 @@ export interface ImportOptions extends WriteOptions {
   returnId: boolean
 }
 
+export interface ExportOptions {
+  filterBy: string
+  /** comma-separated field lists, '' for none */
+  include: string
+  exclude: string
+  /** with what is indexed and not stored, which no reader sees but a copy needs */
+  unstored?: boolean
+}
+
 /** GET /collections/:name, every field in the order that Typesense writes them. Keys of embedders are masked. */
 export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
 

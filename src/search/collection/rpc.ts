@@ -13,6 +13,7 @@ import type {
   CollectionSummary,
   DirtyValues,
   Document,
+  ExportOptions,
   ImportOptions,
   RecentMessages,
   SearchParameters,
@@ -77,10 +78,9 @@ export interface CollectionRpc {
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
   /**
    * One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end.
-   * @param options.unstored with what is indexed and not stored, which no reader sees but a copy needs
    */
   exportPage(
-    options: { filterBy: string; include: string; exclude: string; unstored?: boolean },
+    options: ExportOptions,
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
