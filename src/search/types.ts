@@ -1,23 +1,26 @@
 /** The shapes that the search room shares with its callers. Names are Typesense's: they are its wire. */
 
-export type FieldType =
-  | 'string'
-  | 'string[]'
-  | 'int32'
-  | 'int32[]'
-  | 'int64'
-  | 'int64[]'
-  | 'float'
-  | 'float[]'
-  | 'bool'
-  | 'bool[]'
-  | 'geopoint'
-  | 'geopoint[]'
-  | 'object'
-  | 'object[]'
-  | 'auto'
-  | 'string*'
-  | 'image'
+export const FIELD_TYPES = [
+  'string',
+  'string[]',
+  'int32',
+  'int32[]',
+  'int64',
+  'int64[]',
+  'float',
+  'float[]',
+  'bool',
+  'bool[]',
+  'geopoint',
+  'geopoint[]',
+  'object',
+  'object[]',
+  'auto',
+  'string*',
+  'image',
+] as const
+
+export type FieldType = (typeof FIELD_TYPES)[number]
 
 /** How an auto-embedding field makes its vectors. `model_config` goes to models/embedding-model.ts as it is. */
 export interface EmbedConfig {

@@ -7,6 +7,7 @@
  * written meanwhile is embedded for both.
  */
 
+import * as v from 'valibot'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'
 import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
@@ -57,6 +58,9 @@ export function completeReplacement(storage: DurableObjectStorage, store: Store,
   return true
 }
 
+/** Names of tables that nothing reads any more. */
+const tables = v.array(v.string())
+
 /**
  * Forgets the vectors of an embedding field, those to be made too. Their table is dropped in the background: it
  * can be as large as the rest of the collection.
@@ -66,7 +70,7 @@ export function discardVectors(store: Store, slot: FieldSlot): void {
   store.pending.forgetSlot(slot)
   writeMeta(store.sql, stallKey(slot), undefined)
   store.vectorFields.retire(slot)
-  writeMeta(store.sql, 'discarded', [...(readMeta<string[]>(store.sql, 'discarded') ?? []), table])
+  writeMeta(store.sql, 'discarded', [...(readMeta(store.sql, 'discarded', tables) ?? []), table])
 }
 
 /** Rows that a step deletes: of 1,536 dimensions, 3 MB. */
@@ -77,7 +81,7 @@ export const discarding = (storage: DurableObjectStorage): Background => ({
   name: 'discarding',
   async step() {
     const { sql } = storage
-    const [table, ...others] = readMeta<string[]>(sql, 'discarded') ?? []
+    const [table, ...others] = readMeta(sql, 'discarded', tables) ?? []
     if (table === undefined) return undefined
     storage.transactionSync(() => {
       sql.exec(`DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} LIMIT ${DISCARD_ROWS})`)

@@ -172,8 +172,8 @@ export class Pace {
 
   /** The rows of a query, which are counted. */
   query<Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] {
-    const cursor = sql.exec(text, ...bindings)
-    const rows = cursor.toArray() as unknown as Row[]
+    const cursor = sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings)
+    const rows = cursor.toArray()
     this.#rows += cursor.rowsRead
     return rows
   }

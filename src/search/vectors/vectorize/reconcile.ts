@@ -6,6 +6,7 @@
  * their vectors, the others must show nothing. What cannot be seen this way is a vector that somebody else has
  * put into the collection's namespace under an id of another form; a search passes it over.
  */
+import * as v from 'valibot'
 import { ApiError, reasonOf } from '../../../errors'
 import { readMeta, writeMeta } from '../../meta'
 import type { Background, Surroundings } from '../../work'
@@ -37,10 +38,9 @@ interface Documents {
 }
 
 /** Where a comparison goes on: the next id's slot and sequence number. */
-export interface Place {
-  slot: number
-  seq: number
-}
+const placeShape = v.object({ slot: v.number(), seq: v.number() })
+
+export type Place = v.InferOutput<typeof placeShape>
 
 /** The background compares this many ids, every so often, and begins again after a week. */
 const SLICE_CALLS = 10
@@ -144,11 +144,11 @@ export class Reconciler {
 
   async #slice(): Promise<number | undefined> {
     if (this.#mirror.outbox.fields().length === 0) return undefined
-    const due = readMeta<number>(this.#sql, 'reconcile_at')
+    const due = readMeta(this.#sql, 'reconcile_at', v.number())
     // What was sent a moment ago cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
-    let place = readMeta<Place>(this.#sql, 'reconcile_place') ?? { slot: 0, seq: 0 }
+    let place = readMeta(this.#sql, 'reconcile_place', placeShape) ?? { slot: 0, seq: 0 }
     const counts = nothing()
     for (let call = 0; call < SLICE_CALLS; call++) {
       const next = await this.step(place, counts)
