@@ -9,8 +9,7 @@ import {
   listCollections,
   putAlias,
 } from '../../search/collection/catalog'
-import type { CollectionSummary } from '../../search/collection/rpc'
-import type { CollectionSchema } from '../../search/types'
+import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import type { Call } from '../edge/route'
 import { illegalArgument, indexNotFound, OpenSearchError, parsingError, unsupported } from './errors'
 import { addedFields, DYNAMIC_FIELD, type Kept, keptOf, mappingOf, metadataOf, parseMapping } from './mapping'

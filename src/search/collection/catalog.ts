@@ -5,6 +5,7 @@
  * created is found. Another isolate may thus answer 404 for those seconds when a collection was dropped and
  * made again under its name. While D1 does not answer an old answer stands.
  */
+import * as v from 'valibot'
 import { deleteAlias as deleteAliasRow, findAlias, listAliasRows, upsertAlias } from '../../db/aliases'
 import { database } from '../../db/client'
 import {
@@ -18,10 +19,10 @@ import {
 import { ApiError, reasonOf, unwrap } from '../../errors'
 import { objectCalls } from '../../object-calls'
 import { openFields } from '../schema/embedding-secrets'
-import { isObject } from '../schema/field'
 import { parseSchema } from '../schema/schema'
-import type { CollectionSchema } from '../types'
-import { COLLECTION_CALLS, type CollectionRpc, type CollectionSummary } from './rpc'
+import { isObject } from '../schema/values'
+import type { CollectionSchema, CollectionSummary } from '../types'
+import { COLLECTION_CALLS, type CollectionRpc } from './rpc'
 
 export interface CollectionHandle {
   /** the collection's own name, where an alias was asked for */
@@ -149,6 +150,8 @@ const cloneable = (schema: CollectionSchema): CollectionSchema => ({
   }),
 })
 
+const refusal = v.object({ code: v.number(), error: v.string() })
+
 /** Lines that one import call takes. */
 const COPY_LINES = 500
 
@@ -168,7 +171,7 @@ async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void>
       )
       const refused = results.split('\n').find((line) => !line.startsWith('{"success":true'))
       if (refused !== undefined) {
-        const { code, error } = JSON.parse(refused) as { code: number; error: string }
+        const { code, error } = v.parse(refusal, JSON.parse(refused))
         throw new ApiError(code, error)
       }
     }
