@@ -9,7 +9,8 @@ const MOST_CACHED = 1_000
  *
  * - An entry is used for `ms`. Another isolate sees a change that much later.
  * - An unknown key is never remembered, so that what was just created is found.
- * - While D1 does not answer, an old entry goes on being used: it is better than none, and is seldom wrong.
+ * - While D1 does not answer, an old entry goes on being used: it is better than none, and is seldom wrong. A budget
+ *   turns this off.
  * - Whoever writes a row forgets its key after the write. Forgetting it before would let a reader in between put the old
  *   row back.
  */
@@ -17,11 +18,17 @@ export class RowCache<Row> {
   readonly #entries = new Map<string, { row: Row; until: number }>()
   readonly #what: string
   readonly #ms: number
+  readonly #outlives: boolean
 
-  /** @param what names a row in the log: `a conversation model` @param ms how long an entry is used */
-  constructor(what: string, ms: number) {
+  /**
+   * @param what names a row in the log: `a conversation model`
+   * @param ms how long an entry is used
+   * @param options.outlives false: an entry is not used beyond its time
+   */
+  constructor(what: string, ms: number, { outlives = true } = {}) {
     this.#what = what
     this.#ms = ms
+    this.#outlives = outlives
   }
 
   /**
@@ -35,7 +42,7 @@ export class RowCache<Row> {
     try {
       row = await read()
     } catch (error) {
-      if (!known) throw error
+      if (!known || !this.#outlives) throw error
       console.error(`${this.#what} could not be read anew`, reasonOf(error))
       return known.row
     }

@@ -6,6 +6,8 @@ import { readModel } from '../../src/db/conversation-models'
 import { resealRegistry } from '../../src/db/resealing'
 import { conversationModels } from '../../src/db/schema'
 import { open, seal } from '../../src/db/sealing'
+import { putAlias } from '../../src/registry/aliases'
+import { createCollection } from '../../src/registry/collections'
 import { openSecrets } from '../../src/registry/model-secrets'
 import {
   createModel,
@@ -15,7 +17,6 @@ import {
   listModels,
   updateModel,
 } from '../../src/registry/models'
-import { createCollection, putAlias } from '../../src/search/collection/catalog'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-1234567890'

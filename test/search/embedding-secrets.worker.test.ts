@@ -5,14 +5,11 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { createKey } from '../../src/auth/keys'
 import { seal } from '../../src/db/sealing'
+import { cloneCollection } from '../../src/registry/clone'
+import { createCollection, dropCollection } from '../../src/registry/collections'
 import { createModel, findModel } from '../../src/registry/models'
-import {
-  cloneCollection,
-  collectionObject,
-  createCollection,
-  dropCollection,
-  findCollection,
-} from '../../src/search/collection/catalog'
+import { findCollection } from '../../src/registry/names'
+import { collectionObject } from '../../src/search/collection/handle'
 import { migrate } from '../../src/search/collection/migrations'
 import { writeMeta } from '../../src/search/meta'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'

@@ -4,7 +4,7 @@ import { mayAsk } from '../../auth/pins'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { findModel } from '../../registry/models'
-import { findCollection } from '../../search/collection/catalog'
+import { findCollection } from '../../registry/names'
 
 /** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
 export const findOpenModel = async (
