@@ -110,11 +110,11 @@ export function errorOf(error: ApiError, plain = false): TurnError {
   const code = codeOf(error)
   return {
     type: 'error',
-    code,
     status: error.status,
     message: plain ? plainFailure(failed(error)).message : error.message,
     retryable: retryOf(code) !== 'never',
     ...(isUpstream(code) && { upstream: true }),
+    code,
   }
 }
 
