@@ -4,6 +4,7 @@
  * Events cross from the Conversation object to the Worker as lines of JSON (one event a line, UTF-8, LF),
  * numbered from 0 within the turn. `delta` events carry a few milliseconds of text, not a token.
  */
+import type { ErrorCode } from '../errors'
 import type { Document, SearchResult } from '../search/types'
 
 /** One search's part of a retrieval: its result, or the error that it ended with. */
@@ -74,6 +75,8 @@ export type TurnEventBody =
   | { type: 'usage'; usage: Usage; timings: Timings }
   | {
       type: 'error'
+      /** what went wrong (errors.ts): code reads this, and never the message */
+      code: ErrorCode
       status: number
       message: string
       retryable: boolean
@@ -96,9 +99,6 @@ export type TurnEventBody =
  * year to reach it.
  */
 export const INTERRUPTION_SEQ = 999_999_999
-
-/** What a turn ends with that its object did not live to see the end of. */
-export const INTERRUPTED = 'The turn was interrupted. Ask again.'
 
 export type TurnEvent = TurnEventBody & { conversation_id: string; turn: number; seq: number }
 

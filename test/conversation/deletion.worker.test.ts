@@ -100,7 +100,7 @@ describe('a deleted conversation', () => {
       expect(await conversation(id).events(ADMIN)).toEqual({ ok: false, error: NOT_FOUND })
       expect(
         await conversation(id).ask(await asking('And?', { conversationId: id, continues: true })),
-      ).toMatchObject({ error: { status: 400 } })
+      ).toMatchObject({ error: { code: 'unknown_conversation' } })
     })
     expect(await runDurableObjectAlarm(stub(id))).toBe(true)
     expect(await runDurableObjectAlarm(await history())).toBe(true)

@@ -32,7 +32,7 @@ export class OverrideError extends ApiError {
   constructor(
     readonly override: string,
     /** `invalid_override`, `unsupported_override` or `forbidden_override` */
-    readonly code: string,
+    readonly type: string,
     why: string,
   ) {
     super(400, `context.overrides.${override} ${why}`)

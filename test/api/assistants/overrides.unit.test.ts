@@ -11,7 +11,7 @@ const refusal = (overrides: Record<string, unknown>, rights: typeof NONE | typeo
   try {
     return planOverrides(overrides, rights)
   } catch (error) {
-    if (error instanceof OverrideError) return [error.status, error.override, error.code]
+    if (error instanceof OverrideError) return [error.status, error.override, error.type]
     throw error
   }
 }
