@@ -1,6 +1,6 @@
 /** One turn as an HTTP answer: written while it runs, in a protocol's words, or told at its end. */
 import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { failureOf } from '../edge/response'
 import { COMMENT, type EventEncoder, streamEvents, type Words } from './event-stream'
 import { type TurnFault, throwFailure } from './failure'
@@ -59,7 +59,7 @@ export function streamFrom(
 }
 
 /** The turn in one piece. @throws TurnFailure when it failed */
-export async function wholeTurn(read: EventReader): Promise<FoldedTurn> {
+export async function wholeTurn(read: EventReader): Promise<Turn> {
   const turn = emptyTurn()
   for (;;) {
     for (const event of (await read()) ?? endless()) {
