@@ -13,7 +13,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { ApiError, unwrap } from '../errors'
-import { collectionObject } from '../search/catalog'
+import { collectionObject } from '../search/collection/catalog'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'

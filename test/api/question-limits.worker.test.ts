@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { putAssistant } from '../../src/conversation/assistants'
 import { createModel } from '../../src/conversation/models'
 import { unwrap } from '../../src/errors'
-import { createCollection } from '../../src/search/catalog'
+import { createCollection } from '../../src/search/collection/catalog'
 import { LONGEST_QUESTION } from '../../src/turn/question-length'
 import { collectionNamed, setStage, speaking } from '../conversation/stage'
 import { asked, type Sent, send } from './stage'

@@ -1,7 +1,7 @@
 /** From a request's parameters to a search that can be run. */
 import type { Access } from '../../auth/access'
 import { mapFew } from '../../few'
-import { collectionObject, findCollection } from '../../search/catalog'
+import { collectionObject, findCollection } from '../../search/collection/catalog'
 import type { SearchParameters, SearchScope } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
