@@ -13,7 +13,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { coded, unwrap } from '../errors'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
@@ -114,7 +114,7 @@ export async function mayContinue(
   if (!(await mayHaveHistory(env, conversationId, historyId))) return false
   const [open, { messages }] = await Promise.all([
     conversationObject(env, conversationId).isOpenTo(asker),
-    collectionObject(env, historyId).recentMessages(conversationId, 0),
+    historyStore(env, historyId).recentMessages(conversationId, 0),
   ])
   return open && messages.length > 0
 }

@@ -1,6 +1,6 @@
 /** A question that goes on from an earlier turn than the last one: a conversation of its own, with what was said before. */
 import { coded } from '../errors'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore } from '../registry/engines'
 import { unknownTurn } from '../turn/errors'
 import type { AskRequest } from '../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../turn/transcript'
@@ -36,6 +36,6 @@ export async function transcriptTo(
     (_, n) => after + 1 + n,
   )
   const without = memory.outbox.originsOf(later)
-  const stored = await collectionObject(env, historyId).messages(conversationId, without)
+  const stored = await historyStore(env, historyId).messages(conversationId, without)
   return transcriptOf([...stored, ...memory.outbox.pending(historyId, without)])
 }

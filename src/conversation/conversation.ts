@@ -10,7 +10,7 @@ import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore } from '../registry/engines'
 import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
 import type { TracedTurn } from '../turn/fold'
@@ -299,7 +299,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     if (said.length === 0) return []
     const whole = await Promise.all(
       memory.histories.map((history) =>
-        collectionObject(this.env, history).wholeTurns(
+        historyStore(this.env, history).wholeTurns(
           this.#id,
           said.map(({ saidAt }) => saidAt!),
         ),
@@ -353,7 +353,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   /** Whether its history holds any message of it. */
   async #remembered(memory: Memory): Promise<boolean> {
     const left = await Promise.all(
-      memory.histories.map((history) => collectionObject(this.env, history).recentMessages(this.#id, 0)),
+      memory.histories.map((history) => historyStore(this.env, history).recentMessages(this.#id, 0)),
     )
     return left.some(({ messages }) => messages.length > 0)
   }
@@ -373,7 +373,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       if (!(await settlesWithin(ERASE_PATIENCE_MS, written))) throw new Error('a write is still under way')
       await memory.records.deliverCosts()
       for (const history of memory.histories) {
-        const collection = collectionObject(this.env, history)
+        const collection = historyStore(this.env, history)
         while (!(await collection.removeConversation(this.#id)).done);
       }
       await deleteConversationRows(database(this.env), this.#id)

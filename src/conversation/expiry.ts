@@ -26,7 +26,7 @@ import {
 import { deleteMessages } from '../db/messages'
 import { deleteExpiredTurns } from '../db/turns'
 import { reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore } from '../registry/engines'
 import { conversationObject } from './conversation-object'
 
 export interface SweepLimits {
@@ -182,7 +182,7 @@ async function sweepModel(
   for (const [historyId, ids] of groups) {
     try {
       // The collection first: a row that stays behind is found again, a document would not be.
-      await collectionObject(env, historyId).expireMessages(ids)
+      await historyStore(env, historyId).expireMessages(ids)
       await deleteMessages(db, historyId, ids)
       expired += ids.length
     } catch (error) {

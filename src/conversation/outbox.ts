@@ -6,7 +6,7 @@
  */
 import { backoff } from '../backoff'
 import { type Failure, type Outcome, reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore } from '../registry/engines'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
 
@@ -97,7 +97,7 @@ export class Outbox {
     if (this.closed) return
     for (const { turn, history_id, documents, replaced } of this.#rows()) {
       try {
-        const outcome = await collectionObject(this.#env, history_id).appendTurn(
+        const outcome = await historyStore(this.#env, history_id).appendTurn(
           this.originsOf([turn])[0]!,
           JSON.parse(documents),
           JSON.parse(replaced),

@@ -8,7 +8,7 @@
  */
 import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 
 /** Hexadecimal digits of a UUID that are the seal. */
@@ -37,7 +37,7 @@ async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean> {
 /** Whether an id may be that of a conversation with messages in a history collection. */
 export async function mayHaveHistory(env: Cloudflare.Env, id: string, historyId: string): Promise<boolean> {
   if (await isSealed(env, id)) return true
-  return (await collectionObject(env, historyId).recentMessages(id, 0)).messages.length > 0
+  return (await historyStore(env, historyId).recentMessages(id, 0)).messages.length > 0
 }
 
 /** Whether an id may be a conversation's: to be asked before its object is, where the id came from outside. */

@@ -6,7 +6,7 @@ import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '
 import { dayOf } from '../db/usage'
 import { type ApiError, attempt, coded, type Outcome, reasonOf } from '../errors'
 import { withSettings } from '../models/sampling'
-import { collectionObject } from '../search/collection/handle'
+import { historyStore, retrieverOf } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
@@ -226,7 +226,7 @@ export class TurnRun {
     const { historyId } = this.#queued.request
     const memory = this.#around.memory()
     if (memory && !memory.outbox.empty) await memory.outbox.deliver()
-    const history = collectionObject(this.#env, historyId)
+    const history = historyStore(this.#env, historyId)
     const without = memory ? [...memory.outbox.originsOf(this.#replaced), ...memory.outbox.replaced] : []
     const stored: RecentMessages =
       bytes === undefined
@@ -256,8 +256,8 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env),
-      search: (objectId, params, scope) => told(() => collectionObject(env, objectId).search(params, scope)),
-      schema: (objectId) => told(() => collectionObject(env, objectId).schema()),
+      search: (place, params, scope) => told(() => retrieverOf(env, place).search(params, scope)),
+      schema: (place) => told(() => retrieverOf(env, place).schema()),
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>

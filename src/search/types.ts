@@ -221,3 +221,11 @@ export interface RecentMessages {
   /** whether that is all that was said */
   complete: boolean
 }
+
+/** Where a collection is kept, as its row in the registry says. */
+export interface CollectionPlace {
+  /** what its documents are kept in: `object` is Parley's own Durable Object */
+  engine: string
+  /** what the engine knows it by: the id of a Durable Object */
+  objectId: string
+}

@@ -2,6 +2,7 @@
 import type { Outcome } from '../errors'
 import type { LanguageModel } from '../models/language-model'
 import type {
+  CollectionPlace,
   CollectionSchema,
   RecentMessages,
   SearchParameters,
@@ -18,8 +19,12 @@ export interface TurnPorts {
   /** who writes standalone questions and suggestions; undefined: `model` does */
   rewriter(): Promise<LanguageModel | undefined>
   /** @param scope what the search's key may see */
-  search(objectId: string, params: SearchParameters, scope?: SearchScope): Promise<Outcome<SearchResult>>
-  schema(objectId: string): Promise<Outcome<CollectionSchema>>
+  search(
+    place: CollectionPlace,
+    params: SearchParameters,
+    scope?: SearchScope,
+  ): Promise<Outcome<SearchResult>>
+  schema(place: CollectionPlace): Promise<Outcome<CollectionSchema>>
   /**
    * What was said in this conversation, oldest first, expired or not.
    * @param bytes of text after which older messages are left out; undefined: everything

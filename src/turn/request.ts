@@ -1,6 +1,6 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
-import type { SearchParameters, SearchScope } from '../search/types'
+import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
@@ -8,8 +8,8 @@ import type { TranscriptMessage } from './transcript'
 export interface PlannedSearch {
   /** as the caller named it */
   collection: string
-  /** id of the Collection object; absent when the name is unknown, which is that search's error */
-  objectId?: string
+  /** where it is kept; absent when the name is unknown, which is that search's error */
+  place?: CollectionPlace
   params: SearchParameters
   /** what the key of the search may see; absent: no history collection */
   scope?: SearchScope

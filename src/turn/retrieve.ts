@@ -32,10 +32,10 @@ export const retrieve = (
 
 async function retrieveOne(search: PlannedSearch, question: string, ports: SearchPorts): Promise<Retrieved> {
   if (search.error) return failed(search.error)
-  if (search.objectId === undefined) return failed({ status: 404, message: 'Collection not found' })
+  if (search.place === undefined) return failed({ status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
-    ports.search(search.objectId, { ...search.params, q: asQuery(question, MAX_Q_BYTES) }, search.scope),
-    ports.schema(search.objectId),
+    ports.search(search.place, { ...search.params, q: asQuery(question, MAX_Q_BYTES) }, search.scope),
+    ports.schema(search.place),
   ])
   const reply = replyOf(search, outcome)
   if (!outcome.ok || 'error' in reply) return { reply, documents: [] }

@@ -55,7 +55,7 @@ export class Tracer {
       search: (...search) => this.#search(...search),
       generate: (request, signal, onText) => this.#generate(request, signal, onText),
       hasRewriter: async () => (await this.#rewriter()) !== undefined,
-      schema: (objectId) => ports.schema(objectId),
+      schema: (place) => ports.schema(place),
       messages: (bytes) => ports.messages(bytes),
       ttls: (ids) => ports.ttls(ids),
       store: (done, now) => ports.store(done, now),

@@ -75,7 +75,7 @@ export async function asking(question: string, parts: Partial<AskRequest> = {}):
     searches: [
       {
         collection: 'films',
-        objectId: (await collectionNamed('films')).objectId,
+        place: { engine: 'object', objectId: (await collectionNamed('films')).objectId },
         params: { query_by: 'title,text' },
       },
     ],

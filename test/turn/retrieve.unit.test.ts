@@ -23,7 +23,11 @@ describe('the score of a hit', () => {
 })
 
 it('documents that score too little stay out of the prompt, and in the reply', async () => {
-  const search = { collection: 'films', objectId: 'films', params: { query_by: 'text' } }
+  const search = {
+    collection: 'films',
+    place: { engine: 'object', objectId: 'films' },
+    params: { query_by: 'text' },
+  }
   const events = await take(makeWorld(), asking({ searches: [{ ...search, minimumScore: 0.1 }] }))
   expect(ofType(events, 'retrieval')).toMatchObject([{ sources: [], replies: [{ result: { found: 1 } }] }])
 })

@@ -235,8 +235,13 @@ describe('a follow-up', () => {
 describe('several searches', () => {
   const searches = [
     { collection: 'nowhere', params: {} },
-    { collection: 'films', objectId: 'films', params: {} },
-    { collection: 'locked', objectId: 'locked', params: {}, error: { status: 401, message: 'Forbidden' } },
+    { collection: 'films', place: { engine: 'object', objectId: 'films' }, params: {} },
+    {
+      collection: 'locked',
+      place: { engine: 'object', objectId: 'locked' },
+      params: {},
+      error: { status: 401, message: 'Forbidden' },
+    },
   ]
   const multi = { shape: 'multi' as const, searches }
 

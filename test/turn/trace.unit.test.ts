@@ -59,10 +59,14 @@ describe('a trace', () => {
         searches: [
           {
             collection: 'films',
-            objectId: 'films',
+            place: { engine: 'object', objectId: 'films' },
             params: { query_by: 'text', 'x-typesense-api-key': 'secret' },
           },
-          { collection: 'notes', objectId: 'notes', params: { query_by: 'mood' } },
+          {
+            collection: 'notes',
+            place: { engine: 'object', objectId: 'notes' },
+            params: { query_by: 'mood' },
+          },
         ],
       }),
     )

@@ -98,7 +98,9 @@ export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
   question: 'What is Alien about?',
   model: config({ model_name: 'openai/gpt', api_key: 'k' }),
   historyId: 'history',
-  searches: [{ collection: 'films', objectId: 'films', params: { query_by: 'text' } }],
+  searches: [
+    { collection: 'films', place: { engine: 'object', objectId: 'films' }, params: { query_by: 'text' } },
+  ],
   shape: 'single',
   stream: true,
   withHistory: true,
@@ -124,7 +126,7 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
     },
   },
   rewriter: async () => world.rewriter,
-  search: (objectId, params) =>
+  search: ({ objectId }, params) =>
     attempt(() => {
       world.searched.push(params.q!)
       const refusal = world.refuse(objectId, params)

@@ -1,8 +1,8 @@
 /** From a request's parameters to a search that can be run. */
 import type { Access } from '../../auth/access'
 import { mapFew } from '../../few'
+import { retrieverOf } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
-import { collectionObject } from '../../search/collection/handle'
 import type { SearchParameters, SearchScope } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
@@ -48,8 +48,8 @@ export async function planSearch(
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
-  const { objectId } = await findCollection(env, collection)
-  return { collection, objectId, params, scope: scopeOf(access, collection), plain: access.forPages }
+  const place = await findCollection(env, collection)
+  return { collection, place, params, scope: scopeOf(access, collection), plain: access.forPages }
 }
 
 const scopeOf = ({ embedded, readsHistory }: Access, collection: string): SearchScope => ({
@@ -67,9 +67,9 @@ export async function runSearch(
   gone?: AbortSignal,
 ): Promise<SearchReply> {
   if (search.error) return { error: search.error.message, code: search.error.status }
-  if (!search.objectId) return { error: 'Collection not found', code: 404 }
+  if (!search.place) return { error: 'Collection not found', code: 404 }
   if (gone?.aborted) return GONE
-  const collection = collectionObject(env, search.objectId)
+  const collection = retrieverOf(env, search.place)
   const ticket = gone && crypto.randomUUID()
   const abandon = () => void collection.abandon(ticket!).catch(() => {})
   gone?.addEventListener('abort', abandon)

@@ -1,0 +1,72 @@
+/** The isolate's memory of what D1 holds: what it answers while a row changes, and while D1 is away. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { RowCache } from '../../src/db/row-cache'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+const away = () => Promise.reject(new Error('D1 is away'))
+const gives = (row: string | undefined) => vi.fn(async () => row)
+
+it('asks once while an entry lasts, and anew afterwards', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  const read = gives('first')
+  await cache.find('a', read)
+  expect(await cache.find('a', read)).toBe('first')
+  expect(read).toHaveBeenCalledTimes(1)
+  vi.advanceTimersByTime(1_000)
+  expect(await cache.find('a', gives('second'))).toBe('second')
+})
+
+it('does not remember that there was nothing', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  expect(await cache.find('a', gives(undefined))).toBeUndefined()
+  expect(await cache.find('a', gives('made since'))).toBe('made since')
+})
+
+it('forgets a row that is gone', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  await cache.find('a', gives('there'))
+  vi.advanceTimersByTime(1_000)
+  expect(await cache.find('a', gives(undefined))).toBeUndefined()
+  await expect(cache.find('a', away)).rejects.toThrow('D1 is away')
+})
+
+it('goes on with an old entry while D1 is away, and has nothing else to say', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  await cache.find('a', gives('old'))
+  vi.advanceTimersByTime(60_000)
+  expect(await cache.find('a', away)).toBe('old')
+  await expect(cache.find('b', away)).rejects.toThrow('D1 is away')
+})
+
+it('does not, where an entry must not outlive its time', async () => {
+  const sums = new RowCache<number>('a sum', 1_000, { outlives: false })
+  await sums.find('a', async () => 7)
+  expect(await sums.find('a', async () => 8)).toBe(7)
+  vi.advanceTimersByTime(1_000)
+  await expect(sums.find('a', away)).rejects.toThrow('D1 is away')
+})
+
+it('reads anew what was changed here', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  await cache.find('a', gives('old'))
+  cache.forget('a')
+  expect(await cache.find('a', gives('new'))).toBe('new')
+  cache.clear()
+  expect(await cache.find('a', gives('newest'))).toBe('newest')
+})
+
+it('holds a bounded number of rows', async () => {
+  const cache = new RowCache<string>('a row', 60_000)
+  for (let n = 0; n < 1_001; n++) await cache.find(`row ${n}`, gives('x'))
+  const again = gives('x')
+  await cache.find('row 0', again)
+  expect(again).toHaveBeenCalledTimes(1)
+})
