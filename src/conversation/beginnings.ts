@@ -40,7 +40,9 @@ let next = 0
 function advance(due?: number): void {
   const now = Date.now()
   const isLate = due !== undefined && now - due > USUAL_DELAY_MS
-  clock += Math.max(0, now - seen) * (isLate ? BUSY_SHARE : 1)
+  const passed = Math.max(0, now - seen)
+  // A long standstill lets no more turns begin than a short one: they would be the next standstill.
+  clock += isLate ? Math.min(passed * BUSY_SHARE, STEP_MS) : passed
   seen = now
 }
 

@@ -117,3 +117,16 @@ it('lets hardly any turn begin while a crowd of requests keeps the isolate busy'
   await Promise.all(asked)
   expect(moments).toHaveLength(100)
 })
+
+it('lets one turn begin after a standstill, however long it was', async () => {
+  await vi.advanceTimersByTimeAsync(10_000)
+  const moments: number[] = []
+  const asked = Array.from({ length: 100 }, () => waitToBegin().then(() => moments.push(Date.now())))
+  await vi.advanceTimersByTimeAsync(1)
+  vi.setSystemTime(Date.now() + 3_000)
+  const after = Date.now()
+  await vi.advanceTimersByTimeAsync(5_000)
+  await Promise.all(asked)
+  expect(moments.filter((moment) => moment < after)).toHaveLength(4)
+  expect(moments.filter((moment) => moment >= after && moment <= after + 5).length).toBeLessThan(3)
+})
