@@ -2,7 +2,11 @@
  * What others have of the server while a model, or a crowd of readers, does its worst: `/health`, a search in another
  * collection, and the gaps of a running stream. Each is asked again and again until the hostile turn has ended.
  */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { loadavg } from 'node:os'
+import { join } from 'node:path'
 import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { percentile } from './report.mjs'
 import { call } from './server.mjs'
@@ -112,18 +116,23 @@ export async function benchHostileModels(server) {
       max_bytes: 8192,
       ...more,
     })
-  const ask = (id, signal) =>
-    fetch(`${server.url}/conversations`, {
-      method: 'POST',
-      headers: { 'x-typesense-api-key': 'xyz', accept: 'text/event-stream' },
-      body: JSON.stringify({
-        question: makeDocument(Math.floor(Math.random() * 200)).title,
-        model: id,
-        searches: [{ collection: 'asked', query_by: 'title,text' }],
-      }),
-      signal,
+  const conversations = `${server.url}/conversations`
+  const asking = { method: 'POST', headers: { 'x-typesense-api-key': 'xyz', accept: 'text/event-stream' } }
+  const question = (id) =>
+    JSON.stringify({
+      question: makeDocument(Math.floor(Math.random() * 200)).title,
+      model: id,
+      searches: [{ collection: 'asked', query_by: 'title,text' }],
     })
+  const ask = (id, signal) => fetch(conversations, { ...asking, body: question(id), signal })
   const search = () => call(server, '/collections/other/documents/search?q=data&query_by=title,text')
+
+  const crowd = fork(join(import.meta.dirname, 'crowd.mjs'))
+  const gather = async (url, init, body) => {
+    crowd.send({ url, init, bodies: Array.from({ length: CROWD }, body) })
+    const [ends] = await Promise.race([once(crowd, 'message'), sleep(LONGEST).then(() => ['not all'])])
+    console.log(`${CROWD} were answered with ${JSON.stringify(ends)}; load ${loadavg()[0].toFixed(1)}`)
+  }
 
   /** @param work the hostile thing; the others are watched until it settles */
   const watch = async (name, work) => {
@@ -170,22 +179,19 @@ export async function benchHostileModels(server) {
           .catch(() => {})
       })
     }
-    /** how many ended in what */
-    const ends = {}
-    const leave = new AbortController()
-    await watch(`${CROWD} streams that nobody reads, opened at once`, async () => {
-      const opened = Array.from({ length: CROWD }, async () => {
-        const { status } = await ask('crowd', leave.signal).catch((error) => ({
-          status: error.cause?.code ?? error,
-        }))
-        ends[status] = (ends[status] ?? 0) + 1
-      })
-      await Promise.race([Promise.allSettled(opened), sleep(LONGEST)])
-    })
-    console.log(`  they were answered with ${JSON.stringify(ends)}`)
-    await watch('the same while they are open', () => sleep(5_000))
-    leave.abort()
+    // What workerd needs to take so many connections, whatever is asked.
+    await watch(`${CROWD} requests for /health at once`, () =>
+      gather(`${server.url}/health`, {}, () => undefined),
+    )
+    for (const when of ['', ', a second time']) {
+      await watch(`${CROWD} streams that nobody reads, opened at once${when}`, () =>
+        gather(conversations, asking, () => question('crowd')),
+      )
+      await watch('the same while they are open', () => sleep(5_000))
+      crowd.send('leave')
+    }
   } finally {
+    crowd.kill()
     hostile.stop()
     upstream.stop()
   }

@@ -7,6 +7,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
+import { unstable_readConfig } from 'wrangler'
+import { workerRoutes } from '../scripts/routes.mjs'
 
 const root = join(import.meta.dirname, '..')
 const TICKS_PER_SECOND = 100
@@ -61,8 +63,12 @@ const workerdMemory = () =>
 export async function startServer() {
   const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
   bundle(join(scratch, 'bundle'))
+  const { assets } = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
+      name: 'parley',
+      // As in a local start.
+      routes: workerRoutes(assets),
       modules: true,
       modulesRoot: join(scratch, 'bundle'),
       scriptPath: join(scratch, 'bundle/worker.js'),

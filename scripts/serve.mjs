@@ -6,6 +6,7 @@
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from 'miniflare'
 import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
+import { workerRoutes } from './routes.mjs'
 import { root } from './wrangler.mjs'
 
 /**
@@ -49,6 +50,7 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
         {
           ...worker,
           name: 'parley',
+          routes: workerRoutes(config.assets),
           modules: true,
           modulesRoot: bundle,
           scriptPath: join(bundle, 'index.js'),

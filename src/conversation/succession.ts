@@ -44,11 +44,17 @@ export class Succession {
   async #place(identity: RequestIdentity): Promise<Elsewhere> {
     const copies = await this.#source(identity)
     const elsewhere = await sealedId(this.#env)
+    // A copy is no source of copies: the window counts from the end of the turn that was answered by a model.
+    if (copies === undefined) this.#answers(elsewhere)
+    return { elsewhere, ...(copies !== undefined && { copies }) }
+  }
+
+  /** The next such request may copy what is answered in this conversation. */
+  #answers(elsewhere: string): void {
     const memory = this.#here.memory()
     if (memory && !memory.closed) memory.successor = elsewhere
     this.#latest = elsewhere
     this.#givenAt = Date.now()
-    return { elsewhere, ...(copies !== undefined && { copies }) }
   }
 
   /** The conversation whose answer may be copied, if there is one. */

@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { giveBack, waitToBegin } from '../../src/conversation/beginnings'
 
-beforeEach(() => void vi.useFakeTimers())
+/** The line is one for all tests, so that time must not go back from one to the next. */
+let now = Date.now()
+beforeEach(() => {
+  now += 3_600_000
+  vi.useFakeTimers({ now })
+})
 afterEach(() => void vi.useRealTimers())
 
 /** Asks for so many beginnings at once. @returns the moments at which they were let in, and how many were refused */
@@ -79,4 +84,49 @@ it('gives the place of a request that begins no turn to the next one', async () 
   await vi.advanceTimersByTimeAsync(10_000)
   await Promise.all(asked)
   expect(sooner.at(-1)).toBeLessThan(moments.at(-1)!)
+})
+
+it('lets turns begin again after all who waited have left', async () => {
+  await vi.advanceTimersByTimeAsync(10_000)
+  for (let n = 0; n < 1_000; n++) waitToBegin().catch(() => {})
+  await vi.advanceTimersByTimeAsync(100)
+  // The platform ends a request whose caller leaves, and its timers with it.
+  const left = Date.now()
+  vi.clearAllTimers()
+  vi.setSystemTime(left)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(await ask(4)).toEqual({ moments: Array(4).fill(0), refused: [] })
+})
+
+it('lets hardly any turn begin while a crowd of requests keeps the isolate busy', async () => {
+  await vi.advanceTimersByTimeAsync(10_000)
+  const started = Date.now()
+  const moments: number[] = []
+  const asked = Array.from({ length: 100 }, () =>
+    waitToBegin().then(() => moments.push(Date.now() - started)),
+  )
+  // Every look at the timers comes some 20 ms late, as where workerd reads from many sockets in between.
+  for (let n = 0; n < 50; n++) {
+    vi.setSystemTime(Date.now() + 18)
+    await vi.advanceTimersByTimeAsync(2)
+  }
+  const meanwhile = moments.length
+  expect(meanwhile).toBeGreaterThan(4)
+  expect(meanwhile).toBeLessThan(30)
+  await vi.advanceTimersByTimeAsync(10_000)
+  await Promise.all(asked)
+  expect(moments).toHaveLength(100)
+})
+
+it('lets one turn begin after a standstill, however long it was', async () => {
+  await vi.advanceTimersByTimeAsync(10_000)
+  const moments: number[] = []
+  const asked = Array.from({ length: 100 }, () => waitToBegin().then(() => moments.push(Date.now())))
+  await vi.advanceTimersByTimeAsync(1)
+  vi.setSystemTime(Date.now() + 3_000)
+  const after = Date.now()
+  await vi.advanceTimersByTimeAsync(5_000)
+  await Promise.all(asked)
+  expect(moments.filter((moment) => moment < after)).toHaveLength(4)
+  expect(moments.filter((moment) => moment >= after && moment <= after + 5).length).toBeLessThan(3)
 })

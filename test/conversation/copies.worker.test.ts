@@ -107,6 +107,22 @@ describe('the same request without a key', () => {
     expect(fetch).toHaveBeenCalledTimes(1)
   })
 
+  it('is answered anew two seconds after the first answer, however often that was copied', async () => {
+    const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
+    const first = await ask(question)
+    await read(first.events)
+    await read((await ask(question)).events)
+    expect(fetch).toHaveBeenCalledTimes(1)
+    await age(first.conversationId, 3_000)
+    const third = await ask(question)
+    expect((await read(third.events)).at(-1)).toMatchObject({ type: 'done' })
+    expect(fetch).toHaveBeenCalledTimes(2)
+    // What was answered anew is copied in its turn.
+    await read((await ask(question)).events)
+    expect(fetch).toHaveBeenCalledTimes(2)
+  })
+
   it('runs by itself where whoever asked first stops before there was an answer', async () => {
     const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
     const first = await ask(question)

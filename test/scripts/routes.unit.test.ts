@@ -1,0 +1,47 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { unstable_readConfig } from 'wrangler'
+import { workerRoutes } from '../../scripts/routes.mjs'
+
+const root = join(import.meta.dirname, '../..')
+const { assets } = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+
+/** Whether Miniflare hands a request to the Worker at once. */
+const isDirect = (path: string) =>
+  workerRoutes(assets).some((route) =>
+    route.endsWith('*') ? path.startsWith(route.slice(1, -1)) : path === route.slice(1),
+  )
+
+it('sends questions and searches past the static files', () => {
+  for (const path of [
+    '/',
+    '/health',
+    '/conversations',
+    '/conversations?debug=true',
+    '/collections/facts/documents/search?q=a',
+    '/multi_search?conversation=true',
+    '/chat/stream',
+    '/a/guide/chat',
+    '/v/1/chat',
+    '/ui/guide',
+    '/v1/chat/completions',
+    '/v1/responses',
+  ]) {
+    expect([path, isDirect(path)]).toEqual([path, true])
+  }
+})
+
+it('hides no static file', () => {
+  const files = readdirSync(join(root, 'ui'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(join(root, 'ui').length))
+  expect(files).toContain('/index.html')
+  for (const file of files) {
+    expect([file, isDirect(file)]).toEqual([file, false])
+    const page = file.replace(/\.html$/, '')
+    expect([page, isDirect(page)]).toEqual([page, false])
+  }
+  expect(workerRoutes({ run_worker_first: ['/a/*', '!/a/file'] })).toEqual(['*/a/*'])
+  expect(workerRoutes({ run_worker_first: true })).toEqual([])
+})
