@@ -47,7 +47,7 @@ it('a first question is searched before anything is written', async () => {
 
 it('all searches of a question are', async () => {
   const { objectId } = await collectionNamed('films')
-  const search = { collection: 'films', objectId, params: { query_by: 'title' } }
+  const search = { collection: 'films', place: { engine: 'object', objectId }, params: { query_by: 'title' } }
   const order = await orderOf(await asking(QUESTION, { searches: [search, search], shape: 'multi' }))
   expect(order.slice(0, order.indexOf('write'))).toEqual(['search', 'schema', 'search', 'schema'])
 })

@@ -150,7 +150,7 @@ describe('a collection that is overloaded', () => {
     overload(other)
     const searches = [other, objectId].map((objectId) => ({
       collection: 'c',
-      objectId,
+      place: { engine: 'object', objectId },
       params: { query_by: 'title,text' },
     }))
     const events = await take(await asking('Who directed Alien?', { searches, shape: 'multi' }))
