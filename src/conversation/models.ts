@@ -22,6 +22,7 @@ import { collectionObject, findCollection } from '../search/catalog'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
+import { findRemoteModel } from './resources'
 
 const DEFAULT_TTL = 86_400
 
@@ -155,7 +156,7 @@ export async function findModel(
   id: string,
 ): Promise<ConversationModelConfig | undefined> {
   const row = await findRow(env, id)
-  if (!row) return undefined
+  if (!row) return findRemoteModel(env, id)
   return { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
 }
 

@@ -5,6 +5,7 @@ import { isPaid, ProviderError } from '../models/provider-error'
 import type { Hit, SearchParameters } from '../search/types'
 import type { CutDocument } from './events'
 import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
+import type { MessageDetails } from './given'
 import type { TurnPorts } from './ports'
 import { byteLength } from './serialise'
 
@@ -20,6 +21,8 @@ export interface TurnTrace {
   copy_of?: string
   /** what did not fit into the prompt whole */
   cut?: CutDocument[]
+  /** what the turn's message says besides its question and its answer */
+  message?: MessageDetails
   /** true where the whole was too long to be kept: texts in it end early */
   shortened?: true
 }

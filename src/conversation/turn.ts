@@ -17,6 +17,7 @@ import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { fitSources } from './fit'
 import { type Suggestions, suggest, suggestsAside } from './followups'
 import { addUsage, type Generated } from './generate'
+import { fitPassages, latestTurns } from './given'
 import { hasGuardrail, judge } from './guardrail'
 import { type History, historyOf, readHistory } from './history'
 import { unknownConversation } from './ownership'
@@ -50,14 +51,12 @@ export async function runTurn(
   signal: AbortSignal,
 ): Promise<Spending[]> {
   const tracer = new Tracer(ports, request.question)
+  if (request.given?.rewritten) tracer.trace.calls.push(request.given.rewritten.call)
   const spent = () => tracer.spending(request.model.id)
   ports.spends?.(spent)
-  const seconds = overallLimit(silenceOf(request.model))
   const late = new AbortController()
-  const timer = setTimeout(
-    () => late.abort(new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`)),
-    seconds * 1000,
-  )
+  const { error, ms } = limitOf(request, ports.now())
+  const timer = setTimeout(() => late.abort(error), ms)
   const ending = AbortSignal.any([signal, late.signal])
   const work = converse(request, tracer, ending)
   try {
@@ -75,6 +74,18 @@ export async function runTurn(
     work.catch(() => {}),
   )
   return spent()
+}
+
+/** How long a turn may take: what its caller waits, or else what any call may take. */
+function limitOf({ until, model }: AskRequest, now: number): { error: ApiError; ms: number } {
+  if (until !== undefined) {
+    return { error: new ApiError(408, 'Timeout waiting for task.'), ms: Math.max(0, until - now) }
+  }
+  const seconds = overallLimit(silenceOf(model))
+  return {
+    error: new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`),
+    ms: seconds * 1000,
+  }
 }
 
 /** Rejects when the turn is stopped, or is over its time. */
@@ -136,6 +147,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const aside = suggestsAside(request, ports)
   // Looked at when the documents are there, if it comes to that.
   aside.catch(() => {})
+  const { given } = request
+  const before = given ? latestTurns(history.messages, given.turns, request.model.max_bytes) : []
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
     raw,
     onRewritten: (standalone) => {
@@ -161,12 +174,14 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   const family = familyOf(request.model.model_name)
   const attached = attachmentsOf(request)
-  const { sources: found, cut } = fitSources(
-    sourcesOf(retrieved, request.labels),
-    question,
-    request.model.max_bytes - attachedBytes(attached),
-    family,
-  )
+  const { sources: found, cut } = given
+    ? fitPassages(given, question, before, request.model)
+    : fitSources(
+        sourcesOf(retrieved, request.labels),
+        question,
+        request.model.max_bytes - attachedBytes(attached),
+        family,
+      )
   const sources = [...attached, ...found]
   if (cut.length > 0) tracer.trace.cut = cut
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
@@ -174,7 +189,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   signal.throwIfAborted()
   const { answer, followups } = await answerQuestion(
     request,
-    { question, sources, suggests: request.followups === true && !(await aside) },
+    { question, sources, suggests: request.followups === true && !(await aside), before },
     ports,
     signal,
     (text) => {
@@ -183,6 +198,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     },
   )
   if (question !== request.question) tracer.trace.standalone = question
+  if (given?.details) tracer.trace.message = given.details
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
     : Promise.resolve({ questions: followups })
@@ -229,6 +245,8 @@ async function find(
   signal: AbortSignal,
   { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: (standalone: string) => void },
 ): Promise<Rewritten> {
+  const { given } = request
+  if (given) return { question: given.rewritten?.question ?? request.question, retrieved: [] }
   if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
   return { question: request.question, retrieved: await raw }
 }

@@ -5,7 +5,7 @@
  * then is one hop and an import one transaction.
  */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /** The name of a collection and the Durable Object that holds it. A new collection of an old name is a new object. */
 export const collections = sqliteTable('collections', {
@@ -179,3 +179,28 @@ export const assistants = sqliteTable('assistants', {
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
 })
+
+/**
+ * What an API registers and alone understands: connectors, models, search pipelines, settings. `body` is JSON without
+ * secrets; they are sealed beside it.
+ */
+export const resources = sqliteTable(
+  'resources',
+  {
+    /** `connector`, `model`, `pipeline`, ... */
+    kind: text('kind').notNull(),
+    id: text('id').notNull(),
+    /** one of its kind has it; null where names need not differ */
+    uniqueName: text('unique_name'),
+    body: text('body').notNull(),
+    sealed: text('sealed'),
+    version: integer('version').notNull(),
+    /** unix milliseconds */
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.kind, table.id] }),
+    uniqueIndex('resources_name').on(table.kind, table.uniqueName),
+  ],
+)

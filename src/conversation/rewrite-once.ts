@@ -1,0 +1,62 @@
+/** A follow-up made to stand alone for a caller who searches by itself (given.ts). */
+import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
+import { namespaceOf } from '../models/providers'
+import { collectionObject } from '../search/catalog'
+import { fitHistory } from './budget'
+import { generate } from './generate'
+import type { Given } from './given'
+import { toChat } from './history'
+import { familyOf, standalonePrompt } from './prompt'
+import { languageModelOf, rewriterOf } from './turn-models'
+
+/**
+ * @param conversation that the question follows up on, which its caller may read
+ * @returns undefined where nothing was said before, or the model gives the question back
+ * @throws ApiError from the model
+ */
+export async function rewriteOnce(
+  env: Cloudflare.Env,
+  conversation: { id: string; historyId: string },
+  question: string,
+  config: ConversationModelConfig,
+  signal: AbortSignal,
+): Promise<Given['rewritten']> {
+  const { max_bytes: bytes, model_name: name } = config
+  const { messages } = await collectionObject(env, conversation.historyId).recentMessages(
+    conversation.id,
+    bytes,
+  )
+  if (messages.length === 0) return undefined
+  const said = messages.map(({ role, message, timestamp }) =>
+    toChat({ role: role === 'user' ? 'user' : 'assistant', message, timestamp }),
+  )
+  const history = fitHistory(said, question, bytes, familyOf(name), namespaceOf(name))
+  const model = (await rewriterOf(config, env)) ?? languageModelOf(config, env)
+  const prompt = standalonePrompt(familyOf(name), history, question)
+  const request: GenerationRequest = {
+    purpose: 'standalone',
+    messages: prompt,
+    question,
+    sources: [],
+    history,
+    stream: false,
+  }
+  const started = Date.now()
+  const { text, finish, usage } = await generate(model, request, signal)
+  const isWhole = finish !== 'length' && finish !== 'content_filter'
+  return {
+    question: isWhole ? text.trim() : question,
+    call: {
+      purpose: 'standalone',
+      model: model.name,
+      prompt,
+      text,
+      finish_reason: finish,
+      input_tokens: usage.inputTokens,
+      output_tokens: usage.outputTokens,
+      ...(usage.estimated && { estimated: true }),
+      started: 0,
+      took: Date.now() - started,
+    },
+  }
+}
