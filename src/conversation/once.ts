@@ -4,9 +4,9 @@ import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, reasonOf } from '../errors'
-import type { TurnEvent, TurnEventBody } from './events'
-import type { AskRequest } from './request'
-import { runTurn } from './turn'
+import type { TurnEvent, TurnEventBody } from '../turn/events'
+import type { AskRequest } from '../turn/request'
+import { runTurn } from '../turn/run'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>

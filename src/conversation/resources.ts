@@ -6,7 +6,7 @@ import { open, seal } from '../db/sealing'
 import { ApiError } from '../errors'
 import type { Connector } from '../models/connector'
 import type { ConversationModelConfig } from '../models/language-model'
-import { collectionObject, createCollection, findCollection } from '../search/catalog'
+import { collectionObject, createCollection, findCollection } from '../search/collection/catalog'
 
 const Strings = v.record(v.string(), v.string())
 

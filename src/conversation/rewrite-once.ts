@@ -1,12 +1,12 @@
 /** A follow-up made to stand alone for a caller who searches by itself (given.ts). */
 import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
-import { collectionObject } from '../search/catalog'
-import { fitHistory } from './budget'
-import { generate } from './generate'
-import type { Given } from './given'
-import { toChat } from './history'
-import { familyOf, standalonePrompt } from './prompt'
+import { collectionObject } from '../search/collection/catalog'
+import { fitHistory } from '../turn/budget'
+import { generate } from '../turn/generate'
+import type { Given } from '../turn/given'
+import { toChat } from '../turn/look-back'
+import { familyOf, standalonePrompt } from '../turn/prompt'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 /**

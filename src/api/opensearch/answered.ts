@@ -1,10 +1,11 @@
 /** A search that a language model answers: found, asked, and told in one piece or as it is written. */
-import type { TurnEvent } from '../../conversation/events'
+
 import { ApiError } from '../../errors'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold } from '../../turn/fold'
 import type { Call } from '../edge/route'
-import { emptyTurn, fold } from '../folded-turn'
-import { streamTurn, type TurnEncoder, wholeTurn } from '../streamed-turn'
-import type { TurnFault } from '../turn-failure'
+import type { TurnFault } from '../turn/failure'
+import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
 import { errorEnvelope } from './errors'
 import type { Pipeline, RagProcessor } from './pipelines'
 import {
