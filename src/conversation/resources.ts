@@ -91,7 +91,7 @@ export async function openConnector(env: Cloudflare.Env, id: string): Promise<Co
 /** Bytes of a remote model's prompt. Its own limit is not known here. */
 const MAX_BYTES = 65_536
 /** Ten years: what OpenSearch's memory holds does not expire. In seconds. */
-const TTL = 315_360_000
+export const TTL = 315_360_000
 
 /** A remote model as a conversation model, ready to be asked; undefined for an unknown id. @throws ApiError 400 */
 export async function findRemoteModel(

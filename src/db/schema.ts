@@ -98,6 +98,8 @@ export const conversations = sqliteTable(
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
     title: text('title').notNull(),
+    /** JSON: what a memory says of itself (conversation/memories.ts); null for one that another protocol began */
+    details: text('details'),
     turns: integer('turns').notNull(),
     /** unix milliseconds, as everywhere but in `messages` */
     createdAt: integer('created_at').notNull(),
@@ -109,6 +111,8 @@ export const conversations = sqliteTable(
     index('conversations_proof').on(table.proof, table.owner, table.updatedAt).where(sql`proof <> ''`),
     index('conversations_user').on(table.userId, table.updatedAt),
     index('conversations_updated').on(table.updatedAt),
+    index('conversations_created').on(table.createdAt),
+    index('conversations_owner_created').on(table.owner, table.createdAt),
     index('conversations_expiry').on(table.expiresAt),
   ],
 )

@@ -1,6 +1,6 @@
 /** OpenSearch's client at the Parley under test, and the set-up that its walk-through makes. */
 import { Client } from '@opensearch-project/opensearch'
-import { KEY, unique, url } from './harness'
+import { KEY, request, unique, url } from './harness'
 import type { ScriptedLlm } from './scripted-llm'
 
 export const connect = (options: Record<string, unknown> = {}): Client =>
@@ -91,4 +91,14 @@ export async function presidents(): Promise<string> {
   const { body } = await connect().bulk({ index, body: lines })
   if (body.errors) throw new Error(JSON.stringify(body.items))
   return index
+}
+
+/** A key of a user of its own, so that lists are its alone. */
+export async function userKey(): Promise<string> {
+  const { body } = await request('POST', '/keys', {
+    description: unique('user'),
+    actions: ['conversations:*'],
+    collections: ['nothing'],
+  })
+  return body.value
 }

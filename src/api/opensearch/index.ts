@@ -16,6 +16,7 @@ import {
   refresh,
   updateAliases,
 } from './indices'
+import { memoryRoutes } from './memory/routes'
 import { mlRoutes } from './ml/routes'
 import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
@@ -184,5 +185,5 @@ async function root(call: OpenCall): Promise<Response> {
 export function mountOpenSearch(app: App): void {
   const reserved = new Set(app.routes.map(({ path }) => path.split('/')[1] ?? ''))
   register(app, [{ method: 'GET', path: '/', open: true, handle: root }])
-  registerAll(app, [...mlRoutes, ...routes], reserved)
+  registerAll(app, [...memoryRoutes, ...mlRoutes, ...routes], reserved)
 }

@@ -239,7 +239,7 @@ export function extOf(
   },
   { passages, rewritten: question, memory }: Turning,
 ): Json {
-  const id = messageIdOf(turn.conversationId, turn.turn)
+  const id = messageIdOf({ memoryId: turn.conversationId, turn: turn.turn })
   return {
     answer: turn.answer,
     ...(memory && { message_id: id, interaction_id: id, memory_id: turn.conversationId }),

@@ -5,6 +5,7 @@ import { mayOpen } from '../../../conversation/ownership'
 import { mayBeConversation } from '../../../conversation/sealed-id'
 import { database } from '../../../db/client'
 import { type ConversationRow, findConversationRow } from '../../../db/conversations'
+import { unwrap } from '../../../errors'
 import type { Asker } from '../../../turn/request'
 import { askerOf } from '../../edge/asker'
 import type { Call } from '../../edge/route'
@@ -62,6 +63,7 @@ export async function openMemory(
   const db = database(env)
   if (!(await mayBeConversation(env, id))) throw notFound(words.found, id)
   const recorded = await conversationObject(env, id).recorded(asker)
+  if (!recorded.ok && recorded.error.status !== 404) unwrap(recorded)
   const row = await findConversationRow(db, id, Date.now())
   if (row === undefined) throw notFound(words.found, id)
   if (!recorded.ok || !mayOpen(asker, row)) throw denied(access, words.denied, id, generation)
