@@ -1,4 +1,5 @@
 /** OpenSearch's client at the Parley under test, and the set-up that its walk-through makes. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
 import { Client } from '@opensearch-project/opensearch'
 import { KEY, request, unique, url } from './harness'
 import type { ScriptedLlm } from './scripted-llm'

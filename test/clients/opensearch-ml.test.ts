@@ -1,4 +1,5 @@
 /** OpenSearch's ML plugin: connectors, model groups, models, tasks and predictions. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { unique } from './harness'
 import { call, connectorOf, remoteModel } from './opensearch-api'

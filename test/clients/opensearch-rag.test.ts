@@ -1,4 +1,5 @@
 /** OpenSearch's conversational search: pipelines, and searches that are answered. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { KEY, unique, url } from './harness'
 import {
