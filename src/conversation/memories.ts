@@ -19,11 +19,11 @@ import {
 } from '../db/memories'
 import { findResource } from '../db/resources'
 import { unwrap } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { memoryHistory, storeNew, TTL } from '../registry/resources'
+import { collectionObject } from '../search/collection/handle'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { scopeOf } from './ownership'
-import { memoryHistory, storeNew, TTL } from './resources'
 import { sealedId } from './sealed-id'
 import type { SaidMessage } from './tell'
 

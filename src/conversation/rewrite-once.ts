@@ -1,7 +1,7 @@
 /** A follow-up made to stand alone for a caller who searches by itself (given.ts). */
 import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { fitHistory } from '../turn/budget'
 import { generate } from '../turn/generate'
 import type { Given } from '../turn/given'

@@ -3,11 +3,10 @@
  * enumerated, and the model cites them by their numbers, as OpenSearch's `retrieval_augmented_generation` has it.
  */
 import type { ChatMessage, Source } from '../models/language-model'
-import type { HistoryMessage } from './events'
+import type { CallTrace, HistoryMessage, MessageDetails } from './events'
 import { fitSources } from './fit'
 import { familyOf } from './prompt'
 import { byteLength } from './serialise'
-import type { CallTrace } from './trace'
 
 /** A text that was found, in the order of the prompt. */
 export interface GivenPassage {
@@ -16,14 +15,6 @@ export interface GivenPassage {
   documentId: string
   field: string
   text: string
-}
-
-/** What a message of a conversation says besides its question and its answer. */
-export interface MessageDetails {
-  /** who wrote it */
-  origin?: string
-  prompt_template?: string
-  additional_info?: Record<string, unknown>
 }
 
 export interface Given {

@@ -1,10 +1,10 @@
 /** A search that a language model answers: found, asked, and told in one piece or as it is written. */
 
-import { ApiError } from '../../errors'
+import { coded, type Failure } from '../../errors'
+import { codeOfStatus } from '../../turn/errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold } from '../../turn/fold'
 import type { Call } from '../edge/route'
-import type { TurnFault } from '../turn/failure'
 import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
 import { errorEnvelope } from './errors'
 import type { Pipeline, RagProcessor } from './pipelines'
@@ -19,7 +19,7 @@ import {
   timedOut,
   withQuestion,
 } from './rag'
-import { isObject, type Json } from './route'
+import type { Json } from './route'
 
 interface Asked {
   ext: unknown
@@ -103,14 +103,17 @@ async function streamed(turning: Turning, found: Json, reply: (extra: Json) => J
       if (event.type === 'done') return head + written(event, 'done', reply(extOf(turn, turning)))
       return head
     },
-    fail(failure: TurnFault) {
-      return written(undefined, 'error', failureBody(failure, found, reply))
+    fail(failure: Failure) {
+      return written(undefined, 'error', failureBody(failure, reply))
     },
   }
   return streamTurn(turning.read, encoder, { headers: {}, opensAt: 'once' })
 }
 
-function failureBody({ status, message }: TurnFault, found: Json, reply: (extra: Json) => Json): Json {
-  if (status === 400 && isObject(found.hits)) return reply({ error: message })
-  return errorEnvelope(status === 408 ? timedOut() : new ApiError(status, message)).body
+function failureBody({ status, message, code }: Failure, reply: (extra: Json) => Json): Json {
+  try {
+    return reply(failureOf(coded(code ?? codeOfStatus(status), status, message)))
+  } catch (error) {
+    return errorEnvelope(error).body
+  }
 }

@@ -3,14 +3,16 @@
  * reply. With a memory the turn is the conversation's next one; without, it is forgotten.
  */
 import { ask } from '../../conversation/ask'
-import { siblingOf } from '../../conversation/named-models'
 import { answerOnce } from '../../conversation/once'
 import { rewriteOnce } from '../../conversation/rewrite-once'
 import type { ConversationRow } from '../../db/conversations'
-import { ApiError } from '../../errors'
+import { ApiError, type ErrorCode } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
-import type { GivenPassage, MessageDetails } from '../../turn/given'
+import { siblingOf } from '../../registry/named-models'
+import { codeOf } from '../../turn/errors'
+import type { MessageDetails } from '../../turn/events'
+import type { GivenPassage } from '../../turn/given'
 import type { Asker } from '../../turn/request'
 import { type Admission, admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
@@ -263,10 +265,14 @@ export function extOf(
   }
 }
 
-/** What became of a turn that failed: the error inside of the reply, since the hits are there. @throws ApiError */
+/** Ends of a turn that are told beside the hits: the search itself did well. */
+const BESIDE: readonly ErrorCode[] = ['model_refused', 'model_denied', 'model_failed', 'unsafe', 'stopped']
+const LATE: readonly ErrorCode[] = ['timed_out', 'over_time', 'search_timed_out']
+
+/** What became of a turn that failed: its error inside of the reply. @throws what is told in the reply's place */
 export function failureOf(error: unknown): Json {
   if (!(error instanceof ApiError)) throw error
-  if (error.status === 408) throw timedOut()
-  if (error.status === 429 || error.status === 404 || error.status >= 500) throw error
-  return { error: error.message }
+  const code = codeOf(error)
+  if (BESIDE.includes(code)) return { error: error.message }
+  throw LATE.includes(code) ? timedOut() : error
 }

@@ -1,11 +1,5 @@
 /** The cluster's settings: flags of the ML plugin, and which URLs connectors may call. */
-import {
-  type ClusterSettings,
-  HISTORY,
-  readSettings,
-  storeSettings,
-  TRUSTED,
-} from '../../conversation/resources'
+import { type ClusterSettings, HISTORY, readSettings, storeSettings, TRUSTED } from '../../registry/resources'
 import type { Call } from '../edge/route'
 import { illegalArgument, OpenSearchError } from './errors'
 import { isObject, isOn, type Json, readObject } from './route'

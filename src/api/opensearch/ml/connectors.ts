@@ -1,5 +1,9 @@
 /** Connectors: how a remote model is called. What is secret of them goes in and never comes out. */
 
+import { database } from '../../../db/client'
+import { deleteResource, findResource, listResources, type ResourceRow } from '../../../db/resources'
+import { isSensitiveHeader, urlOf } from '../../../models/connector'
+import { namesIn } from '../../../models/connector/template'
 import {
   connectorIn,
   modelIn,
@@ -7,11 +11,7 @@ import {
   type StoredConnector,
   storeConnector,
   TRUSTED,
-} from '../../../conversation/resources'
-import { database } from '../../../db/client'
-import { deleteResource, findResource, listResources, type ResourceRow } from '../../../db/resources'
-import { isSensitiveHeader, urlOf } from '../../../models/connector'
-import { namesIn } from '../../../models/connector/template'
+} from '../../../registry/resources'
 import type { Call } from '../../edge/route'
 import { isObject, type Json, readObject } from '../route'
 import { newId } from '../source'

@@ -2,7 +2,7 @@
  * Model groups, models and tasks. A remote model is called through its connector; a local embedding model stands for
  * the one that Parley embeds with itself. What OpenSearch does in a task is done at once here, and the task tells so.
  */
-import { modelIn, openConnector, type StoredModel, storeNew } from '../../../conversation/resources'
+
 import { database } from '../../../db/client'
 import {
   deleteResource,
@@ -14,6 +14,7 @@ import {
 import { ApiError } from '../../../errors'
 import { predict } from '../../../models/connector'
 import { ProviderError } from '../../../models/provider-error'
+import { modelIn, openConnector, type StoredModel, storeNew } from '../../../registry/resources'
 import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'

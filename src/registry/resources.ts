@@ -6,7 +6,9 @@ import { open, seal } from '../db/sealing'
 import { ApiError } from '../errors'
 import type { Connector } from '../models/connector'
 import type { ConversationModelConfig } from '../models/language-model'
-import { collectionObject, createCollection, findCollection } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
+import { createCollection } from './collections'
+import { findCollection } from './names'
 
 const Strings = v.record(v.string(), v.string())
 
