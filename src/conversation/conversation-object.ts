@@ -5,6 +5,7 @@ import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
+import type { Told } from './tell'
 
 /** Another conversation, which a question is to begin. */
 export interface Elsewhere {
@@ -69,6 +70,8 @@ export interface ConversationRpc {
    * on its way here is waited for a little. Null where there is none.
    */
   copy(identity: RequestIdentity): Promise<Outcome<ReadableStream<Uint8Array> | null>>
+  /** Takes what is no turn (tell.ts). Fails with 404 for a conversation that is deleted or another asker's. */
+  tell(told: Told): Promise<Outcome<number>>
   /**
    * Sees to it that D1 has all that is to be read of it, where this object holds anything. Fails with 404 for a
    * conversation that is deleted or another asker's, and with 503 while D1 does not take it.
@@ -113,6 +116,8 @@ const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   erase: 'repeat',
   // The second time it would stop the turn that waited behind the first.
   stop: 'once',
+  // The second time a message would be said twice.
+  tell: 'once',
   // The second time there is no such conversation.
   remove: 'once',
 }

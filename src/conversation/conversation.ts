@@ -22,6 +22,7 @@ import { Memory } from './memory'
 import { requireAsker } from './ownership'
 import { Reader } from './reader'
 import { Succession, UNDERWAY_MS } from './succession'
+import { type Told, tell } from './tell'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
@@ -145,6 +146,12 @@ export class Conversation extends DurableObject implements ConversationRpc {
   async lost(turn: number): Promise<void> {
     const memory = this.#memory
     if (memory && !memory.closed) memory.log.abandon(turn, true)
+  }
+
+  tell(told: Told): Promise<Outcome<number>> {
+    this.#memory ??= this.#create()
+    const memory = this.#memory
+    return attempt(() => tell(memory, this.env, told).finally(() => memory.closed || this.#schedule(memory)))
   }
 
   recorded(asker: Asker): Promise<Outcome<void>> {

@@ -9,6 +9,8 @@ import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
+type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'question' | 'historyId' | 'foundUntil'>
+
 /** Whose a conversation is that nobody has begun here: only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
 
@@ -102,7 +104,7 @@ export class Memory {
    * Notes what there is to know of a conversation when a turn of it begins.
    * @returns whether it is the first one
    */
-  introduce({ asker, protocol, question, historyId, foundUntil }: AskRequest, now: number): boolean {
+  introduce({ asker, protocol, question, historyId, foundUntil }: Introduction, now: number): boolean {
     const self = this.#self
     const first = self.owner === undefined
     if (!first && self.histories.includes(historyId)) return false
@@ -125,6 +127,11 @@ export class Memory {
     const { owner, protocol, title, created_at: createdAt } = this.#self
     if (!owner) throw new Error('A conversation that nobody has begun has no row.')
     return { owner: owner.owner, userId: owner.userId, proof: owner.proof ?? '', protocol, title, createdAt }
+  }
+
+  set title(title: string) {
+    this.#self.title = clip(title, LONGEST_TITLE)
+    this.#save()
   }
 
   /** Until when a request for another conversation may be led to this id; undefined: the id is random. */

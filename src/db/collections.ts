@@ -1,12 +1,12 @@
 /** Rows of the collections registry: which object holds which collection. */
-import { and, asc, desc, eq } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns } from 'drizzle-orm'
 import type { Database } from './client'
 import { aliases, collections } from './schema'
 
 export type CollectionRow = typeof collections.$inferSelect
 
 /** @returns false when the name is taken */
-export async function insertCollection(db: Database, row: CollectionRow): Promise<boolean> {
+export async function insertCollection(db: Database, row: typeof collections.$inferInsert): Promise<boolean> {
   const inserted = await db.insert(collections).values(row).onConflictDoNothing().returning()
   return inserted.length === 1
 }
@@ -15,7 +15,7 @@ export async function insertCollection(db: Database, row: CollectionRow): Promis
 export async function findCollectionRow(db: Database, name: string): Promise<CollectionRow | undefined> {
   const own = db.select().from(collections).where(eq(collections.name, name))
   const aliased = db
-    .select({ name: collections.name, objectId: collections.objectId, createdAt: collections.createdAt })
+    .select(getTableColumns(collections))
     .from(aliases)
     .innerJoin(collections, eq(collections.name, aliases.collectionName))
     .where(eq(aliases.name, name))

@@ -112,7 +112,10 @@ export const emptiedConversations = (
     .limit(limit)
 
 /** A conversation as its object tells of it; how many turns it has is counted here. */
-export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof'> & { proof?: string }
+export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'details'> & {
+  proof?: string
+  details?: string
+}
 
 /** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
 export function upsertConversation(db: Database, conversation: ConversationEntry) {

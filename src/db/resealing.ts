@@ -1,7 +1,7 @@
 /** The registry's part of changing ENCRYPTION_KEY: every secret in D1 sealed under the present one. */
 import { and, eq, isNotNull } from 'drizzle-orm'
 import type { Database } from './client'
-import { apiKeys, conversationModels } from './schema'
+import { apiKeys, conversationModels, resources } from './schema'
 import { reseal } from './sealing'
 
 /**
@@ -35,6 +35,19 @@ export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise
       .update(apiKeys)
       .set({ sealedValue: anew })
       .where(and(eq(apiKeys.id, id), eq(apiKeys.sealedValue, sealed!)))
+    count += 1
+  }
+  const stored = await db
+    .select({ kind: resources.kind, id: resources.id, sealed: resources.sealed })
+    .from(resources)
+    .where(isNotNull(resources.sealed))
+  for (const { kind, id, sealed } of stored) {
+    const anew = await reseal(sealed!, env)
+    if (anew === undefined) continue
+    await db
+      .update(resources)
+      .set({ sealed: anew })
+      .where(and(eq(resources.kind, kind), eq(resources.id, id), eq(resources.sealed, sealed!)))
     count += 1
   }
   return count

@@ -5,12 +5,14 @@
  * then is one hop and an import one transaction.
  */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /** The name of a collection and the Durable Object that holds it. A new collection of an old name is a new object. */
 export const collections = sqliteTable('collections', {
   name: text('name').primaryKey(),
   objectId: text('object_id').notNull().unique(),
+  /** what its documents are kept in (registry/engines.ts) */
+  engine: text('engine').notNull().default('object'),
   createdAt: integer('created_at').notNull(),
 })
 
@@ -98,6 +100,8 @@ export const conversations = sqliteTable(
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
     title: text('title').notNull(),
+    /** JSON: what a memory says of itself (conversation/memories.ts); null for one that another protocol began */
+    details: text('details'),
     turns: integer('turns').notNull(),
     /** unix milliseconds, as everywhere but in `messages` */
     createdAt: integer('created_at').notNull(),
@@ -109,6 +113,8 @@ export const conversations = sqliteTable(
     index('conversations_proof').on(table.proof, table.owner, table.updatedAt).where(sql`proof <> ''`),
     index('conversations_user').on(table.userId, table.updatedAt),
     index('conversations_updated').on(table.updatedAt),
+    index('conversations_created').on(table.createdAt),
+    index('conversations_owner_created').on(table.owner, table.createdAt),
     index('conversations_expiry').on(table.expiresAt),
   ],
 )
@@ -179,3 +185,28 @@ export const assistants = sqliteTable('assistants', {
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
 })
+
+/**
+ * What an API registers and alone understands: connectors, models, search pipelines, settings. `body` is JSON without
+ * secrets; they are sealed beside it.
+ */
+export const resources = sqliteTable(
+  'resources',
+  {
+    /** `connector`, `model`, `pipeline`, ... */
+    kind: text('kind').notNull(),
+    id: text('id').notNull(),
+    /** one of its kind has it; null where names need not differ */
+    uniqueName: text('unique_name'),
+    body: text('body').notNull(),
+    sealed: text('sealed'),
+    version: integer('version').notNull(),
+    /** unix milliseconds */
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.kind, table.id] }),
+    uniqueIndex('resources_name').on(table.kind, table.uniqueName),
+  ],
+)

@@ -4,6 +4,7 @@ import { anthropic } from './anthropic'
 import { azure } from './azure'
 import { bedrock } from './bedrock'
 import { cloudflare } from './cloudflare'
+import { connector } from './connector'
 import { google } from './google'
 import type { ConversationModelConfig, LanguageModel, LanguageModelProvider } from './language-model'
 import { local } from './local'
@@ -11,7 +12,7 @@ import { openai } from './openai'
 import { vllm } from './vllm'
 
 const PROVIDERS = new Map(
-  [openai, cloudflare, vllm, google, azure, anthropic, bedrock, local].map((provider) => [
+  [openai, cloudflare, vllm, google, azure, anthropic, bedrock, connector, local].map((provider) => [
     provider.namespace,
     provider,
   ]),

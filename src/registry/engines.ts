@@ -8,6 +8,7 @@ import { collectionObject } from '../search/collection/handle'
 import type {
   CollectionPlace,
   CollectionSchema,
+  ImportOptions,
   RecentMessages,
   SearchParameters,
   SearchResult,
@@ -53,6 +54,8 @@ export interface HistoryStore {
     documents: Record<string, unknown>[],
     replaced?: string[],
   ): Promise<Outcome<void>>
+  /** Adds or changes messages as documents, one line of JSON each. @returns a result line each, joined by LF */
+  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
   /** One bounded step of removing a conversation. Call it until it is done. */
   removeConversation(conversationId: string): Promise<Step>
   /** Removes messages that D1 has let go. */
@@ -62,9 +65,6 @@ export interface HistoryStore {
 const RETRIEVERS: Record<string, (env: Cloudflare.Env, objectId: string) => Retriever> = {
   object: (env, objectId) => collectionObject(env, objectId),
 }
-
-/** The engine of a collection whose row names none. */
-export const OWN_ENGINE = 'object'
 
 /** @throws ApiError 501 for an engine that this version does not know: a later version may have made the collection */
 export function retrieverOf(env: Cloudflare.Env, { engine, objectId }: CollectionPlace): Retriever {

@@ -23,6 +23,7 @@ import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
 import { findCollection } from './names'
+import { findRemoteModel } from './resources'
 
 const DEFAULT_TTL = 86_400
 
@@ -156,7 +157,7 @@ export async function findModel(
   id: string,
 ): Promise<ConversationModelConfig | undefined> {
   const row = await findRow(env, id)
-  if (!row) return undefined
+  if (!row) return findRemoteModel(env, id)
   return { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
 }
 

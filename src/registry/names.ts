@@ -4,7 +4,6 @@ import { findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
 import { ApiError } from '../errors'
 import type { CollectionPlace } from '../search/types'
-import { OWN_ENGINE } from './engines'
 
 export interface CollectionHandle extends CollectionPlace {
   /** the collection's own name, where an alias was asked for */
@@ -23,7 +22,7 @@ const names = new RowCache<CollectionHandle>('a collection', CACHE_MS)
 export const lookUp = (env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> =>
   names.find(name, async () => {
     const row = await findCollectionRow(database(env), name)
-    return row && { name: row.name, engine: OWN_ENGINE, objectId: row.objectId }
+    return row && { name: row.name, engine: row.engine, objectId: row.objectId }
   })
 
 /** @throws ApiError 404 `Collection not found` */

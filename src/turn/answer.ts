@@ -1,7 +1,8 @@
 /** The call that answers: its prompt, and its text as readers are to see it. */
-import type { Source } from '../models/language-model'
+import type { ChatMessage, Source } from '../models/language-model'
 import { FollowupFilter } from './followup-filter'
 import { type Generated, malformedBy } from './generate'
+import { enumeratedPrompt } from './given'
 import { answerPrompt, citing, familyOf, promptDocument, suggesting } from './prompt'
 import type { AskRequest } from './request'
 import type { TracedPorts } from './trace'
@@ -14,18 +15,24 @@ export interface Answered {
 }
 
 /**
+ * @param before the latest turns, where the prompt holds them
  * @param suggests whether the model is asked to suggest questions after its answer
  * @param onText called with each piece of the answer
  * @throws ApiError from the model, an answer that is nothing but suggestions included
  */
 export async function answerQuestion(
   request: AskRequest,
-  { question, sources, suggests }: { question: string; sources: Source[]; suggests: boolean },
+  {
+    question,
+    sources,
+    suggests,
+    before = [],
+  }: { question: string; sources: Source[]; suggests: boolean; before?: ChatMessage[] },
   ports: TracedPorts,
   signal: AbortSignal,
   onText: (text: string) => void,
 ): Promise<Answered> {
-  const { model, labels, stream } = request
+  const { model, labels, stream, given } = request
   const cited = labels ? citing(model.system_prompt) : model.system_prompt
   const filter = suggests ? new FollowupFilter() : undefined
   const shown: string[] = []
@@ -37,12 +44,14 @@ export async function answerQuestion(
   const answer = await ports.generate(
     {
       purpose: 'answer',
-      messages: answerPrompt(
-        familyOf(model.model_name),
-        suggests ? suggesting(cited) : cited,
-        sources.map(promptDocument),
-        question,
-      ),
+      messages: given
+        ? enumeratedPrompt(given, sources, before, question)
+        : answerPrompt(
+            familyOf(model.model_name),
+            suggests ? suggesting(cited) : cited,
+            sources.map(promptDocument),
+            question,
+          ),
       question,
       sources,
       history: [],

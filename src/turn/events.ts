@@ -116,6 +116,14 @@ export interface FailedTrace {
   output_tokens?: number
 }
 
+/** What a message of a conversation says besides its question and its answer. */
+export interface MessageDetails {
+  /** who wrote it */
+  origin?: string
+  prompt_template?: string
+  additional_info?: Record<string, unknown>
+}
+
 /** Events for operators. They are kept in the log and shown in the trace, and are never sent to a reader. */
 export type OperatorEventBody =
   /** the turn has begun */
@@ -127,6 +135,8 @@ export type OperatorEventBody =
   | { type: 'call'; index: number; call: CallTrace }
   /** the answer is a copy of the one that this conversation gave to the same request */
   | { type: 'copy'; source: string }
+  /** kept with the turn's message */
+  | { type: 'message'; details: MessageDetails }
 
 /** Events for readers. */
 export type TurnEventBody =
@@ -182,6 +192,7 @@ const OPERATOR = {
   search: true,
   call: true,
   copy: true,
+  message: true,
 } satisfies Record<OperatorEventBody['type'], true>
 
 /** Who an event is for. */

@@ -6,6 +6,7 @@ import type {
   HistoryMessage,
   LogEvent,
   LogEventBody,
+  MessageDetails,
   SearchReply,
   SearchTrace,
   SourceReference,
@@ -55,6 +56,8 @@ export interface Turn {
   calls: { index: number; call: CallTrace }[]
   /** the conversation that its answer is copied from */
   copyOf?: string
+  /** what its message says besides its question and its answer */
+  message?: MessageDetails
 }
 
 export const emptyTurn = (): Turn => ({
@@ -119,6 +122,9 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       break
     case 'copy':
       turn.copyOf = event.source
+      break
+    case 'message':
+      turn.message = event.details
       break
     case 'error': {
       const { status, message, retryable, upstream } = event
@@ -202,6 +208,8 @@ export interface TurnTrace {
   copy_of?: string
   /** what did not fit into the prompt whole */
   cut?: CutDocument[]
+  /** what the turn's message says besides its question and its answer */
+  message?: MessageDetails
   /** true where the whole was too long to be kept: texts in it end early */
   shortened?: true
 }
@@ -213,7 +221,8 @@ export interface TracedTurn extends RecordedTurn {
   trace: TurnTrace
 }
 
-export function traceOf({ question, standalone, searches, calls, followups, copyOf, cut }: Turn): TurnTrace {
+export function traceOf(turn: Turn): TurnTrace {
+  const { question, standalone, searches, calls, followups, copyOf, cut, message } = turn
   return {
     question,
     ...(standalone !== undefined && { standalone }),
@@ -222,6 +231,7 @@ export function traceOf({ question, standalone, searches, calls, followups, copy
     ...(followups && { followups }),
     ...(copyOf !== undefined && { copy_of: copyOf }),
     ...(cut && { cut }),
+    ...(message && { message }),
   }
 }
 

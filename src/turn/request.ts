@@ -1,6 +1,7 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
+import type { Given } from './given'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
@@ -66,6 +67,10 @@ export interface AskRequest {
   /** id of the Collection object of the model's history collection */
   historyId: string
   searches: PlannedSearch[]
+  /** passages that the caller has found by itself: nothing is searched for them */
+  given?: Given
+  /** when the answer has to be there, in milliseconds since 1970; later it is given up */
+  until?: number
   /** what was said before, oldest first, when the conversation is new; passed over when it is not */
   transcript?: TranscriptMessage[]
   /** texts that came with the question: documents of the prompt for this turn, before those that are found */

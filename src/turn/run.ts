@@ -17,6 +17,7 @@ import { errorOf, stopped, unknownConversation } from './errors'
 import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
+import { fitPassages, latestTurns } from './given'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, readHistory } from './look-back'
 import type { TurnPorts } from './ports'
@@ -45,12 +46,9 @@ export async function runTurn(
   const tracer = new Tracer(ports)
   const spent = () => tracer.spending(request.model.id)
   ports.spends?.(spent)
-  const seconds = overallLimit(silenceOf(request.model))
   const late = new AbortController()
-  const timer = setTimeout(
-    () => late.abort(coded('over_time', 400, `The turn took longer than the maximum of ${seconds} seconds.`)),
-    seconds * 1000,
-  )
+  const { error, ms } = limitOf(request, ports.now())
+  const timer = setTimeout(() => late.abort(error), ms)
   const ending = AbortSignal.any([signal, late.signal])
   const work = converse(request, tracer, ending)
   try {
@@ -69,6 +67,18 @@ export async function runTurn(
     work.catch(() => {}),
   )
   return spent()
+}
+
+/** How long a turn may take: what its caller waits, or else what any call may take. */
+function limitOf({ until, model }: AskRequest, now: number): { error: ApiError; ms: number } {
+  if (until !== undefined) {
+    return { error: coded('timed_out', 408, 'Timeout waiting for task.'), ms: Math.max(0, until - now) }
+  }
+  const seconds = overallLimit(silenceOf(model))
+  return {
+    error: coded('over_time', 400, `The turn took longer than the maximum of ${seconds} seconds.`),
+    ms: seconds * 1000,
+  }
 }
 
 /** Rejects when the turn is stopped, or is over its time. */
@@ -113,6 +123,9 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const aside = suggestsAside(request, ports)
   // Looked at when the documents are there, if it comes to that.
   aside.catch(() => {})
+  const { given } = request
+  if (given?.rewritten) tracer.add(given.rewritten.call)
+  const before = given ? latestTurns(history.messages, given.turns, request.model.max_bytes) : []
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
     raw,
     onRewritten: (standalone) => {
@@ -138,19 +151,21 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   const family = familyOf(request.model.model_name)
   const attached = attachmentsOf(request)
-  const { sources: found, cut } = fitSources(
-    sourcesOf(retrieved, request.labels),
-    question,
-    request.model.max_bytes - attachedBytes(attached),
-    family,
-  )
+  const { sources: found, cut } = given
+    ? fitPassages(given, question, before, request.model)
+    : fitSources(
+        sourcesOf(retrieved, request.labels),
+        question,
+        request.model.max_bytes - attachedBytes(attached),
+        family,
+      )
   const sources = [...attached, ...found]
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
   const { answer, followups } = await answerQuestion(
     request,
-    { question, sources, suggests: request.followups === true && !(await aside) },
+    { question, sources, suggests: request.followups === true && !(await aside), before },
     ports,
     signal,
     (text) => {
@@ -158,6 +173,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
       ports.emit({ type: 'delta', text })
     },
   )
+  if (given?.details) ports.emit({ type: 'message', details: given.details })
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
     : Promise.resolve({ questions: followups })
@@ -204,6 +220,8 @@ async function find(
   signal: AbortSignal,
   { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: (standalone: string) => void },
 ): Promise<Rewritten> {
+  const { given } = request
+  if (given) return { question: given.rewritten?.question ?? request.question, retrieved: [] }
   if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
   return { question: request.question, retrieved: await raw }
 }

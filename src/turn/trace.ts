@@ -64,6 +64,11 @@ export class Tracer {
     }
   }
 
+  /** Tells of a call that was made for the turn before it began. */
+  add(call: CallTrace): void {
+    this.#ports.emit({ type: 'call', index: this.#calls.push(call) - 1, call })
+  }
+
   /** What the turn has spent so far, by model. @param asked the model that was asked */
   spending(asked: string): [Spending, ...Spending[]] {
     const calls = this.#calls.map((call) => {

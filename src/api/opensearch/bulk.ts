@@ -8,6 +8,7 @@ import type { WriteAction } from '../../search/types'
 import type { Call } from '../edge/route'
 import { FIRST, read } from './documents'
 import { errorCause, illegalArgument, OpenSearchError } from './errors'
+import { equals, filterBy } from './filter'
 import { openOrCreate } from './indices'
 import { type Index, isObject, type Json, openIndex, parseObject, readBody } from './route'
 import { newId, toDocument } from './source'
@@ -264,16 +265,23 @@ async function importSome(
   })
 }
 
+/** Ids that a filter says as they are; others are removed one by one. */
+const isPlain = (id: string): boolean => !id.includes('`') && id.trim() === id
+
 /** @returns the ids of those that there were */
-async function removeAll(index: Index, ids: string[]): Promise<Set<string>> {
+async function removeAll({ object }: Index, ids: string[]): Promise<Set<string>> {
   const removed = new Set<string>()
-  for (const id of ids) {
-    try {
-      unwrap(await index.object.remove(id, false))
-      removed.add(id)
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error
-    }
+  const plain = ids.filter(isPlain)
+  const options = { batchSize: MOST_LINES, returnDocuments: false, returnIds: true }
+  for (let done = plain.length === 0; !done; ) {
+    const step = unwrap(await object.removeWhere(filterBy(equals('id', plain, false)), options))
+    for (const id of step.ids ?? []) removed.add(id)
+    done = step.done
+  }
+  for (const id of ids.filter((id) => !isPlain(id))) {
+    const outcome = await object.remove(id, false)
+    if (outcome.ok) removed.add(id)
+    else if (outcome.error.status !== 404) unwrap(outcome)
   }
   return removed
 }

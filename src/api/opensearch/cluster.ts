@@ -1,8 +1,8 @@
 /** What there is: `GET /`, the cluster's health and settings, and the list of indices. */
 import type { Call } from '../edge/route'
-import { illegalArgument, unsupported } from './errors'
+import { unsupported } from './errors'
 import { resolve } from './indices'
-import { isObject, type Json, readObject } from './route'
+import type { Json } from './route'
 
 /** The release of OpenSearch whose wire this is: clients ask which words it has. */
 const VERSION = '2.19.1'
@@ -47,24 +47,6 @@ export async function health(call: Call): Promise<Json> {
     task_max_waiting_in_queue_millis: 0,
     active_shards_percent_as_number: 100,
   }
-}
-
-export const settings = (): Json => ({ persistent: {}, transient: {} })
-
-/** There is no setting yet: each is refused by its name. */
-export async function putSettings({ request }: Call): Promise<Json> {
-  for (const [scope, given] of Object.entries(await readObject(request))) {
-    if (scope !== 'persistent' && scope !== 'transient') throw illegalArgument(`unknown field [${scope}]`)
-    const name = firstName(given)
-    if (name !== undefined) throw illegalArgument(`${scope} setting [${name}], not recognized`)
-  }
-  throw illegalArgument('Validation Failed: 1: no settings to update;')
-}
-
-function firstName(value: unknown, path: string[] = []): string | undefined {
-  if (!isObject(value)) return path.join('.') || undefined
-  const [[key, inner] = []] = Object.entries(value)
-  return key === undefined ? undefined : firstName(inner, [...path, key])
 }
 
 const COLUMNS = [

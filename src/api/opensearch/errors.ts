@@ -50,7 +50,7 @@ const UNAUTHORIZED =
 /** The error as an item of a bulk or of an msearch has it. */
 export function errorCause(error: unknown, { status, message }: Failure): Record<string, unknown> {
   const named = error instanceof OpenSearchError ? error : undefined
-  const reason = status === 401 ? UNAUTHORIZED : message
+  const reason = status === 401 && named === undefined ? UNAUTHORIZED : message
   return { type: named?.type ?? TYPES[status] ?? 'exception', reason, ...named?.details }
 }
 
@@ -72,7 +72,7 @@ export function openSearchError(error: unknown, request: FailedRequest, asksBrow
   const response = answer(body, body.status)
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   // A browser would open a window of its own for it.
-  if (body.status === 401 && !asksBrowser) {
+  if (body.status === 401 && !asksBrowser && !(error instanceof OpenSearchError)) {
     response.headers.set('www-authenticate', 'Basic realm="Parley", charset="UTF-8"')
   }
   return response

@@ -2,7 +2,7 @@
 import type { App, OpenCall } from '../edge/route'
 import { register } from '../edge/route'
 import { bulk } from './bulk'
-import { catIndices, health, info, putSettings, settings } from './cluster'
+import { catIndices, health, info } from './cluster'
 import { deleteDocument, getDocument, getSource, indexDocument, multiGet, updateDocument } from './documents'
 import { answer, openSearchError } from './errors'
 import {
@@ -16,13 +16,18 @@ import {
   refresh,
   updateAliases,
 } from './indices'
+import { memoryRoutes } from './memory/routes'
+import { mlRoutes } from './ml/routes'
+import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
 import { count, multiSearch, search } from './search'
 import { SEARCH_PARAMETERS } from './search-body'
+import { putSettings, settings } from './settings'
 
 export { noHandler } from './errors'
 
 const INDEX = '/:collection'
+const PIPELINES = '/_search/pipeline'
 const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
 const READ_SOURCE = ['_source', '_source_includes', '_source_excludes', 'routing', 'refresh']
@@ -38,8 +43,23 @@ const both = (path: string, route: Omit<OpenSearchRoute, 'path'>): OpenSearchRou
 const routes: OpenSearchRoute[] = [
   { methods: ['GET'], path: '/_cluster/health', actions: SEE, handle: health },
   { methods: ['GET'], path: '/_cluster/health/:collection', actions: SEE, handle: health },
-  { methods: ['GET'], path: '/_cluster/settings', actions: SEE, params: ['flat_settings'], handle: settings },
+  {
+    methods: ['GET'],
+    path: '/_cluster/settings',
+    actions: SEE,
+    params: ['flat_settings', 'include_defaults'],
+    handle: settings,
+  },
   { methods: ['PUT'], path: '/_cluster/settings', actions: ['settings:update'], handle: putSettings },
+  { methods: ['GET'], path: PIPELINES, actions: ['search_pipelines:get'], handle: getPipelines },
+  { methods: ['GET'], path: `${PIPELINES}/:id`, actions: ['search_pipelines:get'], handle: getPipelines },
+  { methods: ['PUT'], path: `${PIPELINES}/:id`, actions: ['search_pipelines:upsert'], handle: putPipeline },
+  {
+    methods: ['DELETE'],
+    path: `${PIPELINES}/:id`,
+    actions: ['search_pipelines:delete'],
+    handle: deletePipelines,
+  },
   ...['/_cat/indices', '/_cat/indices/:index'].map(
     (path): OpenSearchRoute => ({
       methods: ['GET'],
@@ -165,5 +185,5 @@ async function root(call: OpenCall): Promise<Response> {
 export function mountOpenSearch(app: App): void {
   const reserved = new Set(app.routes.map(({ path }) => path.split('/')[1] ?? ''))
   register(app, [{ method: 'GET', path: '/', open: true, handle: root }])
-  registerAll(app, routes, reserved)
+  registerAll(app, [...memoryRoutes, ...mlRoutes, ...routes], reserved)
 }

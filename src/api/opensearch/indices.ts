@@ -18,6 +18,7 @@ const SETTINGS: Record<string, string> = {
   number_of_replicas: '0',
   knn: '',
   refresh_interval: '',
+  'search.default_pipeline': '',
 }
 
 type Caller = Pick<Call, 'env' | 'access' | 'record'>

@@ -29,6 +29,18 @@ const KEYS = [
   'track_total_hits',
 ]
 
+/** Those that a search of a list of objects takes. */
+export const SEARCH_KEYS_OF_LISTS = [
+  'query',
+  'from',
+  'size',
+  'sort',
+  '_source',
+  'track_total_hits',
+  'version',
+  'seq_no_primary_term',
+]
+
 /** Parameters of a search in its path. */
 export const SEARCH_PARAMETERS = [
   'q',
@@ -42,6 +54,7 @@ export const SEARCH_PARAMETERS = [
   '_source_excludes',
   'track_total_hits',
   'rest_total_hits_as_int',
+  'search_pipeline',
 ]
 
 /** @throws ApiError 400 that names what is not known */

@@ -4,11 +4,13 @@ import type { Access } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { countSearches, requireFewSearches } from '../../auth/searches'
 import { ApiError, unwrap } from '../../errors'
+import { mapFew } from '../../few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import { override } from '../edge/parameters'
 import { planSearch, runSearch } from '../edge/plan'
 import { forbidden } from '../edge/response'
 import type { Call } from '../edge/route'
+import { slowAnswer } from '../edge/slow-answer'
 import {
   aggregate,
   FACET_VALUES,
@@ -17,13 +19,17 @@ import {
   MOST_SEARCHES,
   parseAggregations,
 } from './aggregations'
+import { answerSearch } from './answered'
 import type { Compiled, VectorSearch, Words } from './compiled'
-import { errorEnvelope, illegalArgument, OpenSearchError, unsupported } from './errors'
+import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
 import { highlightOf, highlightParameters } from './highlight'
+import { combine, depthOf, hybridQueries } from './hybrid'
+import { keptOf } from './mapping'
+import { type Normalization, pipelineOf } from './pipelines'
 import { compileQuery } from './query'
-import { type Index, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
+import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
 import { parseSearchBody, queryOf, type SearchBody } from './search-body'
 import { parseSort, type Sort } from './sort'
 import { type SourceFilter, sourceFilter, toSource } from './source'
@@ -35,21 +41,135 @@ const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
 const SCORE_UNIT = 1e12
 
 /** What searches are made with: a call, as far as they need it. */
-type Caller = Pick<Call, 'env' | 'access' | 'record'>
+type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
+  /** aborts when nobody waits any more */
+  gone?: AbortSignal
+}
 
-export async function search(call: Call): Promise<Json> {
-  const body = await readObject(call.request, {})
-  return execute(call, call.path.collection!, body, call.query)
+/** Searches of one request that run at the same time. */
+const AT_ONCE = 4
+
+export async function search(call: Call): Promise<unknown> {
+  const { env, path, query } = call
+  const text = await readBody(call.request)
+  const { search_pipeline: given, ext, stream, ...body } = text.trim() === '' ? {} : parseObject(text)
+  checkExtras(ext, stream)
+  const opened = await open(call, path.collection!)
+  const pipeline = await pipelineOf(
+    env,
+    query.search_pipeline,
+    given,
+    async () => keptOf(opened.fields.schema).settings['search.default_pipeline'],
+  )
+  const find = (caller: Caller, wanted: Json) =>
+    execute(caller, opened, wanted, query, pipeline?.normalization)
+  if (pipeline?.rag !== undefined) {
+    return answerSearch(call, pipeline.rag, pipeline, {
+      ext,
+      text,
+      body,
+      stream: stream === true,
+      find,
+      name: opened.index.name,
+    })
+  }
+  if (stream === true) throw unsupported('[stream] of a search that no language model answers')
+  return paced(call, (gone) => find({ ...call, gone }, body))
+}
+
+function checkExtras(ext: unknown, stream: unknown): void {
+  const unknown = isObject(ext)
+    ? Object.keys(ext).find((key) => key !== 'generative_qa_parameters')
+    : undefined
+  if (unknown !== undefined || (ext !== undefined && !isObject(ext)))
+    throw parsingError(`unknown field [${unknown ?? 'ext'}]`)
+  if (stream !== undefined && typeof stream !== 'boolean')
+    throw illegalArgument('[stream] has to be a boolean')
+}
+
+/** Runs searches so that they end when their caller hangs up. */
+async function paced(call: Call, work: (gone: AbortSignal) => Promise<Json>): Promise<unknown> {
+  // An answer with line breaks is for people.
+  if (isOn(call.query.pretty)) return work(call.request.signal)
+  return slowAnswer(call.request, work)
+}
+
+interface Opened {
+  index: Index
+  fields: Fields
+}
+
+/** @throws ApiError 401, 404 */
+async function open({ env, access }: Caller, name: string): Promise<Opened> {
+  // A scoped key that names a collection is for that one alone.
+  if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
+  const index = await openIndex(env, name)
+  return { index, fields: new Fields(unwrap(await index.object.schema())) }
+}
+
+function compile({ record }: Caller, query: unknown, fields: Fields): Compiled {
+  const compiled = compileQuery(query, fields)
+  const words = compiled.words?.text ?? compiled.vector?.text
+  if (words !== undefined) record.question = words
+  return compiled
+}
+
+/** Counts searches that one request makes besides its first. @throws ApiError 400, 429 */
+async function countMore({ env, access }: Caller, more: number): Promise<void> {
+  if (more === 0) return
+  requireFewSearches(access, more + 1)
+  await countSearches(env, Array(more).fill(access) as Access[])
+}
+
+/** A hybrid query: each of its queries by itself, and then one list. */
+async function executeHybrid(
+  caller: Caller,
+  opened: Opened,
+  body: Json,
+  query: Record<string, string>,
+  queries: unknown[],
+  normalization: Normalization | undefined,
+): Promise<Json> {
+  const started = Date.now()
+  const { from, size, sort, aggregations, total } = parseSearchBody(body, query)
+  if (sort !== undefined || Object.keys(aggregations).length > 0) {
+    throw unsupported('[sort] or [aggs] of a [hybrid] query: they')
+  }
+  await countMore(caller, queries.length - 1)
+  const depth = depthOf(from, size)
+  const { from: _, size: __, ...parameters } = query
+  const replies = await mapFew(queries, AT_ONCE, (each) =>
+    execute(caller, opened, { ...body, query: each, from: 0, size: depth }, parameters),
+  )
+  const lists = replies.map(({ hits }) => (hits as Json).hits as Json[])
+  const all = combine(lists, normalization)
+  const isWhole = lists.every(({ length }) => length < depth)
+  const page = all.slice(from, from + size)
+  return {
+    took: Date.now() - started,
+    timed_out: false,
+    _shards: SHARDS,
+    hits: {
+      ...(total && { total: { value: all.length, relation: isWhole ? 'eq' : 'gte' } }),
+      max_score: page[0]?._score ?? null,
+      hits: page,
+    },
+  }
 }
 
 async function execute(
   caller: Caller,
-  name: string,
+  opened: Opened,
   body: Json,
   query: Record<string, string>,
+  normalization?: Normalization,
 ): Promise<Json> {
+  const queries = query.q === undefined ? hybridQueries(body.query) : undefined
+  if (queries !== undefined) return executeHybrid(caller, opened, body, query, queries, normalization)
   const started = Date.now()
-  const { request, index, fields, compiled } = await prepare(caller, name, body, query)
+  const { index, fields } = opened
+  const request = parseSearchBody(body, query)
+  const compiled = compile(caller, request.query, fields)
   const sort = parseSort(request.sort, fields)
   const aggregations = parseAggregations(request.aggregations, fields)
   const shown = sourceFilter(request.source, query)
@@ -60,10 +180,7 @@ async function execute(
       `Aggregations inside of more than ${MOST_SEARCHES} terms: ask for fewer by [size]; more`,
     )
   }
-  if (extra > 0) {
-    requireFewSearches(caller.access, extra + 1)
-    await countSearches(caller.env, Array(extra).fill(caller.access))
-  }
+  await countMore(caller, extra)
 
   const parameters: SearchParameters = {
     ...searchParameters(compiled, sort),
@@ -71,7 +188,7 @@ async function execute(
     exclude_fields: fields.embedded().join(','),
   }
   if (shown === undefined) parameters.include_fields = sort === undefined ? 'id' : ''
-  const run = (more: SearchParameters) => runOne(caller, name, { ...parameters, ...more })
+  const run = (more: SearchParameters) => runOne(caller, index.name, { ...parameters, ...more })
   const facetBy = facetsOf(aggregations)
   const first = await run({
     ...window(request.from, request.size),
@@ -100,30 +217,6 @@ async function execute(
       aggregations: await aggregate(aggregations, first.facet_counts, fields, facetSearch),
     }),
   }
-}
-
-interface Prepared {
-  request: SearchBody
-  index: Index
-  fields: Fields
-  compiled: Compiled
-}
-
-async function prepare(
-  { env, access, record }: Caller,
-  name: string,
-  body: Json,
-  query: Record<string, string>,
-): Promise<Prepared> {
-  // A scoped key that names a collection is for that one alone.
-  if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
-  const request = parseSearchBody(body, query)
-  const index = await openIndex(env, name)
-  const fields = new Fields(unwrap(await index.object.schema()))
-  const compiled = compileQuery(request.query, fields)
-  const words = compiled.words?.text ?? compiled.vector?.text
-  if (words !== undefined) record.question = words
-  return { request, index, fields, compiled }
 }
 
 /** What decides besides words and vectors. */
@@ -171,12 +264,12 @@ const vectorParameters = ({ target, vector = [], text, k }: VectorSearch): Searc
 
 /** @throws ApiError as the search does */
 async function runOne(
-  { env, access }: Caller,
+  { env, access, gone }: Caller,
   name: string,
   parameters: SearchParameters,
 ): Promise<SearchResult> {
   const planned = await planSearch(env, access, name, override(parameters, access.embedded))
-  const reply = await runSearch(env, planned)
+  const reply = await runSearch(env, planned, gone)
   if ('error' in reply) throw new ApiError(reply.code, reply.error)
   return reply.result
 }
@@ -231,24 +324,25 @@ function scoreOf(hit: Hit, { vector }: Compiled): number {
   return match === undefined ? 1 : match / SCORE_UNIT
 }
 
-export async function count(call: Call): Promise<Json> {
+export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})
   const unknown = Object.keys(body).find((key) => key !== 'query')
   if (unknown !== undefined) throw illegalArgument(`request does not support [${unknown}]`)
   const query = call.query.q === undefined ? body.query : queryOf(call.query)
-  const { compiled } = await prepare(call, call.path.collection!, query === undefined ? {} : { query }, {})
+  const { index, fields } = await open(call, call.path.collection!)
+  const compiled = compile(call, query ?? { match_all: {} }, fields)
   if (compiled.vector !== undefined) throw unsupported('A count of neighbours')
-  const { found } = await runOne(call, call.path.collection!, {
-    ...searchParameters(compiled, undefined),
-    per_page: '0',
+  const parameters = { ...searchParameters(compiled, undefined), per_page: '0' }
+  return paced(call, async (gone) => {
+    const { found } = await runOne({ ...call, gone }, index.name, parameters)
+    return { count: found, _shards: SHARDS }
   })
-  return { count: found, _shards: SHARDS }
 }
 
 /** A header and a body for each search, a line each. */
-export async function multiSearch(call: Call): Promise<Json> {
+export async function multiSearch(call: Call): Promise<unknown> {
   const started = Date.now()
-  const { env, access, record, path } = call
+  const { access, record, path } = call
   const text = await readBody(call.request)
   const lines = text.split(/\r?\n/)
   if (lines.pop() !== '') throw illegalArgument('The msearch request must be terminated by a newline [\n]')
@@ -269,17 +363,18 @@ export async function multiSearch(call: Call): Promise<Json> {
     wanted.map(({ name }) => name),
     record,
   )
-  requireFewSearches(access, wanted.length)
-  await countSearches(env, Array(wanted.length - 1).fill(access) as Access[])
-  const responses: Json[] = []
-  for (const { name, body } of wanted) {
-    try {
-      responses.push({ ...(await execute(call, name, body, {})), status: 200 })
-    } catch (error) {
-      responses.push(errorEnvelope(error, call.record).body)
-    }
-  }
-  return { took: Date.now() - started, responses }
+  await countMore(call, wanted.length - 1)
+  return paced(call, async (gone) => {
+    const caller = { ...call, gone }
+    const responses = await mapFew(wanted, AT_ONCE, async ({ name, body }): Promise<Json> => {
+      try {
+        return { ...(await execute(caller, await open(caller, name), body, {})), status: 200 }
+      } catch (error) {
+        return errorEnvelope(error, record).body
+      }
+    })
+    return { took: Date.now() - started, responses }
+  })
 }
 
 /** The index of a header line. @throws ApiError 400 */

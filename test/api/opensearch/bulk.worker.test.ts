@@ -4,6 +4,26 @@ import { call, send } from '../typesense/api'
 import { ask, idsOf, indexName } from './api'
 
 describe('a bulk', () => {
+  it('deletes many at once, whatever their ids are', async () => {
+    const index = indexName()
+    const ids = [...Array.from({ length: 600 }, (_, at) => `d${at}`), 'a`b', ' c ', '*', 'x,y', '[z]', 'é']
+    await ask(
+      'POST',
+      `/${index}/_bulk`,
+      ids.flatMap((_id) => [{ index: { _id } }, { n: 1 }]),
+    )
+    const [, { items, errors }] = await ask(
+      'POST',
+      `/${index}/_bulk`,
+      [...ids.filter((id) => id !== 'd7'), 'none'].map((_id) => ({ delete: { _id } })),
+    )
+    expect(errors).toBe(false)
+    const results = items.map((item: { delete: { result: string } }) => item.delete.result)
+    expect(results.filter((result: string) => result === 'deleted')).toHaveLength(ids.length - 1)
+    expect(results.at(-1)).toBe('not_found')
+    expect((await ask('GET', `/${index}/_count`))[1].count).toBe(1)
+  })
+
   it('does all of its actions, in their order', async () => {
     const index = indexName()
     const [status, body] = await ask('POST', '/_bulk', [

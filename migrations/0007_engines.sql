@@ -1,0 +1,1 @@
+ALTER TABLE `collections` ADD `engine` text DEFAULT 'object' NOT NULL;

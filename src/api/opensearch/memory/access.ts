@@ -1,0 +1,71 @@
+/** Memories are conversations: whose they are, and what a caller is told of those that it may not open. */
+import type { Access } from '../../../auth/access'
+import { conversationObject } from '../../../conversation/conversation-object'
+import { mayOpen } from '../../../conversation/ownership'
+import { mayBeConversation } from '../../../conversation/sealed-id'
+import { database } from '../../../db/client'
+import { type ConversationRow, findConversationRow } from '../../../db/conversations'
+import { unwrap } from '../../../errors'
+import type { Asker } from '../../../turn/request'
+import { askerOf } from '../../edge/asker'
+import type { Call } from '../../edge/route'
+import { OpenSearchError } from '../errors'
+import { isEnabled, MEMORY } from '../settings'
+
+/** The words of the two generations of the API. */
+export type Generation = 1 | 2
+
+/** @throws OpenSearchError 500 while the feature is switched off */
+export async function requireMemory(env: Cloudflare.Env): Promise<void> {
+  if (await isEnabled(env, MEMORY)) return
+  throw new OpenSearchError(
+    500,
+    'exception',
+    `The Conversation Memory feature is not enabled. To enable, please update the setting ${MEMORY}`,
+  )
+}
+
+/** Who asks, as its key shows. The name of Basic authentication is the caller's own word. */
+export const askerFor = (call: Pick<Call, 'request' | 'access' | 'query'>, action: string): Promise<Asker> =>
+  askerOf({ request: call.request, accesses: [call.access], userId: undefined, query: call.query }, action)
+
+export const notFound = (what: string, id: string): OpenSearchError =>
+  new OpenSearchError(404, 'resource_not_found_exception', `${what} [${id}] not found`, {
+    'resource.type': what.toLowerCase(),
+    'resource.id': id,
+  })
+
+const nameOf = ({ owner, limits }: Access): string => limits.user_id ?? owner
+
+export function denied(access: Access, what: string, id: string, generation: Generation): OpenSearchError {
+  const reason = `User [${nameOf(access)}] does not have access to ${what} ${id}`
+  return generation === 1
+    ? new OpenSearchError(500, 'security_exception', reason)
+    : new OpenSearchError(401, 'status_exception', reason)
+}
+
+export const MEMORY_WORDS = {
+  1: { found: 'Conversation', denied: 'conversation' },
+  2: { found: 'Memory', denied: 'memory' },
+} as const
+
+/**
+ * A memory that the caller may open, with all that its object had held back.
+ * @throws OpenSearchError 404 for an unknown one; for another owner's 500 or 401, as its generation says
+ */
+export async function openMemory(
+  { env, access }: Pick<Call, 'env' | 'access'>,
+  asker: Asker,
+  id: string,
+  generation: Generation,
+): Promise<ConversationRow> {
+  const words = MEMORY_WORDS[generation]
+  const db = database(env)
+  if (!(await mayBeConversation(env, id))) throw notFound(words.found, id)
+  const recorded = await conversationObject(env, id).recorded(asker)
+  if (!recorded.ok && recorded.error.status !== 404) unwrap(recorded)
+  const row = await findConversationRow(db, id, Date.now())
+  if (row === undefined) throw notFound(words.found, id)
+  if (!recorded.ok || !mayOpen(asker, row)) throw denied(access, words.denied, id, generation)
+  return row
+}

@@ -1,0 +1,283 @@
+/**
+ * Model groups, models and tasks. A remote model is called through its connector; a local embedding model stands for
+ * the one that Parley embeds with itself. What OpenSearch does in a task is done at once here, and the task tells so.
+ */
+
+import { database } from '../../../db/client'
+import {
+  deleteResource,
+  findResource,
+  listResources,
+  putResource,
+  type ResourceRow,
+} from '../../../db/resources'
+import { ApiError } from '../../../errors'
+import { predict } from '../../../models/connector'
+import { ProviderError } from '../../../models/provider-error'
+import { modelIn, openConnector, type StoredModel, storeNew } from '../../../registry/resources'
+import type { Call } from '../../edge/route'
+import { OpenSearchError } from '../errors'
+import { isObject, isOn, type Json, readObject } from '../route'
+import { newId } from '../source'
+import { makeConnector } from './connectors'
+import { allowText, badRequest, notFound, requireKnown, requireText, written } from './shapes'
+
+export const MODELS = '.plugins-ml-model'
+export const GROUPS = '.plugins-ml-model-group'
+export const TASKS = '.plugins-ml-task'
+const NODE = 'parley'
+
+export async function registerGroup({ env, request }: Call): Promise<Json> {
+  const body = await readObject(request)
+  requireKnown(
+    body,
+    ['name', 'description', 'access_mode', 'backend_roles', 'add_all_backend_roles'],
+    'a model group',
+  )
+  const name = requireText(body.name, 'Model group name is null')
+  const id = newId()
+  const group = {
+    name,
+    latest_version: 0,
+    description: allowText(body, 'description') ?? '',
+    access: 'public',
+  }
+  if (!(await storeNew(env, 'model_group', id, group, name))) {
+    const taken = (await listResources(database(env), 'model_group')).find((row) => row.uniqueName === name)
+    throw badRequest(
+      `The name you provided is already being used by a model group with ID: ${taken?.id ?? 'unknown'}.`,
+    )
+  }
+  return { model_group_id: id, status: 'CREATED' }
+}
+
+const groupShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
+  ...(JSON.parse(body) as Json),
+  created_time: createdAt,
+  last_updated_time: updatedAt,
+})
+
+async function groupOf(env: Cloudflare.Env, id: string): Promise<ResourceRow> {
+  const row = await findResource(database(env), 'model_group', id)
+  if (row === undefined) throw notFound(`Failed to find model group with ID: ${id}`)
+  return row
+}
+
+export const getGroup = async ({ env, path }: Call): Promise<Json> => groupShown(await groupOf(env, path.id!))
+
+export async function updateGroup({ env, path, request }: Call): Promise<Json> {
+  const row = await groupOf(env, path.id!)
+  const body = await readObject(request)
+  requireKnown(body, ['name', 'description'], 'a change of a model group')
+  const name = allowText(body, 'name') ?? row.uniqueName
+  const group = { ...(JSON.parse(row.body) as Json), ...body }
+  await putResource(database(env), {
+    ...row,
+    uniqueName: name,
+    body: JSON.stringify(group),
+    updatedAt: Date.now(),
+  })
+  return { status: 'Updated' }
+}
+
+export async function deleteGroup({ env, path }: Call): Promise<Json> {
+  const users = (await listResources(database(env), 'model')).filter((row) => modelIn(row).group === path.id)
+  if (users.length > 0)
+    throw badRequest('Cannot delete the model group when it has associated model versions')
+  const deleted = await deleteResource(database(env), 'model_group', path.id!)
+  return written(GROUPS, path.id!, deleted ? 'deleted' : 'not_found')
+}
+
+const REGISTERED = [
+  'name',
+  'description',
+  'version',
+  'function_name',
+  'model_group_id',
+  'connector_id',
+  'connector',
+  'model_format',
+  'model_task_type',
+  'model_content_size_in_bytes',
+  'model_content_hash_value',
+  'model_config',
+  'url',
+  'is_enabled',
+]
+
+export async function registerModel(call: Call): Promise<Json> {
+  const { env, request, query } = call
+  const body = await readObject(request)
+  requireKnown(body, REGISTERED, 'a model')
+  const name = requireText(body.name, 'Model name is null')
+  const group = allowText(body, 'model_group_id')
+  if (group !== undefined) await groupOf(env, group)
+  const remote = String(body.function_name ?? 'TEXT_EMBEDDING').toUpperCase() === 'REMOTE'
+  const algorithm = String(body.function_name ?? 'TEXT_EMBEDDING').toUpperCase()
+  if (!remote && algorithm !== 'TEXT_EMBEDDING')
+    throw badRequest(`[function_name: ${algorithm}] is not supported here`)
+  const connector = remote ? await connectorOf(call, body) : undefined
+  const description = allowText(body, 'description')
+  const id = newId()
+  const deploys = isOn(query.deploy)
+  const model: StoredModel = {
+    name,
+    ...(description !== undefined && { description }),
+    algorithm,
+    ...(group !== undefined && { group }),
+    version: String(body.version ?? '1'),
+    state: deploys ? 'DEPLOYED' : 'REGISTERED',
+    ...(connector !== undefined && { connector }),
+  }
+  await storeNew(env, 'model', id, model)
+  return { task_id: await done(env, 'REGISTER_MODEL', id, algorithm), status: 'CREATED', model_id: id }
+}
+
+async function connectorOf({ env }: Call, { connector_id: id, connector }: Json): Promise<string> {
+  if (typeof id === 'string' && id !== '') {
+    if ((await findResource(database(env), 'connector', id)) === undefined) {
+      throw notFound(`Failed to find connector with the provided connector id: ${id}`)
+    }
+    return id
+  }
+  if (!isObject(connector)) {
+    throw badRequest(
+      'You must provide connector content when creating a remote model without providing connector id!',
+    )
+  }
+  return makeConnector(env, connector)
+}
+
+/** Notes what was done as a task that is over. @returns its id */
+async function done(env: Cloudflare.Env, type: string, model: string, algorithm: string): Promise<string> {
+  const id = newId()
+  await storeNew(env, 'task', id, {
+    model_id: model,
+    task_type: type,
+    function_name: algorithm,
+    state: 'COMPLETED',
+    worker_node: [NODE],
+    is_async: false,
+  })
+  return id
+}
+
+const taskShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
+  ...(JSON.parse(body) as Json),
+  create_time: createdAt,
+  last_update_time: updatedAt,
+})
+
+export async function getTask({ env, path }: Call): Promise<Json> {
+  const row = await findResource(database(env), 'task', path.id!)
+  if (row === undefined) throw notFound(`Failed to find task with the provided task id: ${path.id}`)
+  return taskShown(row)
+}
+
+export async function deleteTask({ env, path }: Call): Promise<Json> {
+  const deleted = await deleteResource(database(env), 'task', path.id!)
+  return written(TASKS, path.id!, deleted ? 'deleted' : 'not_found')
+}
+
+async function modelOf(env: Cloudflare.Env, id: string): Promise<{ row: ResourceRow; model: StoredModel }> {
+  const row = await findResource(database(env), 'model', id)
+  if (row === undefined) throw notFound(`Failed to find model with the provided model id: ${id}`)
+  return { row, model: modelIn(row) }
+}
+
+const modelShown = (row: ResourceRow): Json => {
+  const { name, description, algorithm, group, version, state, connector } = modelIn(row)
+  return {
+    name,
+    ...(group !== undefined && { model_group_id: group }),
+    algorithm,
+    // Searches ask for it by either name.
+    function_name: algorithm,
+    model_version: version,
+    ...(description !== undefined && { description }),
+    model_state: state,
+    created_time: row.createdAt,
+    last_updated_time: row.updatedAt,
+    ...(connector !== undefined && { connector_id: connector }),
+  }
+}
+
+export const getModel = async ({ env, path }: Call): Promise<Json> =>
+  modelShown((await modelOf(env, path.id!)).row)
+
+async function setState(env: Cloudflare.Env, id: string, state: StoredModel['state']): Promise<StoredModel> {
+  const { row, model } = await modelOf(env, id)
+  const changed = { ...model, state }
+  await putResource(database(env), { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
+  return changed
+}
+
+export async function deployModel({ env, path }: Call): Promise<Json> {
+  const { algorithm } = await setState(env, path.id!, 'DEPLOYED')
+  const task_id = await done(env, 'DEPLOY_MODEL', path.id!, algorithm)
+  return { task_id, task_type: 'DEPLOY_MODEL', status: 'COMPLETED' }
+}
+
+export async function undeployModel({ env, path }: Call): Promise<Json> {
+  await setState(env, path.id!, 'REGISTERED')
+  return { [NODE]: { stats: { [path.id!]: 'undeployed' } } }
+}
+
+export async function deleteModel({ env, path }: Call): Promise<Json> {
+  const row = await findResource(database(env), 'model', path.id!)
+  if (row === undefined) return written(MODELS, path.id!, 'not_found')
+  if (modelIn(row).state === 'DEPLOYED') {
+    throw badRequest(
+      'Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete',
+    )
+  }
+  await deleteResource(database(env), 'model', path.id!)
+  return written(MODELS, path.id!, 'deleted', row.version + 1)
+}
+
+/** The provider's own reply to parameters of the request's. */
+export async function predictModel(call: Call): Promise<Json> {
+  const { env, path, request } = call
+  const { model } = await modelOf(env, path.id!)
+  const body = await readObject(request)
+  requireKnown(body, ['parameters'], 'a prediction')
+  if (model.connector === undefined) throw badRequest('Only remote models take predictions here')
+  const connector = await openConnector(env, model.connector)
+  if (connector === undefined) {
+    throw notFound(`Failed to find connector with the provided connector id: ${model.connector}`)
+  }
+  const parameters = isObject(body.parameters) ? body.parameters : {}
+  try {
+    const dataAsMap = await predict(connector, parameters, env, request.signal)
+    return { inference_results: [{ output: [{ name: 'response', dataAsMap }], status_code: 200 }] }
+  } catch (error) {
+    throw remoteError(error)
+  }
+}
+
+/** A provider's failure with its own status, which the envelope keeps from those that clients repeat. */
+function remoteError(error: unknown): unknown {
+  if (!(error instanceof ProviderError)) return error
+  const { upstream, message } = error
+  if (error.fault === 'silent') return new OpenSearchError(500, 'timeout_exception', message)
+  if (upstream === undefined || upstream === 200)
+    return new ApiError(500, `Error communicating with remote model: ${message}`)
+  return new OpenSearchError(
+    upstream,
+    'status_exception',
+    `Error from remote service: ${message.replace(/^Error from remote service: /, '')}`,
+  )
+}
+
+const entriesOf =
+  (kind: string, index: string, shown: (row: ResourceRow) => Json) => async (env: Cloudflare.Env) =>
+    (await listResources(database(env), kind)).map((row) => ({
+      _index: index,
+      _id: row.id,
+      _version: row.version,
+      _source: shown(row),
+    }))
+
+export const modelEntries = entriesOf('model', MODELS, modelShown)
+export const groupEntries = entriesOf('model_group', GROUPS, groupShown)
+export const taskEntries = entriesOf('task', TASKS, taskShown)

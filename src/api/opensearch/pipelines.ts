@@ -1,0 +1,271 @@
+/** Search pipelines: stored as they were sent, checked when they come in, and chosen by a search. */
+import { database } from '../../db/client'
+import { deleteResource, findResource, listResources, putResource } from '../../db/resources'
+import type { Call } from '../edge/route'
+import { answer, illegalArgument, OpenSearchError } from './errors'
+import { starPattern } from './pattern'
+import { isObject, type Json, readObject } from './route'
+import { isEnabled, RAG } from './settings'
+
+const parseError = (message: string, details?: Json): OpenSearchError =>
+  new OpenSearchError(400, 'parse_exception', message, details)
+
+/** What a RAG processor says. */
+export interface RagProcessor {
+  tag: string | undefined
+  modelId: string
+  fields: string[]
+  llmModel?: string
+  system: string
+  instructions: string
+  ignoresFailure: boolean
+}
+
+/** How sub-queries of a hybrid query become one list. */
+export interface Normalization {
+  technique: string
+  combination: string
+  /** absent: all weigh the same */
+  weights?: number[]
+}
+
+export interface Pipeline {
+  rag?: RagProcessor
+  normalization?: Normalization
+  /** whether follow-ups are rewritten before they are searched */
+  rewrites: boolean
+}
+
+const TOP = [
+  'description',
+  'version',
+  'request_processors',
+  'response_processors',
+  'phase_results_processors',
+]
+const GENERIC = ['tag', 'description', 'ignore_failure']
+const RAG_TYPE = 'retrieval_augmented_generation'
+const NORMALIZATION_TYPE = 'normalization-processor'
+
+/** Processors by the phase that they belong to. */
+const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: Pipeline) => void>> = {
+  request_processors: {
+    // OpenSearch takes it and does nothing. Here it rewrites a follow-up before it is searched.
+    question_rewrite: (reader, pipeline) => {
+      reader.text('model_id')
+      pipeline.rewrites = true
+    },
+  },
+  response_processors: {
+    [RAG_TYPE]: (reader, pipeline) => {
+      const llmModel = reader.text('llm_model')
+      pipeline.rag = {
+        tag: reader.tag,
+        modelId: reader.requiredText('model_id'),
+        fields: reader.texts('context_field_list'),
+        ...(llmModel !== undefined && { llmModel }),
+        system: reader.text('system_prompt') ?? '',
+        instructions: reader.text('user_instructions') ?? '',
+        ignoresFailure: reader.ignoresFailure,
+      }
+    },
+  },
+  phase_results_processors: {
+    [NORMALIZATION_TYPE]: (reader, pipeline) => {
+      const normalization = reader.object('normalization')
+      const combination = reader.object('combination')
+      const parameters = isObject(combination.parameters) ? combination.parameters : {}
+      const { weights } = parameters
+      pipeline.normalization = {
+        technique: chosen('normalization', normalization.technique, ['min_max', 'l2']),
+        combination: chosen('combination', combination.technique, [
+          'arithmetic_mean',
+          'geometric_mean',
+          'harmonic_mean',
+        ]),
+        ...(weights !== undefined && { weights: weightsOf(weights) }),
+      }
+    },
+  },
+}
+
+function chosen(what: string, given: unknown, known: string[]): string {
+  if (given === undefined) return known[0]!
+  if (typeof given === 'string' && known.includes(given)) return given
+  throw illegalArgument(`provided ${what} technique is not supported: ${String(given)}`)
+}
+
+function weightsOf(given: unknown): number[] {
+  const isList =
+    Array.isArray(given) && given.every((each) => typeof each === 'number' && each >= 0 && each <= 1)
+  const sum = isList ? given.reduce((total, each) => total + each, 0) : 0
+  if (!isList || Math.abs(sum - 1) > 0.01) {
+    throw illegalArgument(
+      `sum of weights for combination must be equal to 1.0, submitted weights: ${JSON.stringify(given)}`,
+    )
+  }
+  return given
+}
+
+/** Reads the properties of one processor; at its end nothing may be left. */
+class Properties {
+  readonly tag: string | undefined
+  readonly ignoresFailure: boolean
+  readonly #left: Json
+  readonly #type: string
+
+  constructor(type: string, body: Json) {
+    this.#type = type
+    this.#left = { ...body }
+    this.tag = typeof body.tag === 'string' ? body.tag : undefined
+    this.ignoresFailure = String(body.ignore_failure) === 'true'
+    for (const name of GENERIC) delete this.#left[name]
+  }
+
+  #take(name: string): unknown {
+    const value = this.#left[name]
+    delete this.#left[name]
+    return value ?? undefined
+  }
+
+  #error(name: string, message: string): OpenSearchError {
+    return parseError(`[${name}] ${message}`, {
+      processor_type: this.#type,
+      ...(this.tag !== undefined && { processor_tag: this.tag }),
+      property_name: name,
+    })
+  }
+
+  text(name: string): string | undefined {
+    const value = this.#take(name)
+    if (value === undefined || typeof value === 'string') return value
+    throw this.#error(name, `property isn't a string, but of type [${javaType(value)}]`)
+  }
+
+  requiredText(name: string): string {
+    const value = this.text(name)
+    if (value === undefined) throw this.#error(name, 'required property is missing')
+    return value
+  }
+
+  object(name: string): Json {
+    const value = this.#take(name)
+    if (value === undefined) return {}
+    if (!isObject(value)) throw this.#error(name, `property isn't a map, but of type [${javaType(value)}]`)
+    return value
+  }
+
+  texts(name: string): string[] {
+    const value = this.#take(name)
+    if (value === undefined) throw this.#error(name, 'required property is missing')
+    if (!Array.isArray(value))
+      throw this.#error(name, `property isn't a list, but of type [${javaType(value)}]`)
+    if (value.length === 0) throw this.#error(name, "required property can't be empty.")
+    return value.map(String)
+  }
+
+  /** @throws ApiError 400 where a property is not known */
+  end(): void {
+    const unknown = Object.keys(this.#left)
+    if (unknown.length === 0) return
+    const name = this.tag === undefined ? this.#type : `${this.#type}:${this.tag}`
+    throw parseError(
+      `processor [${name}] doesn't support one or more provided configuration parameters: [${unknown.join(', ')}]`,
+    )
+  }
+}
+
+/** What OpenSearch, a Java program, calls the type of a value. */
+function javaType(value: unknown): string {
+  if (typeof value === 'string') return 'java.lang.String'
+  if (typeof value === 'boolean') return 'java.lang.Boolean'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'java.lang.Integer' : 'java.lang.Double'
+  return Array.isArray(value) ? 'java.util.ArrayList' : 'java.util.HashMap'
+}
+
+/** A pipeline as a search runs it. @throws ApiError 400 that names what is wrong */
+export function parsePipeline(body: Json, id: string): Pipeline {
+  const unknown = Object.keys(body).filter((key) => !TOP.includes(key))
+  if (unknown.length > 0) {
+    throw parseError(
+      `pipeline [${id}] doesn't support one or more provided configuration parameters [${unknown.join(', ')}]`,
+    )
+  }
+  const pipeline: Pipeline = { rewrites: false }
+  for (const [phase, known] of Object.entries(PROCESSORS)) {
+    const list = body[phase] ?? []
+    if (!Array.isArray(list))
+      throw parseError(`[${phase}] property isn't a list, but of type [${javaType(list)}]`)
+    for (const each of list) {
+      const [[type, properties] = [], ...others] = isObject(each) ? Object.entries(each) : []
+      if (type === undefined || others.length > 0)
+        throw parseError(`[${phase}] takes objects of one processor each`)
+      const read = Object.hasOwn(known, type) ? known[type]! : undefined
+      if (read === undefined) throw illegalArgument(`Invalid processor type ${type}`)
+      const reader = new Properties(type, isObject(properties) ? properties : {})
+      read(reader, pipeline)
+      reader.end()
+    }
+  }
+  return pipeline
+}
+
+/** @throws OpenSearchError 500 while the feature is switched off */
+export async function requireRag(env: Cloudflare.Env): Promise<void> {
+  if (await isEnabled(env, RAG)) return
+  throw new OpenSearchError(500, 'm_l_exception', `${RAG} is not enabled.`)
+}
+
+export async function putPipeline({ env, path, request }: Call): Promise<Json> {
+  const id = path.id!
+  const body = await readObject(request)
+  const { rag } = parsePipeline(body, id)
+  if (rag !== undefined) await requireRag(env)
+  await putResource(database(env), { kind: 'pipeline', id, body: JSON.stringify(body) })
+  return { acknowledged: true }
+}
+
+const matching = (expression: string): ((id: string) => boolean) => {
+  const patterns = expression.split(',').map((part) => starPattern(part))
+  return (id) => patterns.some((pattern) => pattern.test(id))
+}
+
+export async function getPipelines({ env, path }: Call): Promise<unknown> {
+  const matches = matching(path.id ?? '*')
+  const rows = (await listResources(database(env), 'pipeline')).filter(({ id }) => matches(id))
+  const found = Object.fromEntries(rows.map(({ id, body }) => [id, JSON.parse(body) as unknown]))
+  return rows.length === 0 ? answer({}, 404) : found
+}
+
+export async function deletePipelines({ env, path }: Call): Promise<Json> {
+  const expression = path.id!
+  const matches = matching(expression)
+  const rows = (await listResources(database(env), 'pipeline')).filter(({ id }) => matches(id))
+  if (rows.length === 0 && !expression.includes('*')) {
+    throw new OpenSearchError(404, 'resource_not_found_exception', `pipeline [${expression}] is missing`)
+  }
+  for (const { id } of rows) await deleteResource(database(env), 'pipeline', id)
+  return { acknowledged: true }
+}
+
+/** The pipeline of a search: named or inline, or the index's default. undefined: none. @throws ApiError 400 */
+export async function pipelineOf(
+  env: Cloudflare.Env,
+  named: string | undefined,
+  given: unknown,
+  otherwise: () => Promise<string | undefined>,
+): Promise<Pipeline | undefined> {
+  if (named !== undefined && isObject(given)) {
+    throw illegalArgument(
+      'Both named and inline search pipeline were specified. Please only specify one or the other.',
+    )
+  }
+  if (isObject(given)) return parsePipeline(given, '_ad_hoc_pipeline')
+  if (given !== undefined && typeof given !== 'string')
+    throw illegalArgument('[search_pipeline] takes a name or a pipeline')
+  const name = named ?? given ?? (await otherwise())
+  if (name === undefined || name === '_none') return undefined
+  const row = await findResource(database(env), 'pipeline', name)
+  if (row === undefined) throw illegalArgument(`Pipeline ${name} is not defined`)
+  return parsePipeline(JSON.parse(row.body) as Json, name)
+}

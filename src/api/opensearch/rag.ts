@@ -1,0 +1,278 @@
+/**
+ * A search that is answered: what it found goes into a turn of the core, and the turn's answer into the search's
+ * reply. With a memory the turn is the conversation's next one; without, it is forgotten.
+ */
+import { ask } from '../../conversation/ask'
+import { answerOnce } from '../../conversation/once'
+import { rewriteOnce } from '../../conversation/rewrite-once'
+import type { ConversationRow } from '../../db/conversations'
+import { ApiError, type ErrorCode } from '../../errors'
+import type { ConversationModelConfig } from '../../models/language-model'
+import { namespaceOf } from '../../models/providers'
+import { siblingOf } from '../../registry/named-models'
+import { codeOf } from '../../turn/errors'
+import type { MessageDetails } from '../../turn/events'
+import type { GivenPassage } from '../../turn/given'
+import type { Asker } from '../../turn/request'
+import { type Admission, admitTurn } from '../edge/admit-turn'
+import { findHistory, findOpenModel } from '../edge/open-model'
+import type { Call } from '../edge/route'
+import { type EventReader, eventReader } from '../turn/read'
+import { illegalArgument, OpenSearchError, unsupported } from './errors'
+import { type Generative, parseGenerative } from './generative'
+import { askerFor, openMemory, requireMemory } from './memory/access'
+import { messageIdOf } from './memory/ids'
+import { type Pipeline, type RagProcessor, requireRag } from './pipelines'
+import { isObject, type Json } from './route'
+
+/** A search that may be answered: all that can be wrong with it was checked. */
+export interface RagRequest {
+  rag: RagProcessor
+  generative: Generative
+  model: ConversationModelConfig
+  historyId: string
+  admission: Admission
+  memory: ConversationRow | undefined
+  /** milliseconds since 1970 */
+  until: number
+  stream: boolean
+}
+
+/** Checks all of a request before anything is searched or called. @throws ApiError */
+export async function admitRag(
+  call: Call,
+  rag: RagProcessor,
+  { ext, text, stream }: { ext: unknown; text: string; stream: boolean },
+): Promise<RagRequest> {
+  const { env, access, request, query } = call
+  const began = Date.now()
+  await requireRag(env)
+  const generative = parseGenerative(ext)
+  const model = await modelFor(call, rag, generative)
+  const asker = await askerFor(call, 'conversations:get')
+  const memory = await memoryFor(call, asker, generative.memoryId)
+  const historyId =
+    memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
+  const admission = await admitTurn(
+    { env, request, accesses: [access], userId: undefined, query, body: text },
+    model,
+  )
+  const until = began + generative.timeout * 1000
+  call.record.question = generative.question
+  return { rag, generative, model, historyId, admission, memory, until, stream }
+}
+
+async function memoryFor(
+  call: Call,
+  asker: Asker,
+  id: string | undefined,
+): Promise<ConversationRow | undefined> {
+  if (id === undefined) return undefined
+  await requireMemory(call.env)
+  return openMemory(call, asker, id, 2)
+}
+
+/** The model that the pipeline names, under the name that the request has for it. @throws ApiError 400, 404 */
+async function modelFor(
+  { env, access }: Call,
+  { modelId, llmModel: usual }: RagProcessor,
+  { llmModel: asked, responseField, timeout }: Generative,
+): Promise<ConversationModelConfig> {
+  const model = await findOpenModel(env, [access], modelId)
+  if (model === undefined) {
+    throw new OpenSearchError(
+      404,
+      'status_exception',
+      `Failed to find model with the provided model id: ${modelId}`,
+    )
+  }
+  const name = asked ?? usual
+  const namespace = namespaceOf(model.model_name)
+  if (namespace === 'connector') {
+    if (name === undefined) throw illegalArgument('llm_model cannot be null.')
+    return {
+      ...model,
+      model_name: `connector/${name}`,
+      timeout,
+      ...(responseField !== undefined && { llm_response_field: responseField }),
+    }
+  }
+  if (responseField !== undefined) throw unsupported('[llm_response_field] of a model that has no connector')
+  if (name === undefined || name === model.model_name) return model
+  const sibling = siblingOf(model, namespaceOf(name) === namespace ? name : `${namespace}/${name}`)
+  if (sibling === undefined) throw unsupported(`[llm_model: ${name}] of the model [${modelId}]`)
+  return sibling
+}
+
+/** The question as it is to be searched, where it follows up on something. */
+export async function rewritten(
+  { env, request }: Call,
+  { rewrites }: Pipeline,
+  { generative, memory, model, until }: RagRequest,
+): ReturnType<typeof rewriteOnce> {
+  if (memory === undefined || !(rewrites || generative.rewrites)) return undefined
+  const late = AbortSignal.timeout(Math.max(1, until - Date.now()))
+  const signal = AbortSignal.any([late, request.signal])
+  try {
+    return await rewriteOnce(env, memory, generative.question, model, signal)
+  } catch (error) {
+    if (late.aborted) throw timedOut()
+    throw error
+  }
+}
+
+export const timedOut = (): OpenSearchError =>
+  new OpenSearchError(
+    500,
+    'timeout_exception',
+    'java.util.concurrent.TimeoutException: Timeout waiting for task.',
+  )
+
+/** A query in which the question stands rewritten, wherever it stood as it was asked. */
+export function withQuestion(value: unknown, asked: string, standalone: string): unknown {
+  if (value === asked) return standalone
+  if (Array.isArray(value)) return value.map((each) => withQuestion(each, asked, standalone))
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, withQuestion(each, asked, standalone)]),
+  )
+}
+
+/** The texts of the first hits, field by field. One that lacks a field is passed over. */
+export function passagesOf(
+  reply: Json,
+  fields: string[],
+  hits: number | undefined,
+  index: string,
+): GivenPassage[] {
+  const found = ((reply.hits as Json).hits as Json[]).slice(0, hits)
+  return found.flatMap(({ _id, _source }) =>
+    fields.flatMap((field): GivenPassage[] => {
+      const text = textAt(_source, field)
+      return text === undefined ? [] : [{ collection: index, documentId: String(_id), field, text }]
+    }),
+  )
+}
+
+function textAt(source: unknown, field: string): string | undefined {
+  if (!isObject(source)) return undefined
+  const value = Object.hasOwn(source, field)
+    ? source[field]
+    : field
+        .split('.')
+        .reduce<unknown>(
+          (at, name) => (isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined),
+          source,
+        )
+  if (value === undefined || value === null) return undefined
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** A turn on its way, and how its end becomes a part of the reply. */
+export interface Turning {
+  read: EventReader
+  passages: GivenPassage[]
+  rewritten?: string
+  memory: boolean
+  until: number
+}
+
+const ORIGIN = 'retrieval_augmented_generation'
+
+/** Asks for the answer. @throws ApiError */
+export async function begin(
+  { env, request }: Call,
+  { rag, generative, model, historyId, admission, memory, until, stream }: RagRequest,
+  passages: GivenPassage[],
+  standalone: Awaited<ReturnType<typeof rewritten>>,
+): Promise<Turning> {
+  const { question, system, instructions, turns } = generative
+  // What the request adds to the prompt is the caller's: a guardrail judges it.
+  const added = [system, instructions].filter((text) => text !== undefined && text !== '') as string[]
+  const turn = {
+    question,
+    model,
+    historyId,
+    given: {
+      passages,
+      system: system ?? rag.system,
+      instructions: instructions ?? rag.instructions,
+      turns,
+      ...(standalone && { rewritten: standalone }),
+      ...(memory && { details: detailsOf(rag, passages) }),
+    },
+    until,
+    ...(added.length > 0 && { instructions: added }),
+    shape: 'single' as const,
+    stream,
+    withHistory: false,
+    protocol: 'opensearch',
+    ...admission,
+  }
+  const shared = { passages, until, ...(standalone && { rewritten: standalone.question }) }
+  if (memory === undefined) return { ...shared, memory: false, read: eventReader(answerOnce(env, turn)) }
+  const { events, resume } = await ask(
+    env,
+    // A memory without messages is begun by its first turn.
+    { ...turn, searches: [], conversationId: memory.id, ...(memory.turns === 0 && { named: true }) },
+    request.signal,
+  )
+  return { ...shared, memory: true, read: eventReader(events, resume) }
+}
+
+/** What a message says besides its question and answer. The prompts are the pipeline's: a request's are passing. */
+const detailsOf = ({ system, instructions }: RagProcessor, passages: GivenPassage[]): MessageDetails => ({
+  origin: ORIGIN,
+  prompt_template: JSON.stringify([
+    ...(system === '' ? [] : [{ role: 'system', content: system }]),
+    ...(instructions === '' ? [] : [{ role: 'user', content: instructions }]),
+  ]),
+  additional_info: { metadata: JSON.stringify(passages.map(({ text }) => text)) },
+})
+
+/** Citations and the ids of the message, as `ext.retrieval_augmented_generation` has them. */
+export function extOf(
+  turn: {
+    conversationId: string
+    turn: number
+    answer: string
+    citations: { document_id: string; start: number; end: number; quote?: string }[]
+    usage?: unknown
+  },
+  { passages, rewritten: question, memory }: Turning,
+): Json {
+  const id = messageIdOf({ memoryId: turn.conversationId, turn: turn.turn })
+  return {
+    answer: turn.answer,
+    ...(memory && { message_id: id, interaction_id: id, memory_id: turn.conversationId }),
+    ...(question !== undefined && { rewritten_question: question }),
+    citations: turn.citations.map(({ document_id, start, end, quote }) => {
+      const said = turn.answer.slice(start, end)
+      const numbered = passages.map((passage, at) => ({ ...passage, n: at + 1 }))
+      const own = numbered.filter(({ documentId }) => documentId === document_id)
+      const { n, field, collection } = own.find((passage) => said.includes(`[${passage.n}]`)) ?? own[0]!
+      return {
+        n,
+        _index: collection,
+        _id: document_id,
+        field,
+        start,
+        end,
+        ...(quote !== undefined && { quote }),
+      }
+    }),
+    ...(turn.usage !== undefined && { usage: turn.usage }),
+  }
+}
+
+/** Ends of a turn that are told beside the hits: the search itself did well. */
+const BESIDE: readonly ErrorCode[] = ['model_refused', 'model_denied', 'model_failed', 'unsafe', 'stopped']
+const LATE: readonly ErrorCode[] = ['timed_out', 'over_time', 'search_timed_out']
+
+/** What became of a turn that failed: its error inside of the reply. @throws what is told in the reply's place */
+export function failureOf(error: unknown): Json {
+  if (!(error instanceof ApiError)) throw error
+  const code = codeOf(error)
+  if (BESIDE.includes(code)) return { error: error.message }
+  throw LATE.includes(code) ? timedOut() : error
+}

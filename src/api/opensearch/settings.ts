@@ -1,0 +1,116 @@
+/** The cluster's settings: flags of the ML plugin, and which URLs connectors may call. */
+import { type ClusterSettings, HISTORY, readSettings, storeSettings, TRUSTED } from '../../registry/resources'
+import type { Call } from '../edge/route'
+import { illegalArgument, OpenSearchError } from './errors'
+import { isObject, isOn, type Json, readObject } from './route'
+
+export const MEMORY = 'plugins.ml_commons.memory_feature_enabled'
+export const RAG = 'plugins.ml_commons.rag_pipeline_feature_enabled'
+
+/** What each has unless it is set. The last two have nothing to set here: scripts send them. */
+const DEFAULTS: ClusterSettings = {
+  [MEMORY]: 'true',
+  [RAG]: 'true',
+  [TRUSTED]: [],
+  [HISTORY]: 'opensearch_memory',
+  'plugins.ml_commons.only_run_on_ml_node': 'false',
+  'plugins.ml_commons.allow_registering_model_via_url': 'false',
+}
+
+const MOST_PATTERNS = 100
+const LONGEST_PATTERN = 500
+
+export async function settings({ env, query }: Call): Promise<Json> {
+  const shown = (flat: ClusterSettings): Json => (isOn(query.flat_settings) ? flat : nested(flat))
+  return {
+    persistent: shown(await readSettings(env)),
+    transient: {},
+    ...(isOn(query.include_defaults) && { defaults: shown(DEFAULTS) }),
+  }
+}
+
+export async function putSettings({ env, request }: Call): Promise<Json> {
+  const body = await readObject(request)
+  const changes: [string, unknown][] = []
+  for (const [scope, given] of Object.entries(body)) {
+    if (scope !== 'persistent' && scope !== 'transient') throw illegalArgument(`unknown field [${scope}]`)
+    if (!isObject(given)) throw illegalArgument(`[${scope}] has to be an object`)
+    for (const [name, value] of flatten(given)) {
+      if (!Object.hasOwn(DEFAULTS, name)) throw illegalArgument(`${scope} setting [${name}], not recognized`)
+      changes.push([name, value === null ? null : settingOf(name, value)])
+    }
+  }
+  if (changes.length === 0) {
+    throw new OpenSearchError(
+      400,
+      'action_request_validation_exception',
+      'Validation Failed: 1: no settings to update;',
+    )
+  }
+  const stored = { ...(await readSettings(env)) }
+  const set: ClusterSettings = {}
+  for (const [name, value] of changes) {
+    if (value === null) delete stored[name]
+    else stored[name] = set[name] = value as string | string[]
+  }
+  await storeSettings(env, stored)
+  return { acknowledged: true, persistent: nested(set), transient: {} }
+}
+
+function settingOf(name: string, value: unknown): string | string[] {
+  if (name === TRUSTED) {
+    const list = Array.isArray(value) ? value : [value]
+    if (list.length > MOST_PATTERNS || !list.every(isPattern)) {
+      throw illegalArgument(
+        `Failed to parse value for setting [${name}]: it takes a list of regular expressions`,
+      )
+    }
+    return list
+  }
+  const text = String(value)
+  if (name === HISTORY) {
+    if (typeof value !== 'string' || value === '')
+      throw illegalArgument(`[${name}] takes the name of a collection`)
+  } else if (text !== 'true' && text !== 'false') {
+    throw illegalArgument(
+      `Failed to parse value [${text}] as only [true] or [false] are allowed. for setting [${name}]`,
+    )
+  }
+  return text
+}
+
+function isPattern(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length > LONGEST_PATTERN) return false
+  try {
+    new RegExp(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Settings by their dotted names, however deep they were nested. */
+function flatten(given: Json, path = ''): [string, unknown][] {
+  return Object.entries(given).flatMap(([key, value]) =>
+    isObject(value) ? flatten(value, `${path}${key}.`) : [[path + key, value] as [string, unknown]],
+  )
+}
+
+function nested(flat: ClusterSettings): Json {
+  const root: Json = {}
+  for (const [name, value] of Object.entries(flat)) {
+    const path = name.split('.')
+    const last = path.pop()!
+    let at = root
+    for (const key of path) {
+      at[key] ??= {}
+      at = at[key] as Json
+    }
+    at[last] = value
+  }
+  return root
+}
+
+/** Whether a feature is on. */
+export const isEnabled = async (env: Cloudflare.Env, name: string): Promise<boolean> =>
+  ((await readSettings(env))[name] ?? DEFAULTS[name]) === 'true'

@@ -1,0 +1,337 @@
+/**
+ * Conversations as memories: made before anything is said, with messages that no turn made. Whose a conversation is,
+ * and whether the caller may open it, was asked before (openMemory of the façade).
+ */
+import * as v from 'valibot'
+import { database } from '../db/client'
+import type { ConversationRow } from '../db/conversations'
+import {
+  addTrace,
+  countTurns,
+  findMessageTurn,
+  isAny,
+  type MessageTurn,
+  mergeDetails,
+  mergeMessage,
+  messagesBeforeTurns,
+  pageOfConversations,
+  pageOfTurns,
+} from '../db/memories'
+import { findResource } from '../db/resources'
+import { unwrap } from '../errors'
+import { historyStore } from '../registry/engines'
+import { memoryHistory, storeNew, TTL } from '../registry/resources'
+import type { Asker } from '../turn/request'
+import { conversationObject } from './conversation-object'
+import { scopeOf } from './ownership'
+import { sealedId } from './sealed-id'
+import type { SaidMessage } from './tell'
+
+const Info = v.record(v.string(), v.unknown())
+
+const Details = v.object({
+  name: v.nullish(v.string()),
+  application_type: v.optional(v.string()),
+  additional_info: v.optional(Info),
+  version: v.optional(v.number()),
+})
+
+const More = v.object({
+  origin: v.optional(v.string()),
+  prompt_template: v.optional(v.string()),
+  additional_info: v.optional(Info),
+  version: v.optional(v.number()),
+  updated: v.optional(v.number()),
+})
+
+const Trace = v.object({
+  ...More.entries,
+  input: v.optional(v.string()),
+  response: v.optional(v.string()),
+  trace_number: v.number(),
+  created: v.number(),
+})
+
+/** A memory as it says of itself. Times in milliseconds since 1970. */
+export interface MemoryView {
+  id: string
+  /** null: it was begun without one */
+  name: string | null
+  info: Record<string, unknown> | undefined
+  applicationType: string | undefined
+  version: number
+  owner: string
+  created: number
+  updated: number
+}
+
+export interface MessageView {
+  memoryId: string
+  /** its turn; 0 with `before` for what was said before the first one */
+  turn: number
+  before?: number
+  /** of a trace: its place, from 0 */
+  trace?: number
+  traceNumber?: number
+  input?: string | undefined
+  response?: string | undefined
+  promptTemplate?: string | undefined
+  origin?: string | undefined
+  info?: Record<string, unknown> | undefined
+  version: number
+  created: number
+  updated?: number | undefined
+}
+
+export function memoryOf(row: ConversationRow): MemoryView {
+  // What another protocol began is called by its first question.
+  const details = row.details === null ? { name: row.title } : v.parse(Details, JSON.parse(row.details))
+  return {
+    id: row.id,
+    name: details.name ?? null,
+    info: 'additional_info' in details ? details.additional_info : undefined,
+    applicationType: 'application_type' in details ? details.application_type : undefined,
+    version: ('version' in details ? details.version : undefined) ?? 1,
+    owner: row.owner,
+    created: row.createdAt,
+    updated: row.updatedAt,
+  }
+}
+
+/** The model that messages go by which no model wrote. */
+const NO_MODEL = 'opensearch'
+
+export interface NewMemory {
+  name: string | null
+  application_type?: string
+  additional_info?: Record<string, unknown>
+}
+
+/** @returns its id @throws ApiError 503 while D1 does not hear of it */
+export async function createMemory(env: Cloudflare.Env, asker: Asker, given: NewMemory): Promise<string> {
+  const [id, { objectId }] = await Promise.all([sealedId(env), memoryHistory(env)])
+  unwrap(
+    await conversationObject(env, id).tell({
+      what: 'open',
+      conversationId: id,
+      asker,
+      protocol: 'opensearch',
+      historyId: objectId,
+      modelId: NO_MODEL,
+      ttl: TTL,
+      title: given.name ?? '',
+      details: JSON.stringify(given),
+    }),
+  )
+  await noteFirst(env, 'conversation')
+  return id
+}
+
+/** A page of the memories that an asker may list, the latest first. */
+export async function listMemories(
+  env: Cloudflare.Env,
+  asker: Asker,
+  by: 'createdAt' | 'updatedAt',
+  page: { limit: number; offset: number },
+): Promise<MemoryView[]> {
+  const scope = scopeOf(asker, undefined)
+  if (scope === undefined || scope === 'unproven') return []
+  const rows = await pageOfConversations(database(env), scope, by, { ...page, now: Date.now() })
+  return rows.map(memoryOf)
+}
+
+/** @returns its version */
+export async function changeMemory(
+  env: Cloudflare.Env,
+  asker: Asker,
+  row: ConversationRow,
+  { name, additional_info }: { name?: string; additional_info?: Record<string, unknown> },
+): Promise<number> {
+  const begun = row.details === null ? { name: row.title } : {}
+  const patch = { ...begun, ...(name !== undefined && { name }), ...(additional_info && { additional_info }) }
+  const details = await mergeDetails(database(env), row.id, patch, name, Date.now())
+  if (name !== undefined) {
+    unwrap(await conversationObject(env, row.id).tell({ what: 'title', title: name, ...whose(row, asker) }))
+  }
+  return v.parse(Details, JSON.parse(details)).version ?? 1
+}
+
+const whose = ({ id, historyId, modelId, expiresAt }: ConversationRow, asker: Asker) => ({
+  conversationId: id,
+  asker,
+  protocol: 'opensearch',
+  historyId,
+  modelId,
+  // What is said in it lives as long as the conversation does.
+  ttl: Math.max(1, Math.round((expiresAt - Date.now()) / 1000)),
+})
+
+/** Adds a message that no turn made. @returns its turn's number */
+export async function addMessage(
+  env: Cloudflare.Env,
+  asker: Asker,
+  row: ConversationRow,
+  said: SaidMessage,
+): Promise<number> {
+  const turn = unwrap(
+    await conversationObject(env, row.id).tell({ what: 'message', ...said, ...whose(row, asker) }),
+  )
+  await noteFirst(env, 'turn')
+  return turn
+}
+
+/** A page of a memory's messages, in the order of `order`; what a transcript brought is the oldest. */
+export async function listMessages(
+  env: Cloudflare.Env,
+  memoryId: string,
+  order: 'asc' | 'desc',
+  { limit, offset }: { limit: number; offset: number },
+): Promise<MessageView[]> {
+  const db = database(env)
+  const now = Date.now()
+  const before = pairs(memoryId, await messagesBeforeTurns(db, memoryId))
+  const page = (from: number, most: number) =>
+    most <= 0 ? [] : pageOfTurns(db, memoryId, order, { limit: most, offset: from, now })
+  if (order === 'asc') {
+    const first = before.slice(offset, offset + limit)
+    const turns = await page(Math.max(0, offset - before.length), limit - first.length)
+    return [...first, ...turns.map(messageOf)]
+  }
+  const turns = (await page(offset, limit)).map(messageOf)
+  if (turns.length === limit || before.length === 0) return turns
+  const all = await countTurns(db, memoryId, now)
+  const start = Math.max(0, offset - all)
+  return [...turns, ...before.toReversed().slice(start, start + limit - turns.length)]
+}
+
+/** Questions and their answers as messages. */
+function pairs(
+  memoryId: string,
+  said: { role: string; message: string; timestamp: number }[],
+): MessageView[] {
+  const messages: MessageView[] = []
+  for (const { role, message, timestamp } of said) {
+    const last = messages.at(-1)
+    if (role !== 'user' && last !== undefined && last.response === undefined) last.response = message
+    else {
+      const part = role === 'user' ? { input: message } : { response: message }
+      const created = timestamp * 1000
+      messages.push({ memoryId, turn: 0, before: messages.length, version: 1, created, ...part })
+    }
+  }
+  return messages
+}
+
+function messageOf(row: MessageTurn): MessageView {
+  const more = row.more === null ? {} : v.parse(More, JSON.parse(row.more))
+  return {
+    memoryId: row.conversationId,
+    turn: row.turn,
+    input: row.question,
+    response: row.answer,
+    promptTemplate: more.prompt_template,
+    origin: more.origin,
+    info: more.additional_info,
+    version: more.version ?? 1,
+    created: row.createdAt,
+    updated: more.updated,
+  }
+}
+
+function tracesOf(row: MessageTurn): MessageView[] {
+  const list = row.traces === null ? [] : v.parse(v.array(Trace), JSON.parse(row.traces))
+  return list.map(
+    ({ input, response, prompt_template, origin, additional_info, trace_number, created }, trace) => ({
+      memoryId: row.conversationId,
+      turn: row.turn,
+      trace,
+      traceNumber: trace_number,
+      input,
+      response,
+      promptTemplate: prompt_template,
+      origin,
+      info: additional_info,
+      version: 1,
+      created,
+    }),
+  )
+}
+
+/** @param place of the message; undefined where there is none */
+export async function findMessage(
+  env: Cloudflare.Env,
+  { memoryId, turn, before, trace }: Pick<MessageView, 'memoryId' | 'turn' | 'before' | 'trace'>,
+): Promise<MessageView | undefined> {
+  const db = database(env)
+  if (before !== undefined) return pairs(memoryId, await messagesBeforeTurns(db, memoryId))[before]
+  const row = await findMessageTurn(db, memoryId, turn, Date.now())
+  if (row === undefined) return undefined
+  return trace === undefined ? messageOf(row) : tracesOf(row)[trace]
+}
+
+/** The traces of a message by their numbers. */
+export async function listTraces(
+  env: Cloudflare.Env,
+  memoryId: string,
+  turn: number,
+): Promise<MessageView[]> {
+  const row = await findMessageTurn(database(env), memoryId, turn, Date.now())
+  return row === undefined ? [] : tracesOf(row).sort((a, b) => a.traceNumber! - b.traceNumber!)
+}
+
+export type NewTrace = Omit<v.InferInput<typeof Trace>, 'created' | 'version' | 'updated'>
+
+/** @returns its place among those of the message; undefined where there is no such message */
+export const addTraceTo = (
+  env: Cloudflare.Env,
+  memoryId: string,
+  turn: number,
+  trace: NewTrace,
+): Promise<number | undefined> => addTrace(database(env), memoryId, turn, { ...trace, created: Date.now() })
+
+/** Changes what a message says of itself, key by key, and its answer as every protocol reads it. @returns its version */
+export async function changeMessage(
+  env: Cloudflare.Env,
+  row: ConversationRow,
+  message: MessageView,
+  { info, response }: { info?: Record<string, unknown>; response?: string },
+): Promise<number> {
+  const patch = { ...(info !== undefined && { additional_info: info }), updated: Date.now() }
+  if (response !== undefined) await rewriteAnswer(env, row, message, response)
+  return mergeMessage(database(env), row.id, message.turn, patch, response)
+}
+
+async function rewriteAnswer(
+  env: Cloudflare.Env,
+  { id, historyId, modelId }: ConversationRow,
+  { created, response: old }: MessageView,
+  response: string,
+): Promise<void> {
+  const history = historyStore(env, historyId)
+  const timestamp = Math.floor(created / 1000)
+  const known = (await history.messages(id)).find(
+    (said) => said.role === 'assistant' && said.timestamp === timestamp && said.message === old,
+  )
+  const line =
+    known === undefined
+      ? { conversation_id: id, role: 'assistant', message: response, timestamp, model_id: modelId }
+      : { id: known.documentId, message: response }
+  const action = known === undefined ? 'create' : 'update'
+  const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
+  unwrap(await history.importLines([JSON.stringify(line)], options))
+}
+
+const noted = new Set<string>()
+
+/** Notes for good that there was a conversation, or a message: OpenSearch tells an empty store from one never used. */
+async function noteFirst(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<void> {
+  if (noted.has(what)) return
+  await storeNew(env, 'memory_store', what, {})
+  noted.add(what)
+}
+
+/** Whether there was ever a conversation, or a message, whoever's it was. */
+export async function wasEver(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<boolean> {
+  const db = database(env)
+  return (await findResource(db, 'memory_store', what)) !== undefined || isAny(db, what)
+}

@@ -1,0 +1,53 @@
+/** A turn that belongs to no conversation: it is answered, paid for, and forgotten. */
+import { waitUntil } from 'cloudflare:workers'
+import { database } from '../db/client'
+import { recordCost } from '../db/turns'
+import { dayOf } from '../db/usage'
+import { ApiError, reasonOf } from '../errors'
+import type { TurnEvent, TurnEventBody } from '../turn/events'
+import type { AskRequest } from '../turn/request'
+import { runTurn } from '../turn/run'
+import { languageModelOf, rewriterOf } from './turn-models'
+
+export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>
+
+/** Its events as lines of JSON (events.ts). A reader who leaves ends it. */
+export function answerOnce(env: Cloudflare.Env, single: Single): ReadableStream<Uint8Array> {
+  const request: AskRequest = { ...single, searches: [], conversationId: '', continues: false }
+  const { model, asker } = request
+  const encoder = new TextEncoder()
+  const left = new AbortController()
+  let seq = 0
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      const emit = (body: TurnEventBody): void => {
+        if (left.signal.aborted) return
+        const event: TurnEvent = { ...body, conversation_id: '', turn: 1, seq: seq++ }
+        controller.enqueue(encoder.encode(`${JSON.stringify(event)}\n`))
+      }
+      const search = () =>
+        Promise.reject(new ApiError(400, 'A turn with passages of its own searches nothing.'))
+      const ports = {
+        get model() {
+          return languageModelOf(model, env)
+        },
+        rewriter: () => rewriterOf(model, env),
+        search,
+        schema: search,
+        messages: async () => ({ messages: [], complete: true }),
+        ttls: async () => new Map<string, number>(),
+        store: async () => ({ ok: true, value: undefined }) as const,
+        emit,
+        now: () => Date.now(),
+      }
+      const work = runTurn(request, ports, left.signal).then(async (spent) => {
+        if (!left.signal.aborted) controller.close()
+        const day = dayOf(Date.now())
+        const [usage, ...others] = spent.map((spending) => ({ day, owner: asker.owner, ...spending }))
+        await recordCost(database(env), { usage: usage!, ...(others.length > 0 && { others }) })
+      })
+      waitUntil(work.catch((error) => console.error('a turn could not be charged', reasonOf(error))))
+    },
+    cancel: () => left.abort(),
+  })
+}

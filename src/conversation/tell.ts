@@ -1,0 +1,144 @@
+/**
+ * What a conversation is told that is no turn: that it is there before anything is said in it, its title, and messages
+ * that were said elsewhere. Such a message has a turn's number and a turn's record, and calls no model.
+ */
+
+import { database } from '../db/client'
+import { deleteTurn } from '../db/turns'
+import { dayOf } from '../db/usage'
+import { ApiError, unwrap } from '../errors'
+import { settlesWithin } from '../settles'
+import type { MessageDetails } from '../turn/events'
+import type { Asker } from '../turn/request'
+import type { Memory } from './memory'
+import { ownerOf } from './ownership'
+
+interface Whose {
+  conversationId: string
+  asker: Asker
+  protocol: string
+  /** id of the Collection object of its history collection, and the model that its messages go by */
+  historyId: string
+  modelId: string
+  /** seconds */
+  ttl: number
+  /** JSON, kept with the conversation's row */
+  details?: string
+}
+
+export type Told = Whose &
+  ({ what: 'open'; title: string } | { what: 'title'; title: string } | ({ what: 'message' } & SaidMessage))
+
+export interface SaidMessage {
+  /** '' where nothing was said */
+  input: string
+  response: string
+  more: MessageDetails
+}
+
+/** Far enough for any ttl, and a date that every part of the platform can hold. */
+const LAST_MOMENT = 8e15
+const RETRY_SECONDS = 5
+
+/**
+ * @returns the number of the message's turn; 0 for anything else
+ * @throws ApiError 404 for a conversation that is deleted or another asker's, 503 while D1 does not hear of one that
+ *   is opened, and what the history says of a message that it refuses
+ */
+export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Promise<number> {
+  if (memory.closed || !memory.mayContinue(told.asker)) throw new ApiError(404, 'Conversation not found')
+  const now = Date.now()
+  if (told.what === 'message') return say(memory, env, told, now)
+  if (told.what === 'title') {
+    memory.title = told.title
+    return 0
+  }
+  memory.introduce({ ...told, question: told.title }, now)
+  memory.records.putBeginning(entryOf(memory, told, now))
+  await memory.records.settle()
+  if (!memory.records.empty)
+    throw new ApiError(503, 'The conversation cannot be stored now. Try again.', RETRY_SECONDS)
+  return 0
+}
+
+/** How long a message waits for D1, in milliseconds. After that its object's alarm sees to it. */
+const PATIENCE_MS = 1_500
+/** A delivery that is under way does not know of what was put since, and carries some records only. */
+const MOST_DELIVERIES = 10
+
+async function recorded(memory: Memory, turn: number): Promise<void> {
+  const delivered = async () => {
+    for (let tries = 0; tries < MOST_DELIVERIES && memory.records.turns.includes(turn); tries++) {
+      await memory.records.deliver()
+    }
+  }
+  await settlesWithin(PATIENCE_MS, delivered())
+}
+
+const entryOf = (
+  memory: Memory,
+  { conversationId, historyId, modelId, ttl, details }: Whose,
+  now: number,
+) => ({
+  id: conversationId,
+  historyId,
+  modelId,
+  ...memory.row,
+  updatedAt: now,
+  expiresAt: Math.min(now + ttl * 1000, LAST_MOMENT),
+  ...(details !== undefined && { details }),
+})
+
+async function say(
+  memory: Memory,
+  env: Cloudflare.Env,
+  told: Whose & SaidMessage,
+  now: number,
+): Promise<number> {
+  const { conversationId, historyId, modelId, input, response, more, asker } = told
+  memory.introduce({ ...told, question: input }, now)
+  const conversation = entryOf(memory, told, now)
+  const turn = memory.log.begin(now, conversation.expiresAt)
+  const events = [
+    { type: 'question', question: input },
+    ...(response === '' ? [] : [{ type: 'delta', text: response }]),
+    { type: 'done', finish_reason: 'stop', answer: response },
+  ].map((event, seq) => JSON.stringify({ ...event, conversation_id: conversationId, turn, seq }))
+  memory.log.append(turn, `${events.join('\n')}\n`)
+  memory.log.finish(turn, 'done', now, conversation.expiresAt, false)
+  const timestamp = Math.floor(now / 1000)
+  const said = (role: 'user' | 'assistant', message: string) =>
+    message === '' ? [] : [{ conversation_id: conversationId, role, message, timestamp, model_id: modelId }]
+  const documents = [...said('user', input), ...said('assistant', response)]
+  if (documents.length > 0) memory.outbox.put(turn, historyId, documents, [])
+  // A question without an answer is no turn that somebody could have deleted by half.
+  if (documents.length > 1) memory.log.markSaid(turn, timestamp, 'stop')
+  memory.records.put(turn, {
+    conversation,
+    turn: {
+      conversationId,
+      turn,
+      question: input,
+      standalone: null,
+      answer: response,
+      finishReason: 'stop',
+      citations: '[]',
+      usage: JSON.stringify({ model: modelId }),
+      timings: '{}',
+      trace: JSON.stringify({ question: input, searches: [], calls: [], message: more }),
+      createdAt: now,
+      expiresAt: conversation.expiresAt,
+    },
+    usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
+    // Nothing was spent on it.
+    copied: true,
+  })
+  const [outcome] = await Promise.all([memory.outbox.settle(turn), recorded(memory, turn)])
+  if (!outcome.ok && !memory.closed) {
+    memory.log.forget(turn)
+    memory.records.drop(turn)
+    await deleteTurn(database(env), conversationId, turn)
+    unwrap(outcome)
+  }
+  return turn
+}

@@ -1,0 +1,190 @@
+/** Conversations as OpenSearch's memories: pages by number, and what their messages say of themselves. */
+import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm'
+import type { Database } from './client'
+import type { ConversationRow } from './conversations'
+import { conversations, messages, type turns as Turns, turns } from './schema'
+
+export type MessageTurn = Pick<
+  typeof Turns.$inferSelect,
+  'conversationId' | 'turn' | 'question' | 'answer' | 'createdAt'
+> & {
+  /** JSON of MessageDetails; null where a turn says nothing of itself */
+  more: string | null
+  /** JSON, in the order in which they were told; null: none */
+  traces: string | null
+}
+
+interface Page {
+  limit: number
+  offset: number
+  /** milliseconds */
+  now: number
+}
+
+interface Of {
+  owner?: string
+  userId?: string
+  proof?: string
+}
+
+/** @param by the column that the list is ordered by, latest first */
+export const pageOfConversations = (
+  db: Database,
+  { owner, userId, proof }: Of,
+  by: 'createdAt' | 'updatedAt',
+  { limit, offset, now }: Page,
+): Promise<ConversationRow[]> =>
+  db
+    .select()
+    .from(conversations)
+    .where(
+      and(
+        owner === undefined ? undefined : eq(conversations.owner, owner),
+        userId === undefined ? undefined : eq(conversations.userId, userId),
+        proof === undefined
+          ? undefined
+          : and(eq(conversations.proof, proof), sql`${conversations.proof} <> ''`),
+        // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
+        sql`+${conversations.expiresAt} > ${now}`,
+      ),
+    )
+    .orderBy(desc(conversations[by]), desc(sql`rowid`))
+    .limit(limit)
+    .offset(offset)
+
+const MESSAGE = {
+  conversationId: turns.conversationId,
+  turn: turns.turn,
+  question: turns.question,
+  answer: turns.answer,
+  createdAt: turns.createdAt,
+  more: sql<string | null>`json_extract(${turns.trace}, '$.message')`,
+  traces: sql<string | null>`json_extract(${turns.trace}, '$.traces')`,
+}
+
+/** Turns of a conversation by their numbers. @param order of the numbers */
+export const pageOfTurns = (
+  db: Database,
+  conversationId: string,
+  order: 'asc' | 'desc',
+  { limit, offset, now }: Page,
+): Promise<MessageTurn[]> =>
+  db
+    .select(MESSAGE)
+    .from(turns)
+    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now)))
+    .orderBy(order === 'asc' ? asc(turns.turn) : desc(turns.turn))
+    .limit(limit)
+    .offset(offset)
+
+export async function findMessageTurn(
+  db: Database,
+  conversationId: string,
+  turn: number,
+  now: number,
+): Promise<MessageTurn | undefined> {
+  const [row] = await db
+    .select(MESSAGE)
+    .from(turns)
+    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn), gt(turns.expiresAt, now)))
+  return row
+}
+
+/** What was said before the first turn: the transcript that a client brought. Oldest first, timestamps in seconds. */
+export async function messagesBeforeTurns(
+  db: Database,
+  conversationId: string,
+): Promise<{ role: string; message: string; timestamp: number }[]> {
+  const [first] = await db
+    .select({ turn: turns.turn, createdAt: turns.createdAt })
+    .from(turns)
+    .where(eq(turns.conversationId, conversationId))
+    .orderBy(asc(turns.turn))
+    .limit(1)
+  if (first === undefined) return []
+  return db
+    .select({ role: messages.role, message: messages.message, timestamp: messages.timestamp })
+    .from(messages)
+    .where(
+      and(
+        eq(messages.conversationId, conversationId),
+        lt(messages.timestamp, Math.floor(first.createdAt / 1000)),
+      ),
+    )
+    .orderBy(asc(messages.timestamp), asc(sql`rowid`))
+}
+
+/** How many turns a conversation has that have not expired. */
+export async function countTurns(db: Database, conversationId: string, now: number): Promise<number> {
+  const [row] = await db
+    .select({ many: count() })
+    .from(turns)
+    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now)))
+  return row!.many
+}
+
+/** Merges into what a conversation says of itself, key by key. @returns its new JSON */
+export async function mergeDetails(
+  db: Database,
+  id: string,
+  patch: unknown,
+  title: string | undefined,
+  now: number,
+) {
+  const [row] = await db
+    .update(conversations)
+    .set({
+      details: sql`json_set(json_patch(coalesce(${conversations.details}, '{}'), ${JSON.stringify(patch)}), '$.version',
+        coalesce(json_extract(${conversations.details}, '$.version'), 1) + 1)`,
+      updatedAt: now,
+      ...(title !== undefined && { title }),
+    })
+    .where(eq(conversations.id, id))
+    .returning({ details: conversations.details })
+  return row?.details ?? '{}'
+}
+
+/** Merges into what a turn's message says of itself, key by key. @returns its new version */
+export async function mergeMessage(
+  db: Database,
+  conversationId: string,
+  turn: number,
+  patch: unknown,
+  answer: string | undefined,
+): Promise<number> {
+  const message = sql`json_patch(coalesce(json_extract(${turns.trace}, '$.message'), '{}'), ${JSON.stringify(patch)})`
+  const version = sql`coalesce(json_extract(${turns.trace}, '$.message.version'), 1) + 1`
+  const [row] = await db
+    .update(turns)
+    .set({
+      trace: sql`json_set(${turns.trace}, '$.message', json(json_set(${message}, '$.version', ${version})))`,
+      ...(answer !== undefined && { answer }),
+    })
+    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
+    .returning({ version: sql<number>`json_extract(${turns.trace}, '$.message.version')` })
+  return row?.version ?? 1
+}
+
+/** Adds a trace to a turn's message, in one statement. @returns its place; undefined where there is no such turn */
+export async function addTrace(
+  db: Database,
+  conversationId: string,
+  turn: number,
+  trace: unknown,
+): Promise<number | undefined> {
+  const list = sql`coalesce(json_extract(${turns.trace}, '$.traces'), json('[]'))`
+  const [row] = await db
+    .update(turns)
+    .set({
+      trace: sql`json_set(${turns.trace}, '$.traces', json_insert(${list}, '$[#]', json(${JSON.stringify(trace)})))`,
+    })
+    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
+    .returning({ many: sql<number>`json_array_length(${turns.trace}, '$.traces')` })
+  return row === undefined ? undefined : row.many - 1
+}
+
+/** Whether there is any conversation, or any turn, whoever's it is. */
+export async function isAny(db: Database, what: 'conversation' | 'turn'): Promise<boolean> {
+  const table = what === 'turn' ? turns : conversations
+  return (await db.select({ one: sql`1` }).from(table).limit(1)).length > 0
+}

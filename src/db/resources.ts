@@ -1,0 +1,63 @@
+/** Rows of what an API registers and alone understands (schema.ts), by kind and id. */
+import { and, asc, eq, sql } from 'drizzle-orm'
+import type { Database } from './client'
+import { resources } from './schema'
+
+export type ResourceRow = typeof resources.$inferSelect
+
+const is = (kind: string, id: string) => and(eq(resources.kind, kind), eq(resources.id, id))
+
+export async function findResource(db: Database, kind: string, id: string): Promise<ResourceRow | undefined> {
+  const [row] = await db.select().from(resources).where(is(kind, id))
+  return row
+}
+
+/** All of a kind, the oldest first. */
+export const listResources = (db: Database, kind: string): Promise<ResourceRow[]> =>
+  db
+    .select()
+    .from(resources)
+    .where(eq(resources.kind, kind))
+    .orderBy(asc(resources.createdAt), asc(resources.id))
+
+export type NewResource = Pick<ResourceRow, 'kind' | 'id' | 'body'> & Partial<ResourceRow>
+
+const rowOf = (given: NewResource, now: number): ResourceRow => ({
+  uniqueName: null,
+  sealed: null,
+  version: 1,
+  createdAt: now,
+  updatedAt: now,
+  ...given,
+})
+
+/** @returns false where the id or the name is taken */
+export async function insertResource(db: Database, given: NewResource): Promise<boolean> {
+  const written = await db
+    .insert(resources)
+    .values(rowOf(given, Date.now()))
+    .onConflictDoNothing()
+    .returning({ id: resources.id })
+  return written.length === 1
+}
+
+/** Stores one, or puts it in the place of the one of its id. @returns its version */
+export async function putResource(db: Database, given: NewResource): Promise<number> {
+  const now = Date.now()
+  const { createdAt: _, version: __, ...row } = rowOf(given, now)
+  const [written] = await db
+    .insert(resources)
+    .values({ ...row, createdAt: now, version: 1 })
+    .onConflictDoUpdate({
+      target: [resources.kind, resources.id],
+      set: { ...row, version: sql`${resources.version} + 1` },
+    })
+    .returning({ version: resources.version })
+  return written!.version
+}
+
+/** @returns false where there is none */
+export async function deleteResource(db: Database, kind: string, id: string): Promise<boolean> {
+  const deleted = await db.delete(resources).where(is(kind, id)).returning({ id: resources.id })
+  return deleted.length === 1
+}

@@ -1,0 +1,265 @@
+/**
+ * `connector/<model>`: a model that is called by the templates of a connector (OpenSearch's ML plugin). The templates
+ * say what is sent, and the beginning of the model's name says in which form the prompt goes out and where the answer
+ * is read: `bedrock/`, `bedrock-converse/` and `cohere/`, else chat completions as OpenAI has them.
+ */
+import { AwsV4Signer } from 'aws4fetch'
+import { ApiError } from '../../errors'
+import { type CallOptions, ProviderCall, parseObject, silenceOf, textCall, type Wording } from '../call'
+import { type Egress, requireAllowed } from '../egress'
+import type {
+  ChatMessage,
+  ConversationModelConfig,
+  Delta,
+  GenerationRequest,
+  LanguageModelProvider,
+} from '../language-model'
+import { readStream, readWhole } from '../openai-compatible'
+import { modelId } from '../properties'
+import { Reply } from '../reply'
+import { fillJson, fillText, type Values } from './template'
+
+/** How a model is called. `url`, `headers` and `body` are templates. */
+export interface Connector {
+  protocol: 'http' | 'aws_sigv4'
+  url: string
+  method: string
+  headers: Record<string, string>
+  /** absent: the parameters themselves are sent */
+  body?: string
+  parameters: Values
+  /** in clear: crosses an RPC border only, is never logged or stored */
+  credential: Record<string, string>
+  /** what a URL has to match besides the egress rules; absent: those rules alone decide */
+  trusted?: string[]
+}
+
+const WORDING: Wording = {
+  failure: (detail) => detail,
+  unreadable: (detail) => `Error from remote service: ${detail}`,
+  timeout: 'Timeout waiting for task.',
+  malformed: 'Unknown error or response.',
+}
+
+const LONGEST_URL = 2_048
+const SENSITIVE = /^(?:proxy-)?authorization$|^cookie$|api-?key|token|secret/i
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Whether a header carries a credential: request parameters have no business in it. */
+export const isSensitiveHeader = (name: string): boolean => SENSITIVE.test(name)
+
+/**
+ * Where a connector calls.
+ * @param given parameters of the request, before the connector's own
+ * @throws ApiError 400 for a URL that may not be called, and for a request that chooses the host: the credentials go
+ *   where the connector's owner sends them
+ */
+export function urlOf(connector: Connector, given: Values, env: Egress): string {
+  const { url: template, parameters, trusted } = connector
+  const url = fillText(template, { ...parameters, ...given })
+  try {
+    if (url.length > LONGEST_URL) throw new ApiError(400, 'The URL is too long.')
+    requireAllowed(url, trusted === undefined ? withoutStar(env) : env)
+    const isTrusted =
+      trusted === undefined || trusted.some((pattern) => new RegExp(`^(?:${pattern})$`).test(url))
+    if (!isTrusted) throw new ApiError(400, 'No pattern of the setting fits it.')
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const told = `Connector URL is not matching the trusted connector endpoint regex, URL is: ${url.slice(0, LONGEST_URL)}. ${error.message}`
+    throw new ApiError(400, told, undefined, true)
+  }
+  const own = Object.keys(given).length === 0 ? url : ownUrl(connector)
+  if (own === undefined || new URL(own).origin !== new URL(url).origin) {
+    throw new ApiError(400, 'The parameters of a request may not change the host that a connector calls.')
+  }
+  return url
+}
+
+/** A star in the deployment's variable is for models that an operator writes; connectors take names, or the setting's patterns. */
+const withoutStar = ({ ALLOWED_HOSTS = '' }: Egress): Egress => ({
+  ALLOWED_HOSTS: ALLOWED_HOSTS.split(',')
+    .filter((entry) => entry.trim() !== '*')
+    .join(','),
+})
+
+/** The URL as the connector alone has it; parts of its path may be the request's. */
+function ownUrl({ url, parameters }: Connector): string | undefined {
+  const [, base = '', path = ''] = /^(\w+:\/\/[^/]*)(.*)$/s.exec(url) ?? []
+  try {
+    return new URL(fillText(base, parameters) + (path === '' ? '' : '/')).href
+  } catch {
+    return undefined
+  }
+}
+
+function headersOf({ headers, parameters, credential }: Connector, given: Values): Record<string, string> {
+  const all = { ...parameters, ...given }
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, template]) => {
+      const value = fillText(template, isSensitiveHeader(name) ? parameters : all, credential)
+      if (!HEADER_VALUE.test(value))
+        throw new ApiError(400, `Header '${name}' has a value that no header can have.`)
+      return [name, value]
+    }),
+  )
+}
+
+const bodyOf = ({ body, parameters }: Connector, given: Values): Record<string, unknown> => {
+  const all: Values = { ...parameters, ...given }
+  if (body === undefined) return { ...all }
+  return fillJson(body, all, String(parameters.skip_validating_missing_parameters) === 'true')
+}
+
+async function requestOf(
+  connector: Connector,
+  url: string,
+  headers: Record<string, string>,
+  body: unknown,
+): Promise<RequestInit> {
+  const { method, protocol, credential, parameters } = connector
+  const init = {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(method !== 'GET' && { body: JSON.stringify(body) }),
+  }
+  if (protocol === 'http') return init
+  const signer = new AwsV4Signer({
+    ...init,
+    url,
+    accessKeyId: credential.access_key!,
+    secretAccessKey: credential.secret_key!,
+    ...(credential.session_token !== undefined && { sessionToken: credential.session_token }),
+    service: String(parameters.service_name ?? 'bedrock'),
+    region: String(parameters.region ?? credential.region ?? ''),
+  })
+  return { ...init, headers: (await signer.sign()).headers }
+}
+
+/** A value that is shorter is no credential, and taking it out of errors would garble them. */
+const SHORTEST_SECRET = 4
+
+const optionsOf = (
+  connector: Connector,
+  silence: number,
+  env: Cloudflare.Env,
+): Omit<CallOptions, 'timeoutStatus'> => ({
+  wording: WORDING,
+  silence,
+  secrets: Object.values(connector.credential).filter((value) => value.length >= SHORTEST_SECRET),
+  env,
+})
+
+/**
+ * Calls a connector with parameters of the request's.
+ * @returns the provider's own reply, an object
+ * @throws ApiError 400 for a template that cannot be filled or a host that may not be called; ProviderError
+ */
+export async function predict(
+  connector: Connector,
+  parameters: Values,
+  env: Cloudflare.Env,
+  signal?: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const url = urlOf(connector, parameters, env)
+  const headers = headersOf(connector, parameters)
+  const body = bodyOf(connector, parameters)
+  const silence = silenceOf({ timeout: 30 })
+  const call = new ProviderCall({ ...optionsOf(connector, silence, env), timeoutStatus: 408 }, signal)
+  const text = await call.text(await call.fetch(url, () => requestOf(connector, url, headers, body)))
+  return parseObject(text) ?? { response: text }
+}
+
+/** How the parameters of a prompt are named, and where the answer is read. */
+interface Form {
+  parameters(messages: ChatMessage[], model: string): Values
+  /** undefined: chat completions */
+  answer?: (reply: Record<string, unknown>) => unknown
+}
+
+const single = (messages: ChatMessage[]): Values => ({
+  inputs: messages.map(({ content }) => `${content}\n`).join(''),
+})
+
+const PREFIXED: Record<string, Form> = {
+  bedrock: { parameters: single, answer: (reply) => reply.completion },
+  cohere: { parameters: single, answer: (reply) => reply.text },
+  'bedrock-converse': {
+    parameters: (messages) => {
+      const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
+      const said = messages
+        .filter(({ role }) => role !== 'system')
+        .map(({ role, content }) => ({ role, content: [{ text: content }] }))
+      return { messages: said, ...(system.length > 0 && { system_prompt: system.join('\n') }) }
+    },
+    answer: (reply) => {
+      const output = reply.output as { message?: { content?: { text?: unknown }[] } } | undefined
+      return output?.message?.content?.[0]?.text
+    },
+  },
+}
+
+const CHAT: Form = { parameters: (messages, model) => ({ model, messages }) }
+
+const formOf = ({ llm_response_field: field }: ConversationModelConfig, model: string): Form =>
+  typeof field === 'string'
+    ? { parameters: single, answer: (reply) => reply[field] }
+    : (PREFIXED[model.slice(0, Math.max(0, model.indexOf('/')))] ?? CHAT)
+
+async function* generate(
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): AsyncGenerator<Delta> {
+  const connector = connectorOf(config)
+  const model = modelId(config.model_name)
+  const form = formOf(config, model)
+  const parameters = form.parameters(request.messages, model)
+  const url = urlOf(connector, parameters, env)
+  const headers = headersOf(connector, parameters)
+  const stream = request.stream && form.answer === undefined
+  const body = { ...bodyOf(connector, parameters), ...(stream && { stream: true }) }
+  const call = textCall(optionsOf(connector, silenceOf(config), env), request, signal)
+  const response = await call.fetch(url, () => requestOf(connector, url, headers, body))
+  const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
+  if (isEvents) {
+    yield* readStream(call, call.events(response.body))
+    return
+  }
+  const text = await call.text(response)
+  if (form.answer === undefined) yield* readWhole(call, text)
+  else yield* readField(call, text, form.answer)
+}
+
+function* readField(call: ProviderCall, text: string, answer: NonNullable<Form['answer']>): Generator<Delta> {
+  const parsed = parseObject(text)
+  const said = parsed && answer(parsed)
+  if (typeof said !== 'string' || said === '') {
+    if (parsed?.error !== undefined && parsed.error !== null) throw call.reported(text)
+    throw call.malformed()
+  }
+  const reply = new Reply(call, { whole: true })
+  reply.any = true
+  yield* reply.said(said)
+  reply.finish = 'stop'
+  yield* reply.end()
+}
+
+function connectorOf({ connector }: ConversationModelConfig): Connector {
+  if (typeof connector !== 'object' || connector === null) throw new ApiError(400, NO_CONNECTOR)
+  return connector as Connector
+}
+
+const NO_CONNECTOR =
+  'A `connector/` model has a connector: register it by `POST /_plugins/_ml/models/_register`, which gives it its id.'
+
+/** Models of this namespace are registered through OpenSearch's API, and are never stored as conversation models. */
+export const connector: LanguageModelProvider = {
+  namespace: 'connector',
+  validate() {
+    throw new ApiError(400, NO_CONNECTOR)
+  },
+  destination: (config) => connectorOf(config).url,
+  probe: async () => {},
+  generate,
+}

@@ -1,0 +1,175 @@
+/** Connectors, remote models and settings that OpenSearch's API registers, as the core reads and stores them. */
+import * as v from 'valibot'
+import { database } from '../db/client'
+import { findResource, insertResource, putResource, type ResourceRow } from '../db/resources'
+import { open, seal } from '../db/sealing'
+import { ApiError } from '../errors'
+import type { Connector } from '../models/connector'
+import type { ConversationModelConfig } from '../models/language-model'
+import { collectionObject } from '../search/collection/handle'
+import { createCollection } from './collections'
+import { findCollection } from './names'
+
+const Strings = v.record(v.string(), v.string())
+
+const Action = v.object({
+  action_type: v.string(),
+  method: v.string(),
+  url: v.string(),
+  headers: v.optional(Strings),
+  request_body: v.optional(v.string()),
+})
+
+/** A connector as it is stored and shown: without its credential. */
+const StoredConnector = v.object({
+  name: v.string(),
+  description: v.optional(v.string()),
+  version: v.string(),
+  protocol: v.picklist(['http', 'aws_sigv4']),
+  parameters: Strings,
+  actions: v.array(Action),
+})
+
+export type StoredConnector = v.InferOutput<typeof StoredConnector>
+
+/** A model as it is stored. */
+const StoredModel = v.object({
+  name: v.string(),
+  description: v.optional(v.string()),
+  /** REMOTE, or what a local embedding model is registered as */
+  algorithm: v.string(),
+  group: v.optional(v.string()),
+  version: v.string(),
+  state: v.picklist(['REGISTERED', 'DEPLOYED']),
+  /** absent: a model that Parley runs itself */
+  connector: v.optional(v.string()),
+})
+
+export type StoredModel = v.InferOutput<typeof StoredModel>
+
+const Settings = v.record(v.string(), v.union([v.string(), v.array(v.string())]))
+
+export const connectorIn = ({ body }: ResourceRow): StoredConnector =>
+  v.parse(StoredConnector, JSON.parse(body))
+export const modelIn = ({ body }: ResourceRow): StoredModel => v.parse(StoredModel, JSON.parse(body))
+
+/**
+ * Stores a connector, or changes the one of this id.
+ * @param credential undefined: the one that is stored stays
+ * @returns its version
+ * @throws ApiError 400 when the deployment has no ENCRYPTION_KEY
+ */
+export async function storeConnector(
+  env: Cloudflare.Env,
+  id: string,
+  stored: StoredConnector,
+  credential: Record<string, string> | undefined,
+  kept: string | null = null,
+): Promise<number> {
+  const sealed = credential === undefined ? kept : await seal(JSON.stringify(credential), env)
+  return putResource(database(env), { kind: 'connector', id, body: JSON.stringify(stored), sealed })
+}
+
+/** A connector ready to be called, its credential in clear; undefined for an unknown id. @throws ApiError 400 */
+export async function openConnector(env: Cloudflare.Env, id: string): Promise<Connector | undefined> {
+  const [row, settings] = await Promise.all([findResource(database(env), 'connector', id), readSettings(env)])
+  if (row === undefined) return undefined
+  const { protocol, parameters, actions } = connectorIn(row)
+  const [action] = actions
+  const credential = row.sealed === null ? {} : v.parse(Strings, JSON.parse(await open(row.sealed, env)))
+  const trusted = settings[TRUSTED]
+  return {
+    protocol,
+    parameters,
+    credential,
+    url: action!.url,
+    method: action!.method,
+    headers: action!.headers ?? {},
+    ...(action!.request_body !== undefined && { body: action!.request_body }),
+    ...(Array.isArray(trusted) && { trusted }),
+  }
+}
+
+/** Bytes of a remote model's prompt. Its own limit is not known here. */
+const MAX_BYTES = 65_536
+/** Ten years: what OpenSearch's memory holds does not expire. In seconds. */
+export const TTL = 315_360_000
+
+/** A remote model as a conversation model, ready to be asked; undefined for an unknown id. @throws ApiError 400 */
+export async function findRemoteModel(
+  env: Cloudflare.Env,
+  id: string,
+): Promise<ConversationModelConfig | undefined> {
+  const row = await findResource(database(env), 'model', id)
+  const { connector: connectorId, name } =
+    row === undefined ? { connector: undefined, name: '' } : modelIn(row)
+  if (connectorId === undefined) return undefined
+  const [connector, settings] = await Promise.all([openConnector(env, connectorId), readSettings(env)])
+  if (connector === undefined) return undefined
+  return {
+    id,
+    model_name: `connector/${String(connector.parameters.model ?? name)}`,
+    history_collection: historyNameOf(settings),
+    max_bytes: MAX_BYTES,
+    ttl: TTL,
+    connector,
+  }
+}
+
+export const TRUSTED = 'plugins.ml_commons.trusted_connector_endpoints_regex'
+/** Parley's own: the history collection that memories are kept in. */
+export const HISTORY = 'parley.history_collection'
+const DEFAULT_HISTORY = 'opensearch_memory'
+
+export type ClusterSettings = v.InferOutput<typeof Settings>
+
+/** The cluster's settings that were set, by their dotted names. */
+export async function readSettings(env: Cloudflare.Env): Promise<ClusterSettings> {
+  const row = await findResource(database(env), 'settings', 'cluster')
+  return row === undefined ? {} : v.parse(Settings, JSON.parse(row.body))
+}
+
+export async function storeSettings(env: Cloudflare.Env, settings: ClusterSettings): Promise<void> {
+  await putResource(database(env), { kind: 'settings', id: 'cluster', body: JSON.stringify(settings) })
+}
+
+const historyNameOf = (settings: ClusterSettings): string => {
+  const name = settings[HISTORY]
+  return typeof name === 'string' ? name : DEFAULT_HISTORY
+}
+
+/** The history collection that memories are kept in. It is made where there is none yet. */
+export async function memoryHistory(env: Cloudflare.Env): Promise<{ name: string; objectId: string }> {
+  const name = historyNameOf(await readSettings(env))
+  try {
+    return await findCollection(env, name)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+  }
+  try {
+    await createCollection(env, { name, fields: HISTORY_FIELDS })
+  } catch (error) {
+    // Another request was faster.
+    if (!(error instanceof ApiError) || error.status !== 409) throw error
+  }
+  const made = await findCollection(env, name)
+  await collectionObject(env, made.objectId).keepHistory()
+  return made
+}
+
+const HISTORY_FIELDS = [
+  { name: 'conversation_id', type: 'string' },
+  { name: 'model_id', type: 'string' },
+  { name: 'timestamp', type: 'int32' },
+  { name: 'role', type: 'string', index: false },
+  { name: 'message', type: 'string', index: false },
+]
+
+/** @returns false where the name is taken by another of its kind, or the id is */
+export const storeNew = (
+  env: Cloudflare.Env,
+  kind: string,
+  id: string,
+  body: unknown,
+  uniqueName: string | null = null,
+): Promise<boolean> => insertResource(database(env), { kind, id, body: JSON.stringify(body), uniqueName })

@@ -1,0 +1,102 @@
+/**
+ * A turn whose caller has searched by itself: it brings the passages, and says how the prompt opens. The passages are
+ * enumerated, and the model cites them by their numbers, as OpenSearch's `retrieval_augmented_generation` has it.
+ */
+import type { ChatMessage, Source } from '../models/language-model'
+import type { CallTrace, HistoryMessage, MessageDetails } from './events'
+import { fitSources } from './fit'
+import { familyOf } from './prompt'
+import { byteLength } from './serialise'
+
+/** A text that was found, in the order of the prompt. */
+export interface GivenPassage {
+  /** name of the collection, and the document's id there */
+  collection: string
+  documentId: string
+  field: string
+  text: string
+}
+
+export interface Given {
+  passages: GivenPassage[]
+  /** '' or absent: none. Where both are, the built-in instruction is used */
+  system?: string
+  instructions?: string
+  /** how many of the latest turns the prompt holds */
+  turns: number
+  /** what was searched, where it is not the question as it was asked, and the call that wrote it */
+  rewritten?: { question: string; call: CallTrace }
+  /** kept with the turn */
+  details?: MessageDetails
+}
+
+/** Share of `max_bytes` that earlier turns may take. */
+const HISTORY_SHARE = 0.5
+
+const INSTRUCTION =
+  'Answer the question in fewer than 100 words from the numbered search results and what was said before. Cite the ' +
+  'number of a result in square brackets after what it supports, like [1]. Do not repeat yourself, and number the ' +
+  'steps of a procedure. Say so where the search results hold no answer.'
+
+/** The latest turns that were answered, oldest first, and within their share of the budget. */
+export function latestTurns(history: HistoryMessage[], turns: number, maxBytes: number): ChatMessage[] {
+  const pairs: ChatMessage[][] = []
+  for (const [at, { role, message }] of history.entries()) {
+    const asked = history[at - 1]
+    if (role !== 'assistant' || asked?.role !== 'user') continue
+    pairs.push([
+      { role: 'user', content: asked.message },
+      { role: 'assistant', content: message },
+    ])
+  }
+  const kept: ChatMessage[][] = []
+  let room = maxBytes * HISTORY_SHARE
+  for (const pair of pairs.slice(-turns).reverse()) {
+    room -= pair.reduce((sum, { content }) => sum + byteLength(content), 0)
+    if (room < 0) break
+    kept.unshift(pair)
+  }
+  return kept.flat()
+}
+
+/** The passages that fit into the prompt, each labelled by its number. @throws ApiError 400 for a question too long */
+export function fitPassages(
+  { passages }: Given,
+  question: string,
+  history: ChatMessage[],
+  model: { max_bytes: number; model_name: string },
+) {
+  const sources = passages.map(
+    ({ collection, documentId, field, text }, at): Source => ({
+      collection,
+      document: { id: documentId, [field === 'id' ? 'text' : field]: text },
+      label: String(at + 1),
+    }),
+  )
+  const said = history.reduce((sum, { content }) => sum + byteLength(content), 0)
+  return fitSources([sources], question, model.max_bytes - said, familyOf(model.model_name))
+}
+
+/** The prompt: users and the model take turns in it, which every provider accepts. */
+export function enumeratedPrompt(
+  { system = '', instructions = '' }: Given,
+  sources: Source[],
+  history: ChatMessage[],
+  question: string,
+): ChatMessage[] {
+  const opening = [
+    instructions !== '' || system !== '' ? instructions : INSTRUCTION,
+    ...sources.map((source) => `SEARCH RESULT ${source.label}: ${textOf(source)}`),
+  ].filter((text) => text !== '')
+  const asking = `QUESTION: ${question}\nANSWER:`
+  const [first, ...others] = history
+  const head = (last: string): ChatMessage => ({ role: 'user', content: [...opening, last].join('\n') })
+  return [
+    ...(system === '' ? [] : [{ role: 'system', content: system } as const]),
+    ...(first === undefined
+      ? [head(asking)]
+      : [head(first.content), ...others, { role: 'user', content: asking } as const]),
+  ]
+}
+
+const textOf = ({ document: { id: _, ...fields } }: Source): string => Object.values(fields).join('\n')

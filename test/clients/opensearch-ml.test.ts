@@ -1,0 +1,173 @@
+/** OpenSearch's ML plugin: connectors, model groups, models, tasks and predictions. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { unique } from './harness'
+import { call, connectorOf, remoteModel } from './opensearch-api'
+import { type ScriptedLlm, says, startScriptedLlm } from './scripted-llm'
+
+let llm: ScriptedLlm
+beforeAll(async () => {
+  llm = await startScriptedLlm()
+})
+afterAll(() => llm.stop())
+beforeEach(() => {
+  llm.sent.length = 0
+  llm.script = { status: 200, body: says('An answer. [1]'), delayMs: 0 }
+})
+
+const ML = '/_plugins/_ml'
+
+describe('connectors and models', () => {
+  test('K1: a connector comes back without its credential', async () => {
+    const { body: made } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm))
+    const { body } = await call('GET', `${ML}/connectors/${made.connector_id}`)
+    expect(body).toMatchObject({ name: 'Chat', version: '2', parameters: { temperature: '0' } })
+    const { body: found } = await call('POST', `${ML}/connectors/_search`, {
+      query: { match_all: {} },
+      size: 1000,
+    })
+    expect(JSON.stringify([body, found])).not.toMatch(/credential"|very-secret/)
+    const { body: gone } = await call('DELETE', `${ML}/connectors/${made.connector_id}`)
+    expect(gone.result).toBe('deleted')
+    expect((await call('GET', `${ML}/connectors/${made.connector_id}`)).status).toBe(404)
+  })
+
+  const predict = (changes: Record<string, unknown>) => [
+    { ...connectorOf({ host: 'x' }).actions[0], ...changes },
+  ]
+
+  test.each([
+    ['a host that nobody allowed', { actions: predict({ url: 'https://evil.example/v1' }) }],
+    ['a host out of a parameter', { parameters: { endpoint: 'evil.example' } }],
+    ['the metadata of a cloud', { parameters: { endpoint: '169.254.169.254' } }],
+    ['a user name before the host', { parameters: { endpoint: '127.0.0.1@evil.example' } }],
+  ])('K3: a connector may not call %s', async (_, changes) => {
+    const { status, body } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm, changes))
+    expect([status, body.error.reason]).toEqual([
+      400,
+      expect.stringContaining('trusted connector endpoint regex'),
+    ])
+  })
+
+  test('a setting narrows which URLs are trusted', async () => {
+    const name = 'plugins.ml_commons.trusted_connector_endpoints_regex'
+    const set = (value: unknown) => call('PUT', '/_cluster/settings', { persistent: { [name]: value } })
+    expect((await set(['^https://api\\.openai\\.com/.*$'])).status).toBe(200)
+    const { status } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm))
+    await set(null)
+    expect(status).toBe(400)
+  })
+
+  test.each([
+    ['name', 'Connector name is null'],
+    ['version', 'Connector version is null'],
+    ['protocol', 'Connector protocol is null'],
+    ['credential', 'Connector credential is null or empty list'],
+    ['actions', 'No actions configured for this connector'],
+  ])('K4: a connector without its %s is refused', async (name, reason) => {
+    const { status, body } = await call(
+      'POST',
+      `${ML}/connectors/_create`,
+      connectorOf(llm, { [name]: undefined }),
+    )
+    expect([status, body.error.reason]).toEqual([400, reason])
+  })
+
+  test('K5, K6: groups, registering, tasks and deploying', async () => {
+    const name = unique('group')
+    const group = await call('POST', `${ML}/model_groups/_register`, { name, description: 'd' })
+    expect(group.body).toEqual({ model_group_id: expect.any(String), status: 'CREATED' })
+    const again = await call('POST', `${ML}/model_groups/_register`, { name })
+    expect([again.status, again.body.error.reason]).toEqual([
+      400,
+      `The name you provided is already being used by a model group with ID: ${group.body.model_group_id}.`,
+    ])
+    const { body: made } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm))
+    const { body: registered } = await call('POST', `${ML}/models/_register`, {
+      name: 'chat',
+      function_name: 'remote',
+      model_group_id: group.body.model_group_id,
+      description: 'd',
+      connector_id: made.connector_id,
+    })
+    const { body: task } = await call('GET', `${ML}/tasks/${registered.task_id}`)
+    expect(task).toMatchObject({
+      state: 'COMPLETED',
+      model_id: registered.model_id,
+      task_type: 'REGISTER_MODEL',
+    })
+    const { body: deployed } = await call('POST', `${ML}/models/${task.model_id}/_deploy`)
+    expect(deployed).toMatchObject({ status: 'COMPLETED', task_id: expect.any(String) })
+    const { body: model } = await call('GET', `${ML}/models/${task.model_id}`)
+    expect(model).toMatchObject({
+      algorithm: 'REMOTE',
+      model_state: 'DEPLOYED',
+      connector_id: made.connector_id,
+    })
+    const { body: found } = await call('POST', `${ML}/models/_search`, {
+      query: {
+        bool: {
+          must_not: { exists: { field: 'chunk_number' } },
+          must: [{ term: { algorithm: 'REMOTE' } }, { ids: { values: [task.model_id] } }],
+        },
+      },
+    })
+    expect(found.hits.hits).toMatchObject([{ _id: task.model_id, _source: { name: 'chat' } }])
+    expect((await call('DELETE', `${ML}/models/${task.model_id}`)).status).toBe(400)
+  })
+
+  test('K7, K10: what is missing is named', async () => {
+    const { body } = await call('POST', `${ML}/models/_register`, { name: 'chat', function_name: 'remote' })
+    expect(body.error.reason).toMatch(/^You must provide connector content/)
+    for (const kind of ['tasks', 'models', 'connectors'])
+      expect(await call('GET', `${ML}/${kind}/none`)).toMatchObject({ status: 404, body: { status: 404 } })
+  })
+
+  test("K8: a prediction is the provider's own reply", async () => {
+    const model = await remoteModel(llm)
+    const parameters = { messages: [{ role: 'user', content: 'a "quoted" ${parameters.endpoint}\n' }] }
+    const { body } = await call('POST', `${ML}/models/${model}/_predict`, { parameters })
+    expect(body.inference_results[0]).toEqual({
+      output: [{ name: 'response', dataAsMap: says('An answer. [1]') }],
+      status_code: 200,
+    })
+    expect(llm.sent).toMatchObject([
+      {
+        headers: { authorization: 'Bearer sk-very-secret' },
+        body: { model: 'gpt-3.5-turbo', temperature: 0, messages: parameters.messages },
+      },
+    ])
+  })
+
+  test('K9: a placeholder that nothing fills is named', async () => {
+    const actions = predict({ request_body: '{"k": "${parameters.topk}"}', url: `${llm.url}/v1` })
+    const model = await remoteModel(llm, { actions })
+    const { status, body } = await call('POST', `${ML}/models/${model}/_predict`, { parameters: {} })
+    expect([status, body.error.reason]).toEqual([
+      400,
+      'Some parameter placeholder not filled in payload: topk',
+    ])
+    expect(llm.sent).toEqual([])
+  })
+
+  test('a request cannot send the credential elsewhere, and no error tells it', async () => {
+    const model = await remoteModel(llm)
+    for (const endpoint of ['api.openai.com', `127.0.0.1:1/x?`, `${llm.host}@127.0.0.1:9`]) {
+      const { status, body } = await call('POST', `${ML}/models/${model}/_predict`, {
+        parameters: { endpoint, messages: [] },
+      })
+      expect(status).toBe(400)
+      expect(JSON.stringify(body)).not.toContain('very-secret')
+    }
+    expect(llm.sent).toEqual([])
+    llm.script = { status: 401, body: { error: { message: 'Wrong key sk-very-secret' } }, delayMs: 0 }
+    const refused = await call('POST', `${ML}/models/${model}/_predict`, { parameters: { messages: [] } })
+    expect(refused.status).toBe(401)
+    expect(refused.body.error.reason).toContain('Error from remote service: Wrong key')
+    expect(JSON.stringify(refused.body)).not.toContain('very-secret')
+    llm.script = { status: 503, body: 'busy', delayMs: 0 }
+    expect(
+      (await call('POST', `${ML}/models/${model}/_predict`, { parameters: { messages: [] } })).status,
+    ).toBe(500)
+  })
+})
