@@ -84,7 +84,7 @@ class Copy {
   }
 
   async #finish({ finish_reason, answer }: Extract<TurnEventBody, { type: 'done' }>): Promise<void> {
-    const { question, transcript = [], withHistory } = this.#request
+    const { question, transcript = [], read: { history: withHistory } = {} } = this.#request
     const now = this.#ports.now()
     const timestamp = Math.floor(now / 1000)
     const said: HistoryMessage[] = [

@@ -22,7 +22,7 @@ import { type History, historyOf, readHistory } from './look-back'
 import type { FinishedTurn, TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
+import { allFailed, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
 import { type Spending, type TracedPorts, Tracer } from './trace'
@@ -119,7 +119,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     },
   })
   timings.retrieved = elapsed()
-  const fatal = fatalError(retrieved, request.shape)
+  const fatal = fatalError(retrieved, request.onSearchError)
   if (fatal) throw fatal
   const verdicts = await judged(question)
   ports.emit({
@@ -127,7 +127,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     question: request.question,
     ...(question !== request.question && { standalone: question }),
   })
-  const replies = asAsked(retrieved, request.question, request.shape)
+  const replies = retrieved.map(({ reply }) => reply)
   const failure = allFailed(retrieved)
   if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
@@ -219,7 +219,7 @@ async function finish(
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
   const { ports, trace } = tracer
-  const { model, question, withHistory } = request
+  const { model, question, read: { history: withHistory } = {} } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
   const citations = answer.declined ? [] : resolveCitations(answer.text, sources)

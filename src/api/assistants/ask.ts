@@ -52,7 +52,6 @@ export interface AssistantQuestion {
   followups?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
-  stream: boolean
   /** the wire it came in on */
   protocol: string
   /** the user that the request names */
@@ -73,7 +72,7 @@ export interface AssistantAnswering extends Answering {
  * @throws ApiError 400, 401, 404, 422, 429
  */
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
-  const { env, request, access, record, assistant, changes = {}, stream, protocol, user, bodyText } = asked
+  const { env, request, access, record, assistant, changes = {}, protocol, user, bodyText } = asked
   const { embedded } = access
   const question = embedded.q ?? asked.question
   record.question = question
@@ -98,9 +97,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       historyId: await findHistory(env, model),
       searches: retrievals.map(({ search }) => search),
       // A single search that fails is an error to tell; of several the others are answered from.
-      shape: retrievals.length === 1 ? 'single' : 'multi',
-      stream,
-      withHistory: false,
+      onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
       followups: asked.followups ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
       ...(asked.attachments && { attachments: asked.attachments }),

@@ -32,9 +32,7 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
       model,
       historyId,
       searches,
-      shape: 'multi',
-      stream,
-      withHistory: false,
+      onSearchError: 'go_on',
       ...(body.followups !== undefined && { followups: body.followups }),
       protocol: 'parley',
       ...(await admitTurn(
