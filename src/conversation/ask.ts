@@ -13,7 +13,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { coded, unwrap } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { unknownConversation } from '../turn/errors'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'

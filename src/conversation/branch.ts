@@ -1,6 +1,6 @@
 /** A question that goes on from an earlier turn than the last one: a conversation of its own, with what was said before. */
 import { coded } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { unknownTurn } from '../turn/errors'
 import type { AskRequest } from '../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../turn/transcript'

@@ -10,9 +10,10 @@ import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
+import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import { transcriptTo } from './branch'
 import type { Asked, ConversationRpc, Position } from './conversation-object'
@@ -154,6 +155,15 @@ export class Conversation extends DurableObject implements ConversationRpc {
       if (!memory.mayRead(asker)) throw unknownConversation()
       if (memory.records.empty) return
       throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)
+    })
+  }
+
+  unanswered(asker: Asker, turn?: number): Promise<Outcome<TracedTurn[]>> {
+    return attempt(() => {
+      const memory = this.#memory
+      if (!memory) return []
+      if (!memory.mayRead(asker)) throw unknownConversation()
+      return memory.log.unanswered(turn)
     })
   }
 

@@ -14,18 +14,19 @@ import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
 import { resolveCitations } from './citations'
 import { errorOf, stopped, unknownConversation } from './errors'
-import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, readHistory } from './look-back'
-import type { FinishedTurn, TurnPorts } from './ports'
+import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
-import { type Spending, type TracedPorts, Tracer } from './trace'
+import { type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
 
 /** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
@@ -41,7 +42,7 @@ export async function runTurn(
   ports: TurnPorts,
   signal: AbortSignal,
 ): Promise<Spending[]> {
-  const tracer = new Tracer(ports, request.question)
+  const tracer = new Tracer(ports)
   const spent = () => tracer.spending(request.model.id)
   ports.spends?.(spent)
   const seconds = overallLimit(silenceOf(request.model))
@@ -58,6 +59,7 @@ export async function runTurn(
       stopOf(ending).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
     ])
   } catch (error) {
+    tracer.close()
     ports.emit(errorEvent(error, signal, request))
   } finally {
     clearTimeout(timer)
@@ -77,7 +79,7 @@ export const stopOf = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
+export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): ErrorEvent {
   if (signal.aborted) return errorOf(stopped())
   if (error instanceof ApiError) return errorOf(error, plain)
   console.error('turn failed', reasonOf(error))
@@ -143,7 +145,6 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     family,
   )
   const sources = [...attached, ...found]
-  if (cut.length > 0) tracer.trace.cut = cut
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
@@ -157,7 +158,6 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
       ports.emit({ type: 'delta', text })
     },
   )
-  if (question !== request.question) tracer.trace.standalone = question
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
     : Promise.resolve({ questions: followups })
@@ -218,7 +218,7 @@ async function finish(
   signal: AbortSignal,
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
-  const { ports, trace } = tracer
+  const { ports } = tracer
   const { model, question, read: { history: withHistory } = {} } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
@@ -226,10 +226,7 @@ async function finish(
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
   signal.throwIfAborted()
-  if (questions.length > 0) {
-    trace.followups = questions
-    ports.emit({ type: 'followups', questions })
-  }
+  if (questions.length > 0) ports.emit({ type: 'followups', questions })
   const spent = generated ? [...calls, generated] : calls
   const { inputTokens, outputTokens, estimated } = addUsage(spent.map((call) => call.usage))
   const usage: Usage = {
@@ -247,26 +244,17 @@ async function finish(
     { role: 'user', message: question, timestamp },
     { role: 'assistant', message: answer.text, timestamp },
   ]
-  const { standalone } = trace
-  const finished: FinishedTurn = {
-    question,
-    ...(standalone !== undefined && { standalone }),
-    answer: answer.text,
-    finish_reason: answer.finish,
-    citations,
-    usage,
-    timings,
-    trace,
-    created_at: now,
-  }
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and not without it.
-  unwrap(await ports.store(history.begins ? [...before, ...said] : said, finished))
-  ports.emit({
+  if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
+  tracer.close()
+  const done: DoneEvent = {
     type: 'done',
     finish_reason: answer.finish,
     answer: answer.text,
     ...(withHistory && { history: [...before, ...said] }),
-  })
+  }
+  unwrap(await ports.store(done, now))
+  ports.emit(done)
 }

@@ -10,7 +10,7 @@ import {
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
-import { createCollection, dropCollection } from '../../src/search/collection/catalog'
+import { createCollection, dropCollection } from '../../src/registry/collections'
 import { Collection } from '../../src/search/collection/object'
 import type { Asker } from '../../src/turn/request'
 import { historySchema } from '../history-schema'

@@ -51,7 +51,7 @@ describe('the code of a failure', () => {
 })
 
 describe('a log of before errors had codes', () => {
-  const before = (error: object): TurnEvent => ({ type: 'error', ...error, ...place }) as TurnEvent
+  const earlier = (error: object): TurnEvent => ({ type: 'error', ...error, ...place }) as TurnEvent
 
   it.each([
     [{ status: 400, message: 'The turn was stopped.', retryable: false }, 'stopped'],
@@ -61,7 +61,7 @@ describe('a log of before errors had codes', () => {
     [{ status: 400, message: 'OpenAI API error: key', retryable: false, upstream: true }, 'model_denied'],
     [{ status: 408, message: 'Request Timeout', retryable: true }, 'timed_out'],
   ])('is read with codes: %j', (error, code) => {
-    expect(withCode(before(error))).toEqual({ ...before(error), code })
+    expect(withCode(earlier(error))).toEqual({ ...earlier(error), code })
   })
 
   it('keeps what has a code, and what is no error', () => {

@@ -4,8 +4,9 @@
  * Each is done, or passed over with a note where it asks for nothing that matters, or refused by name. Clients send
  * all switches that they have with every request, so what is `false`, null or empty asks for nothing.
  */
-import { OVERRIDES, type Override } from '../../conversation/overrides'
+
 import { ApiError } from '../../errors'
+import { OVERRIDES, type Override } from '../../registry/overrides'
 import type { Changes } from './ask'
 
 export interface OverridePlan {

@@ -1,7 +1,7 @@
 /** One turn as an HTTP answer: written while it runs, in a protocol's words, or told at its end. */
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { failureOf } from '../edge/response'
 import { COMMENT, type EventEncoder, streamEvents, type Words } from './event-stream'
 import { throwFailure } from './failure'
@@ -60,7 +60,7 @@ export function streamFrom(
 }
 
 /** The turn in one piece. @throws ApiError when it failed */
-export async function wholeTurn(read: EventReader): Promise<FoldedTurn> {
+export async function wholeTurn(read: EventReader): Promise<Turn> {
   const turn = emptyTurn()
   for (;;) {
     for (const event of (await read()) ?? endless()) {

@@ -8,7 +8,7 @@
 
 import type { Failure } from '../../errors'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
-import { allFailed, emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import { asAsked, shownReply } from '../turn/asked'
 import type { TurnEncoder } from '../turn/stream'
 import { type Shape, told } from './errors'
@@ -26,13 +26,13 @@ export interface AnswerShape {
 }
 
 /** The response as JSON, whole. */
-export function responseBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
+export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   const found = searchBody(turn, shape)
   return allFailed(turn) ? found : { conversation: conversationObject(turn, shape), ...found }
 }
 
 /** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
-function searchBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
+function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
     return { results: turn.replies.map((reply) => shownReply(reply, shape.question)) }
   }
@@ -40,7 +40,7 @@ function searchBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknow
   return reply && 'result' in reply ? { ...asAsked(reply.result, shape.question) } : { found: 0, hits: [] }
 }
 
-function conversationObject(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
+function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   return {
     answer: turn.answer,
     ...(shape.withHistory ? { conversation_history: historyObject(turn.history ?? [], shape) } : {}),
@@ -78,7 +78,7 @@ export const encodeMessage = (conversationId: string, message: string): string =
  * What follows the last piece: an empty one, the end marker, and then the whole response. The id and an empty
  * message stand at its top level too, since the client passes this event to its callers as one more piece.
  */
-export function encodeEnd(turn: FoldedTurn, shape: AnswerShape): string {
+export function encodeEnd(turn: Turn, shape: AnswerShape): string {
   const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
   return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
 }
@@ -88,7 +88,7 @@ export function encodeEnd(turn: FoldedTurn, shape: AnswerShape): string {
  * error beside it, which the official client hands to its caller. There is no end marker, since what came
  * before is not an answer.
  */
-export function encodeFailure(turn: FoldedTurn, shape: AnswerShape, failure: Failure): string {
+export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure): string {
   const { status, message } = told(failure, shape.shape)
   return `data: ${asciiJson({
     ...searchBody(turn, shape),

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OverrideError, overrideRights, planOverrides } from '../../../src/api/assistants/overrides'
-import { OVERRIDES, SAFE_OVERRIDES } from '../../../src/conversation/overrides'
+import { OVERRIDES, SAFE_OVERRIDES } from '../../../src/registry/overrides'
 
 const ALL = { allowed: OVERRIDES, strict: false }
 const NONE = { allowed: [], strict: false }
