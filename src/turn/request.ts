@@ -87,7 +87,7 @@ export interface AskRequest {
   /** what its reader is given besides the turn's own events */
   read?: Reading
   /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
-  followups?: boolean
+  suggests?: boolean
   asker: Asker
   /** true for a key made for pages: an error tells it nothing that is the operator's */
   plain?: boolean

@@ -148,9 +148,9 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
-  const { answer, followups } = await answerQuestion(
+  const { answer, suggestions } = await answerQuestion(
     request,
-    { question, sources, suggests: request.followups === true && !(await aside) },
+    { question, sources, suggests: request.suggests === true && !(await aside) },
     ports,
     signal,
     (text) => {
@@ -160,7 +160,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   )
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
-    : Promise.resolve({ questions: followups })
+    : Promise.resolve({ questions: suggestions })
   await finish(request, history, answer, sources, tracer, signal, {
     calls: [...verdicts, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },

@@ -2,7 +2,7 @@
 import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import { getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'
-import { admitAsker, openTo } from '../assistants/open'
+import { admitAsker, openTo } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { unknownModel } from './errors'

@@ -8,7 +8,7 @@ export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results
 
 /** @param folded one that is done */
 export function answerOf(folded: Turn): AnswerBody {
-  const { standalone, followups, usage, timings, cut, ...turn } = folded
+  const { standalone, suggestions, usage, timings, cut, ...turn } = folded
   return {
     conversation_id: turn.conversationId,
     turn: turn.turn,
@@ -18,7 +18,7 @@ export function answerOf(folded: Turn): AnswerBody {
     finish_reason: turn.finishReason ?? '',
     citations: turn.citations,
     ...(cut && { cut }),
-    ...(followups && { followups }),
+    ...(suggestions && { followups: suggestions }),
     ...(usage && { usage }),
     ...(timings && { timings }),
     results: turn.replies.map((reply) => ('result' in reply ? asAsked(reply.result, turn.question) : reply)),

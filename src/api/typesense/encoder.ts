@@ -49,7 +49,7 @@ function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unkn
     // Not Typesense's: the sources of the answer and what it cost. Its client hands unknown keys on.
     citations: turn.citations,
     ...(turn.cut && { cut: turn.cut }),
-    ...(turn.followups && turn.followups.length > 0 ? { followups: turn.followups } : {}),
+    ...(turn.suggestions && turn.suggestions.length > 0 ? { followups: turn.suggestions } : {}),
     ...(turn.finishReason === undefined ? {} : { finish_reason: turn.finishReason }),
     ...(turn.usage === undefined ? {} : { usage: turn.usage }),
     ...(turn.timings === undefined ? {} : { timings: turn.timings }),

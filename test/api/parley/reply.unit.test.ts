@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
-import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/turn-stream'
+import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/reply'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import { eventReader } from '../../../src/api/turn/read'
 import type { SearchResult } from '../../../src/search/types'

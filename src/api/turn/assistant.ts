@@ -12,7 +12,7 @@ import type { TranscriptMessage } from '../../turn/transcript'
 import { admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
-import { type AssistantRetrieval, planRetrieval, type SearchChanges } from './plan'
+import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../edge/retrieval'
 
 /** What a request changes of its assistant. Its protocol has seen to it that the assistant allows it. */
 export interface Changes extends SearchChanges {
@@ -49,7 +49,7 @@ export interface AssistantQuestion {
   attachments?: Attachment[]
   changes?: Changes
   /** whether to suggest what could be asked next; absent: as the assistant does */
-  followups?: boolean | undefined
+  suggests?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
   /** the wire it came in on */
@@ -98,7 +98,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       searches: retrievals.map(({ search }) => search),
       // A single search that fails is an error to tell; of several the others are answered from.
       onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
-      followups: asked.followups ?? assistant.followups,
+      suggests: asked.suggests ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
       ...(asked.attachments && { attachments: asked.attachments }),
       // The admin key's are the operator's own words.
