@@ -9,7 +9,7 @@ import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
 import { wordsOf } from '../src/models/words'
 import { matches } from '../src/search/documents/detect'
 import { resolveCitations } from '../src/turn/citations'
-import { FollowupFilter, questionsIn } from '../src/turn/followup-filter'
+import { questionsIn, SuggestionFilter } from '../src/turn/suggestion-filter'
 import { expressionsIn, growth, MOST_GROWTH, worstCases } from './regular-expressions'
 
 const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))
@@ -60,7 +60,7 @@ describe('every regular expression of the sources', () => {
 })
 
 const filtered = (text: string): void => {
-  const filter = new FollowupFilter()
+  const filter = new SuggestionFilter()
   for (const letter of text) filter.push(letter)
   filter.end()
 }

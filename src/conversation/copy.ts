@@ -73,7 +73,7 @@ class Copy {
   }
 
   async #finish({ finish_reason, answer }: DoneEvent): Promise<void> {
-    const { question, transcript = [], withHistory, copies } = this.#request
+    const { question, transcript = [], read: { history: withHistory } = {}, copies } = this.#request
     const now = this.#ports.now()
     const timestamp = Math.floor(now / 1000)
     const before = historyOf(transcript, now).messages

@@ -1,17 +1,17 @@
 /** The call that answers: its prompt, and its text as readers are to see it. */
 import type { ChatMessage, Source } from '../models/language-model'
-import { FollowupFilter } from './followup-filter'
 import { type Generated, malformedBy } from './generate'
 import { enumeratedPrompt } from './given'
 import { answerPrompt, citing, familyOf, promptDocument, suggesting } from './prompt'
 import type { AskRequest } from './request'
+import { SuggestionFilter } from './suggestion-filter'
 import type { TracedPorts } from './trace'
 
 export interface Answered {
   /** its text without the suggestions */
   answer: Generated
   /** what the model suggested in it */
-  followups: string[]
+  suggestions: string[]
 }
 
 /**
@@ -32,9 +32,9 @@ export async function answerQuestion(
   signal: AbortSignal,
   onText: (text: string) => void,
 ): Promise<Answered> {
-  const { model, labels, stream, given } = request
+  const { model, labels, given } = request
   const cited = labels ? citing(model.system_prompt) : model.system_prompt
-  const filter = suggests ? new FollowupFilter() : undefined
+  const filter = suggests ? new SuggestionFilter() : undefined
   const shown: string[] = []
   const show = (text: string) => {
     if (text === '') return
@@ -55,14 +55,15 @@ export async function answerQuestion(
       question,
       sources,
       history: [],
-      stream,
+      // Whoever follows the turn sees the answer grow, even where its caller reads it whole.
+      stream: true,
     },
     signal,
     filter ? (text) => show(filter.push(text)) : onText,
   )
-  if (!filter) return { answer, followups: [] }
+  if (!filter) return { answer, suggestions: [] }
   show(filter.end())
   const text = shown.join('')
   if (text.trim() === '') throw malformedBy(answer.model)
-  return { answer: { ...answer, text }, followups: filter.questions }
+  return { answer: { ...answer, text }, suggestions: filter.questions }
 }

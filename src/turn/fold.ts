@@ -39,8 +39,8 @@ export interface Turn {
   /** what did not fit into the prompt whole; absent: nothing */
   cut?: CutDocument[]
   citations: Citation[]
-  /** absent until some were suggested */
-  followups?: string[]
+  /** what could be asked next; absent until some were suggested */
+  suggestions?: string[]
   usage?: Usage
   timings?: Timings
   /** as far as it was written */
@@ -108,7 +108,7 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       break
     }
     case 'followups':
-      turn.followups = event.questions
+      turn.suggestions = event.questions
       break
     case 'usage':
       turn.usage = event.usage
@@ -172,7 +172,7 @@ export interface RecordedTurn {
 
 /** @param createdAt milliseconds since 1970, in the second that its messages carry @param model the one that was asked */
 export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTurn {
-  const { standalone, followups, usage = { model }, timings = {}, finishReason } = turn
+  const { standalone, suggestions, usage = { model }, timings = {}, finishReason } = turn
   return {
     turn: turn.turn,
     question: turn.question,
@@ -180,7 +180,7 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
     // Half an answer is none.
     answer: turn.status === 'done' ? turn.answer : '',
     citations: turn.citations,
-    ...(followups && { followups }),
+    ...(suggestions && { followups: suggestions }),
     usage,
     timings,
     finish_reason: finishReason ?? 'error',
@@ -221,14 +221,22 @@ export interface TracedTurn extends RecordedTurn {
   trace: TurnTrace
 }
 
-export function traceOf(turn: Turn): TurnTrace {
-  const { question, standalone, searches, calls, followups, copyOf, cut, message } = turn
+export function traceOf({
+  question,
+  standalone,
+  searches,
+  calls,
+  suggestions,
+  copyOf,
+  cut,
+  message,
+}: Turn): TurnTrace {
   return {
     question,
     ...(standalone !== undefined && { standalone }),
     searches: inOrder(searches).map(({ search }) => search),
     calls: inOrder(calls).map(({ call }) => call),
-    ...(followups && { followups }),
+    ...(suggestions && { followups: suggestions }),
     ...(copyOf !== undefined && { copy_of: copyOf }),
     ...(cut && { cut }),
     ...(message && { message }),

@@ -46,12 +46,12 @@ const SUGGESTING =
   'Enclose each of them in double angle brackets, like <<How long is it kept?>>. Put no heading before them and ' +
   'nothing after them, and do not repeat a question.'
 
-/** A system prompt that asks for questions after the answer, for followup-filter.ts to take out again. */
+/** A system prompt that asks for questions after the answer, for suggestion-filter.ts to take out again. */
 export const suggesting = (systemPrompt: string | undefined): string =>
   systemPrompt ? `${systemPrompt}\n\n${SUGGESTING}` : SUGGESTING
 
 /** The prompt for questions alone, when the answer is there: one user message. */
-export const followupsPrompt = (question: string, answer: string, documents: unknown[]): ChatMessage[] => [
+export const suggestionsPrompt = (question: string, answer: string, documents: unknown[]): ChatMessage[] => [
   {
     role: 'user',
     content:

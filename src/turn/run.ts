@@ -23,7 +23,7 @@ import { type History, historyOf, readHistory } from './look-back'
 import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
+import { allFailed, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
@@ -134,7 +134,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     },
   })
   timings.retrieved = elapsed()
-  const fatal = fatalError(retrieved, request.shape)
+  const fatal = fatalError(retrieved, request.onSearchError)
   if (fatal) throw fatal
   const verdicts = await judged(question)
   ports.emit({
@@ -142,7 +142,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     question: request.question,
     ...(question !== request.question && { standalone: question }),
   })
-  const replies = asAsked(retrieved, request.question, request.shape)
+  const replies = retrieved.map(({ reply }) => reply)
   const failure = allFailed(retrieved)
   if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
@@ -163,9 +163,9 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
-  const { answer, followups } = await answerQuestion(
+  const { answer, suggestions } = await answerQuestion(
     request,
-    { question, sources, suggests: request.followups === true && !(await aside), before },
+    { question, sources, suggests: request.suggests === true && !(await aside), before },
     ports,
     signal,
     (text) => {
@@ -176,7 +176,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   if (given?.details) ports.emit({ type: 'message', details: given.details })
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
-    : Promise.resolve({ questions: followups })
+    : Promise.resolve({ questions: suggestions })
   await finish(request, history, answer, sources, tracer, signal, {
     calls: [...verdicts, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
@@ -237,7 +237,7 @@ async function finish(
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
   const { ports } = tracer
-  const { model, question, withHistory } = request
+  const { model, question, read: { history: withHistory } = {} } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
   const citations = answer.declined ? [] : resolveCitations(answer.text, sources)

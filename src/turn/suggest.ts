@@ -5,14 +5,14 @@
 import type { Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { fitDocuments } from './budget'
-import { questionsIn } from './followup-filter'
 import type { Generated } from './generate'
-import { familyOf, followupsPrompt, promptDocument } from './prompt'
+import { familyOf, promptDocument, suggestionsPrompt } from './prompt'
 import type { AskRequest } from './request'
+import { questionsIn } from './suggestion-filter'
 import type { TracedPorts } from './trace'
 
 /** What a finished answer is kept waiting for suggestions, in milliseconds. */
-export const FOLLOWUPS_MS = 3_000
+export const SUGGESTIONS_MS = 3_000
 
 /** Bytes of documents that a call for suggestions is given: enough to ask about, and few enough to be quick. */
 const DOCUMENT_BYTES = 4_000
@@ -26,7 +26,7 @@ export interface Suggestions {
 
 /** Whether suggestions are a call of their own. The built-in model makes them so: it reads no prompt. */
 export const suggestsAside = async (request: AskRequest, ports: TracedPorts): Promise<boolean> =>
-  request.followups === true &&
+  request.suggests === true &&
   (namespaceOf(request.model.model_name) === 'local' || (await ports.hasRewriter()))
 
 /** Suggestions for an answer. Never fails: without any in time there are none. */
@@ -37,7 +37,7 @@ export async function suggest(
   signal: AbortSignal,
 ): Promise<Suggestions> {
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), FOLLOWUPS_MS)
+  const timer = setTimeout(() => late.abort(), SUGGESTIONS_MS)
   const over = new Promise<never>((_, reject) => {
     late.signal.addEventListener('abort', () => reject(late.signal.reason), { once: true })
   })
@@ -50,7 +50,7 @@ export async function suggest(
       ports.generate(
         {
           purpose: 'followups',
-          messages: followupsPrompt(question, answer.slice(0, LONGEST_ANSWER), documents),
+          messages: suggestionsPrompt(question, answer.slice(0, LONGEST_ANSWER), documents),
           question,
           sources,
           history: [

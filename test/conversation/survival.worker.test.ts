@@ -310,7 +310,7 @@ describe('a long conversation', () => {
       complete: true,
     })
     const events = await take(
-      await asking(QUESTION, { conversationId: id, continues: true, withHistory: true }),
+      await asking(QUESTION, { conversationId: id, continues: true, read: { history: true } }),
     )
     const done = events.at(-1)
     expect(done?.type === 'done' && done.history).toHaveLength(1_002)

@@ -14,10 +14,10 @@ import { LineEncoder, type Writing } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
 import { CompletionEncoder } from '../../src/api/openai/encoder'
 import { ResponseEncoder } from '../../src/api/openai/response-encoder'
-import { answerStreaming as parleyAnswer } from '../../src/api/parley/turn-stream'
+import { answerStreaming as parleyAnswer } from '../../src/api/parley/reply'
 import { eventReader } from '../../src/api/turn/read'
 import { streamTurn } from '../../src/api/turn/stream'
-import { answerStreaming as typesenseAnswer } from '../../src/api/typesense/turn-stream'
+import { answerStreaming as typesenseAnswer } from '../../src/api/typesense/reply'
 import { UiStreamEncoder } from '../../src/api/ui-stream/encoder'
 import { ApiError } from '../../src/errors'
 import type { TurnEventBody } from '../../src/turn/events'
@@ -62,7 +62,7 @@ const aiChat =
     const writing: Writing = {
       words: WORDS[dialect],
       errorForm,
-      inlineFollowups: false,
+      inlineSuggestions: false,
       contextSession: false,
       modes: ['hybrid'],
       ignored: [],

@@ -44,7 +44,7 @@ describe('a first turn', () => {
   })
 
   it('leaves the history out of done when it was not asked for', async () => {
-    const [done] = ofType(await take(makeWorld(), asking({ withHistory: false })), 'done')
+    const [done] = ofType(await take(makeWorld(), asking({ read: {} })), 'done')
     expect(done).not.toHaveProperty('history')
   })
 
@@ -110,9 +110,7 @@ describe('a follow-up', () => {
       standalone: 'alone: What is it about?',
     })
     const reply = ofType(events, 'retrieval')[0]?.replies[0]
-    expect(reply).toMatchObject({
-      result: { request_params: { q: 'What is it about?', first_q: 'What is it about?' } },
-    })
+    expect(reply).toMatchObject({ result: { request_params: { q: 'alone: What is it about?' } } })
     expect(ofType(events, 'done')[0]?.history?.map(({ role }) => role)).toEqual([
       'user',
       'assistant',
@@ -145,13 +143,6 @@ describe('a follow-up', () => {
     const events = await take(world, asking(followUp))
     expect(world.searched).toEqual(['What is it about?'])
     expect(events[0]).not.toHaveProperty('standalone')
-  })
-
-  it('keeps first_q as searched in a multi search', async () => {
-    const events = await take(makeWorld({ said }), asking({ ...followUp, shape: 'multi' }))
-    expect(ofType(events, 'retrieval')[0]?.replies[0]).toMatchObject({
-      result: { request_params: { q: 'What is it about?', first_q: 'alone: What is it about?' } },
-    })
   })
 
   it('fails with the search, without waiting for the model, and stops it', async () => {
@@ -243,7 +234,7 @@ describe('several searches', () => {
       error: { status: 401, message: 'Forbidden' },
     },
   ]
-  const multi = { shape: 'multi' as const, searches }
+  const multi = { onSearchError: 'go_on' as const, searches }
 
   it('go on while one of them succeeds', async () => {
     const events = await take(makeWorld(), asking(multi))

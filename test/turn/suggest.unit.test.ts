@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
-import { FOLLOWUPS_MS } from '../../src/turn/suggest'
+import { SUGGESTIONS_MS } from '../../src/turn/suggest'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
 
 afterEach(() => void vi.useRealTimers())
 
-const wanting = asking({ followups: true })
+const wanting = asking({ suggests: true })
 
 describe('suggestions in the answer', () => {
   const world = () => makeWorld({ speak: () => says('Yes, it', ' is. <', '<Wh', 'y?>', '>\n<<Who?>>') })
@@ -39,7 +39,7 @@ describe('suggestions in the answer', () => {
   it('stand after the system prompt of the model', async () => {
     const told = world()
     const model = config({ model_name: 'openai/gpt', api_key: 'k', system_prompt: 'Be brief.' })
-    await take(told, asking({ followups: true, model }))
+    await take(told, asking({ suggests: true, model }))
     expect(told.asked[0]?.messages.map(({ role }) => role)).toEqual(['system', 'user'])
     expect(told.asked[0]?.messages[0]?.content).toMatch(/^Be brief\.\n\nAfter the answer/)
   })
@@ -123,7 +123,7 @@ describe('suggestions of a model of their own', () => {
       )
     })
     const taking = take(makeWorld({ rewriter: silent }), wanting)
-    await vi.advanceTimersByTimeAsync(FOLLOWUPS_MS)
+    await vi.advanceTimersByTimeAsync(SUGGESTIONS_MS)
     const events = await taking
     expect(ofType(events, 'followups')).toEqual([])
     expect(events.at(-1)?.type).toBe('done')

@@ -55,7 +55,7 @@ describe('a trace', () => {
     await take(
       world,
       asking({
-        shape: 'multi',
+        onSearchError: 'go_on',
         searches: [
           {
             collection: 'films',
@@ -92,7 +92,7 @@ describe('the past', () => {
     expect(world.reads).toEqual([follow.model.max_bytes, undefined])
     expect(ofType(events, 'done')[0]!.history).toHaveLength(4)
     const blind = makeWorld({ said: before, complete: false })
-    await take(blind, { ...follow, withHistory: false })
+    await take(blind, { ...follow, read: {} })
     expect(blind.reads).toEqual([follow.model.max_bytes])
     const old = makeWorld({ said: before.map((each) => ({ ...each, timestamp: 1 })), complete: false })
     expect((await take(old, follow)).at(-1)).toMatchObject({

@@ -101,9 +101,8 @@ export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
   searches: [
     { collection: 'films', place: { engine: 'object', objectId: 'films' }, params: { query_by: 'text' } },
   ],
-  shape: 'single',
-  stream: true,
-  withHistory: true,
+  onSearchError: 'fail',
+  read: { history: true },
   asker: { owner: 'admin', userId: '' },
   protocol: 'typesense',
   ...parts,

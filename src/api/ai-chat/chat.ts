@@ -1,13 +1,13 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
-import { askAssistant } from '../assistants/ask'
-import { admitAsker, openAssistant } from '../assistants/open'
-import { overrideRights, planOverrides } from '../assistants/overrides'
-import { canRerank } from '../assistants/plan'
 import { namedUser } from '../edge/admit-turn'
 import { deliver } from '../edge/deliver'
 import { enter } from '../edge/front-door'
+import { admitAsker, openAssistant } from '../edge/open-assistant'
 import type { RequestRecord } from '../edge/request-log'
+import { canRerank } from '../edge/retrieval'
+import { askAssistant } from '../turn/assistant'
+import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
 import { readChatBody } from './body'
@@ -79,7 +79,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
       'messages',
     )
   }
-  const { changes, followups, ignored, unknown } = planOverrides(
+  const { changes, suggests, ignored, unknown } = planOverrides(
     asked.overrides,
     overrideRights(assistant, isAdmin),
   )
@@ -99,9 +99,8 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     transcript: asked.transcript,
     attachments: files,
     changes: { ...changes, prompt: { ...prompt, append } },
-    followups,
+    suggests,
     labels: true,
-    stream,
     protocol: 'ai-chat',
     user: namedUser(request) ?? asked.user,
     bodyText: text,
@@ -110,7 +109,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
   const writing: Writing = {
     words,
     errorForm: formOf(call, signals),
-    inlineFollowups: words.inlineFollowups === true || assistant.followup_style === 'inline',
+    inlineSuggestions: words.inlineSuggestions === true || assistant.followup_style === 'inline',
     contextSession: asked.contextSession,
     ...(citationField !== undefined && { citationField }),
     ...(urlField !== undefined && { urlField }),

@@ -3,7 +3,7 @@
 import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
-import type { RetrievalMode } from '../assistants/plan'
+import type { RetrievalMode } from '../edge/retrieval'
 import { documentsIn, sourceId } from '../turn/sources'
 
 export interface DataPoints {

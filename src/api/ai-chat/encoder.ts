@@ -17,15 +17,15 @@ import type { Context, Words } from './words'
 
 /** Characters of the answer in a line. As JSON one takes six bytes at most. */
 const LONGEST_PIECE = 8_000
-const MOST_FOLLOWUPS = 10
-const LONGEST_FOLLOWUP = 500
+const MOST_SUGGESTIONS = 10
+const LONGEST_SUGGESTION = 500
 
 /** How an answer is written for its request. */
 export interface Writing extends Shown {
   words: Words
   errorForm: ErrorForm
   /** whether next questions stand in the text too */
-  inlineFollowups: boolean
+  inlineSuggestions: boolean
   contextSession: boolean
 }
 
@@ -35,7 +35,7 @@ export function encodeAnswer(turn: Turn, writing: Writing): unknown {
   const context: Context = {
     data_points: dataPointsOf(turn, writing),
     thoughts: [...thoughtsOf(turn, writing), ...answerThought(turn)],
-    followup_questions: followupsOf(turn) ?? null,
+    followup_questions: suggestionsOf(turn) ?? null,
     ...sessionIn(turn, writing),
   }
   return words.whole(turn.answer + inlined(turn, writing), context, turn.conversationId, finishOf(turn))
@@ -86,11 +86,11 @@ export class LineEncoder implements TurnEncoder {
   #end(session: string): string {
     const { words } = this.#writing
     const turn = this.#turn
-    const followups = followupsOf(turn)
+    const suggestions = suggestionsOf(turn)
     const context: Context = {
       // All of them once more, since clients put this list in the place of the first one.
       thoughts: [...thoughtsOf(turn, this.#writing), ...answerThought(turn)],
-      ...(followups && { followup_questions: followups }),
+      ...(suggestions && { followup_questions: suggestions }),
       ...sessionIn(turn, this.#writing),
     }
     return this.#pieces(inlined(turn, this.#writing)) + line(words.close(context, session, finishOf(turn)))
@@ -101,12 +101,12 @@ const line = (value: unknown): string => `${JSON.stringify(value)}\n`
 
 const finishOf = ({ finishReason = 'stop' }: Turn): string => finishReason
 
-const followupsOf = ({ followups }: Turn): string[] | undefined =>
-  followups?.slice(0, MOST_FOLLOWUPS).map((question) => question.slice(0, LONGEST_FOLLOWUP))
+const suggestionsOf = ({ suggestions }: Turn): string[] | undefined =>
+  suggestions?.slice(0, MOST_SUGGESTIONS).map((question) => question.slice(0, LONGEST_SUGGESTION))
 
 /** Next questions as clients find them in the text. */
-const inlined = (turn: Turn, { inlineFollowups }: Writing): string =>
-  inlineFollowups ? (followupsOf(turn) ?? []).map((question) => `<<${question}>>`).join('') : ''
+const inlined = (turn: Turn, { inlineSuggestions }: Writing): string =>
+  inlineSuggestions ? (suggestionsOf(turn) ?? []).map((question) => `<<${question}>>`).join('') : ''
 
 const sessionIn = ({ conversationId }: Turn, { contextSession }: Writing): Partial<Context> =>
   contextSession ? { sessionId: conversationId } : {}

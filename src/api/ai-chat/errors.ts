@@ -1,9 +1,9 @@
 /** Errors in the words of the AI Chat Protocol (contract chat-protocols 1.7). */
 import { ApiError, type Failure } from '../../errors'
-import { OverrideError } from '../assistants/overrides'
-import { ImpossibleChange } from '../assistants/plan'
 import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
+import { ImpossibleChange } from '../edge/retrieval'
+import { OverrideError } from '../turn/overrides'
 import type { ErrorForm } from './dialect'
 
 /** A request that is at fault in a place that can be named. */

@@ -23,7 +23,7 @@ export interface Words {
   /** the last line: without `data_points`, or clients forget those that they have, and without text */
   close(context: Context, session: string, finishReason: string): unknown
   /** whether next questions stand in the answer's text, as `<<Question?>>` */
-  inlineFollowups?: boolean
+  inlineSuggestions?: boolean
 }
 
 type Keys = (session: string) => Record<string, string>
@@ -83,7 +83,7 @@ const newest: Words = {
 
 const component: Words = {
   mediaType: 'application/x-ndjson',
-  inlineFollowups: true,
+  inlineSuggestions: true,
   whole: (content, context, session, finishReason) => ({
     object: 'chat.completion',
     choices: [

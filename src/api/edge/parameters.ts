@@ -46,6 +46,20 @@ export function parameterValue(value: unknown): string | undefined {
   return ['number', 'bigint', 'boolean'].includes(typeof value) ? String(value) : undefined
 }
 
+/** The properties of a JSON body as parameters. */
+export const asParameters = (given: Record<string, unknown>): SearchParameters =>
+  Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
+
+/** Parameters of a scoped key that are for its conversation and not for its searches. */
+const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
+
+/** The parameters that a scoped key fixes for its searches. */
+export function searchParametersOf(embedded: Readonly<SearchParameters>): SearchParameters {
+  const left = { ...embedded }
+  for (const name of CONVERSATION) delete left[name]
+  return left
+}
+
 /** `parameters` with the gaps filled from `lower`; filters of both hold. @throws ApiError 400 for a bad filter */
 export const fill = (parameters: SearchParameters, lower: SearchParameters): SearchParameters => ({
   ...lower,

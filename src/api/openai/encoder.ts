@@ -102,7 +102,7 @@ const headOf = ({ conversationId, turn }: Turn, { model, created }: CompletionSh
 
 function extrasOf(turn: Turn, { fields }: CompletionShape) {
   const sources = sourcesOf(turn.replies, turn.sources, fields)
-  const { followups, conversationId } = turn
+  const { suggestions, conversationId } = turn
   return {
     annotations: citedPlaces(turn, sources).map((place) => ({ type: 'url_citation', url_citation: place })),
     context: {
@@ -114,7 +114,7 @@ function extrasOf(turn: Turn, { fields }: CompletionShape) {
         filepath: documentId,
         chunk_id: id,
       })),
-      ...(followups && { followup_questions: followups }),
+      ...(suggestions && { followup_questions: suggestions }),
     },
   }
 }

@@ -41,7 +41,7 @@ export async function answerSearch(
   { ext, text, body, stream, name, find }: Asked,
 ): Promise<unknown> {
   const started = Date.now()
-  const asked = await admitRag(call, rag, { ext, text, stream })
+  const asked = await admitRag(call, rag, { ext, text })
   const { generative, until } = asked
   const standalone = await rewritten(call, pipeline, asked)
   const wanted =

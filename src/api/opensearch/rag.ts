@@ -35,14 +35,13 @@ export interface RagRequest {
   memory: ConversationRow | undefined
   /** milliseconds since 1970 */
   until: number
-  stream: boolean
 }
 
 /** Checks all of a request before anything is searched or called. @throws ApiError */
 export async function admitRag(
   call: Call,
   rag: RagProcessor,
-  { ext, text, stream }: { ext: unknown; text: string; stream: boolean },
+  { ext, text }: { ext: unknown; text: string },
 ): Promise<RagRequest> {
   const { env, access, request, query } = call
   const began = Date.now()
@@ -59,7 +58,7 @@ export async function admitRag(
   )
   const until = began + generative.timeout * 1000
   call.record.question = generative.question
-  return { rag, generative, model, historyId, admission, memory, until, stream }
+  return { rag, generative, model, historyId, admission, memory, until }
 }
 
 async function memoryFor(
@@ -182,7 +181,7 @@ const ORIGIN = 'retrieval_augmented_generation'
 /** Asks for the answer. @throws ApiError */
 export async function begin(
   { env, request }: Call,
-  { rag, generative, model, historyId, admission, memory, until, stream }: RagRequest,
+  { rag, generative, model, historyId, admission, memory, until }: RagRequest,
   passages: GivenPassage[],
   standalone: Awaited<ReturnType<typeof rewritten>>,
 ): Promise<Turning> {
@@ -203,9 +202,7 @@ export async function begin(
     },
     until,
     ...(added.length > 0 && { instructions: added }),
-    shape: 'single' as const,
-    stream,
-    withHistory: false,
+    onSearchError: 'fail' as const,
     protocol: 'opensearch',
     ...admission,
   }

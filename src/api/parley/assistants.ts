@@ -9,7 +9,7 @@ import {
   readAssistant,
   searchesOf,
 } from '../../registry/assistants'
-import { openAssistant } from '../assistants/open'
+import { openAssistant } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'

@@ -14,9 +14,9 @@ import { askerOf } from '../edge/asker'
 import { json } from '../edge/response'
 import { eventReader } from '../turn/read'
 import type { operations } from './operations'
+import { streamLog } from './reply'
 import type { Served } from './route'
 import { PAGE } from './schemas'
-import { streamLog } from './turn-stream'
 
 type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 

@@ -1,18 +1,17 @@
 /** Parley's own API: conversations, whatever protocol began them, assistants, and what a deployment is looked after with. */
 import { type App, register } from '../edge/route'
-import { ask } from './ask'
-import { askAssistant } from './ask-assistant'
 import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
 import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
+import { askByName, askDirectly } from './questions'
 import { route } from './route'
 import { usage } from './usage'
 
 // After Typesense's routes: it has its models under /conversations/models.
 export const mountParley = (app: App): void =>
   register(app, [
-    route(operations.ask, ask, { begins: () => true }),
+    route(operations.ask, askDirectly, { begins: () => true }),
     route(operations.listConversations, list),
     route(operations.getConversation, get),
     route(operations.deleteConversation, remove),
@@ -25,7 +24,7 @@ export const mountParley = (app: App): void =>
     route(operations.getAssistant, assistants.get),
     route(operations.deleteAssistant, assistants.remove),
     route(operations.frontOfAssistant, assistants.front),
-    route(operations.askAssistant, askAssistant),
+    route(operations.askAssistant, askByName),
     route(operations.listUsage, usage),
     route(operations.reseal, reseal),
     route(operations.reconcileVectors, reconcile),

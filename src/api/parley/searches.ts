@@ -9,15 +9,12 @@ import { searchableFields } from '../../search/collection/outline'
 import { questionDefaults } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
-import { fill, override } from '../edge/parameters'
+import { asParameters, fill, override, searchParametersOf } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
 import { operations } from './operations'
 import type { Ask } from './schemas'
 
 type AskBody = InferOutput<typeof Ask>
-
-/** Which parameters of a scoped key are the conversation's and not its searches'. */
-export const CONVERSATION = ['q', 'user_id', 'x-typesense-user-id']
 
 /**
  * The searches to run, each allowed and its collection found.
@@ -43,8 +40,7 @@ export async function planSearches(
   }: AskBody,
 ): Promise<PlannedSearch[]> {
   const wanted = searches ?? (collections ?? []).map((collection) => ({ collection }))
-  const embedded: SearchParameters = { ...access.embedded }
-  for (const name of CONVERSATION) delete embedded[name]
+  const embedded = searchParametersOf(access.embedded)
   requireFewSearches(access, wanted.length)
   for (const { collection } of wanted) {
     requireAccess(access, undefined, operations.ask.actions, embedded.collection ?? collection, note)
@@ -58,9 +54,6 @@ export async function planSearches(
     }),
   )
 }
-
-export const asParameters = (given: Record<string, unknown>): SearchParameters =>
-  Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
 
 /** Searches all that can be searched, and leaves vectors out of what comes back. */
 async function withDefaults(

@@ -17,7 +17,7 @@ import { planSearch } from '../edge/plan'
 import type { Call } from '../edge/route'
 import type { AnswerShape } from './encoder'
 import { type Shape, toldError } from './errors'
-import { answerStreaming, answerWhole } from './turn-stream'
+import { answerStreaming, answerWhole } from './reply'
 
 /** A request for a conversation whose own parameters are in order. */
 export interface Conversing {
@@ -147,9 +147,8 @@ async function runTurn(
       model,
       historyId,
       searches,
-      shape,
-      stream,
-      withHistory,
+      onSearchError: shape === 'single' ? 'fail' : 'go_on',
+      ...(withHistory && { read: { history: true } }),
       protocol: 'typesense',
       ...(await admitTurn(caller, model)),
     },

@@ -4,14 +4,14 @@ import { conversationObject } from '../../conversation/conversation-object'
 import { ApiError, type Outcome, unwrap } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker } from '../../turn/request'
-import { askAssistant } from '../assistants/ask'
-import { type ChatParties, chatIds, findChat } from '../assistants/chat'
-import { admitAsker, openAssistant } from '../assistants/open'
-import { overrideRights, planOverrides } from '../assistants/overrides'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
+import { type ChatParties, chatIds, findChat } from '../edge/chat-names'
+import { admitAsker, openAssistant } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
+import { askAssistant } from '../turn/assistant'
+import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
 import { UiStreamEncoder } from './encoder'
@@ -28,7 +28,7 @@ export async function ask(call: OpenCall): Promise<Response> {
   const citations = citationsOf(call)
   const { access, assistant } = parties
   const rights = overrideRights(assistant, access.owner === 'admin')
-  const { changes, followups } = planOverrides(asked.overrides, rights)
+  const { changes, suggests } = planOverrides(asked.overrides, rights)
   const found = chat === undefined ? undefined : await findChat(parties, chat)
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
   const { conversationId, events, resume } = await askAssistant({
@@ -37,11 +37,10 @@ export async function ask(call: OpenCall): Promise<Response> {
     question: asked.question,
     transcript: asked.transcript,
     changes,
-    followups,
+    suggests,
     ...found,
     ...(found && rewrites && { replaces: after === undefined ? {} : { after } }),
     labels: citations === 'markdown',
-    stream: true,
     protocol: 'ui-stream',
     bodyText,
   })

@@ -219,7 +219,7 @@ async function* generate(
   const headers = headersOf(connector, parameters)
   const stream = request.stream && form.answer === undefined
   const body = { ...bodyOf(connector, parameters), ...(stream && { stream: true }) }
-  const call = textCall(optionsOf(connector, silenceOf(config), env), request, signal)
+  const call = textCall(optionsOf(connector, silenceOf(config), env), signal)
   const response = await call.fetch(url, () => requestOf(connector, url, headers, body))
   const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
   if (isEvents) {

@@ -10,7 +10,7 @@ import { foldTurn } from '../../../src/turn/fold'
 const writing = (dialect: Dialect, parts: Partial<Writing> = {}): Writing => ({
   words: WORDS[dialect],
   errorForm: 'text',
-  inlineFollowups: WORDS[dialect].inlineFollowups === true,
+  inlineSuggestions: WORDS[dialect].inlineSuggestions === true,
   contextSession: false,
   modes: ['hybrid'],
   ignored: [],
@@ -229,7 +229,7 @@ describe('whatever a turn is like', () => {
           ...(followups ? [{ type: 'followups', questions: followups } as TurnEventBody] : []),
           { type: 'done', finish_reason: 'stop', answer },
         )
-        const how = writing(name, { inlineFollowups: false, unknown })
+        const how = writing(name, { inlineSuggestions: false, unknown })
         const body = stream(events, how)
         expect(body.endsWith('\n')).toBe(true)
         const all = body.slice(0, -1).split('\n')

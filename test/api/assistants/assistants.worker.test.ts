@@ -2,10 +2,10 @@
 import { env } from 'cloudflare:workers'
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { askAssistant, type Changes } from '../../../src/api/assistants/ask'
-import { admitAsker, openAssistant } from '../../../src/api/assistants/open'
+import { admitAsker, openAssistant } from '../../../src/api/edge/open-assistant'
 import { newRecord } from '../../../src/api/edge/request-log'
 import * as schemas from '../../../src/api/parley/response-schemas'
+import { askAssistant, type Changes } from '../../../src/api/turn/assistant'
 import { eventReader } from '../../../src/api/turn/read'
 import { ApiError } from '../../../src/errors'
 import { SAFE_OVERRIDES } from '../../../src/registry/overrides'
@@ -51,7 +51,6 @@ async function ask(
       question,
       conversationId,
       changes,
-      stream: false,
       protocol: 'test',
       user,
       bodyText: crypto.randomUUID(),

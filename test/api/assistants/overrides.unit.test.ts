@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OverrideError, overrideRights, planOverrides } from '../../../src/api/assistants/overrides'
+import { OverrideError, overrideRights, planOverrides } from '../../../src/api/turn/overrides'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../../src/registry/overrides'
 
 const ALL = { allowed: OVERRIDES, strict: false }
@@ -54,9 +54,9 @@ describe('an override that is done', () => {
   })
 
   it('says whether to suggest questions, and says it with false too', () => {
-    expect(planOverrides({ suggest_followup_questions: true }, ALL).followups).toBe(true)
-    expect(planOverrides({ suggest_followup_questions: false }, ALL).followups).toBe(false)
-    expect(planOverrides({}, ALL)).not.toHaveProperty('followups')
+    expect(planOverrides({ suggest_followup_questions: true }, ALL).suggests).toBe(true)
+    expect(planOverrides({ suggest_followup_questions: false }, ALL).suggests).toBe(false)
+    expect(planOverrides({}, ALL)).not.toHaveProperty('suggests')
   })
 })
 

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
-import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/turn-stream'
+import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/reply'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import { eventReader } from '../../../src/api/turn/read'
+import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 
 const event = (body: TurnEventBody, seq: number): TurnEvent => ({
@@ -73,6 +74,31 @@ describe('a stream', () => {
     running.end()
     expect(await next()).toBeUndefined()
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('shows the question that was asked beside its results, where another one was searched', async () => {
+    const running = turn()
+    const { next } = reading(streamLog(running.read))
+    await next()
+    const found = (q: string) =>
+      event(
+        {
+          type: 'retrieval',
+          replies: [
+            {
+              result: {
+                request_params: { collection_name: 'c', per_page: 10, q, first_q: q },
+              } as SearchResult,
+            },
+            { error: 'Collection not found', code: 404 },
+          ],
+          sources: [],
+        },
+        1,
+      )
+    const asked = event({ type: 'question', question: 'And her?', standalone: 'Who is Ada?' }, 0)
+    running.say(asked, found('Who is Ada?'))
+    expect(await next()).toBe(encodeEvent(asked) + encodeEvent(found('And her?')))
   })
 
   it('goes on from one turn to the next', async () => {

@@ -7,9 +7,8 @@ import { type Outline, searchableFields } from '../../search/collection/outline'
 import { questionDefaults } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
-import { listed, override } from '../edge/parameters'
-import { planSearch } from '../edge/plan'
-import { asParameters, CONVERSATION } from '../parley/searches'
+import { asParameters, listed, override, searchParametersOf } from './parameters'
+import { planSearch } from './plan'
 
 /** Words alone, meaning alone, or both fused. */
 export type RetrievalMode = 'text' | 'vectors' | 'hybrid'
@@ -69,8 +68,7 @@ export async function planRetrieval(
   if (changes.minimumRerankScore !== undefined && !canRerank(env)) {
     throw new ImpossibleChange('minimumRerankScore', 'there is no model here that ranks anew')
   }
-  const embedded: SearchParameters = { ...access.embedded }
-  for (const name of CONVERSATION) delete embedded[name]
+  const embedded = searchParametersOf(access.embedded)
   return Promise.all(
     wanted.map(async ({ search, outline }, index) => {
       const { collection, ...own }: AssistantSearch = search

@@ -1,7 +1,9 @@
 /** Turns as Parley's own routes answer them: the log itself as server-sent events, or one JSON object of a turn. */
 import type { Answering } from '../../conversation/ask'
+import type { TurnEvent } from '../../turn/events'
 import { deliver } from '../edge/deliver'
-import { COMMENT, type EventEncoder, streamEvents } from '../turn/event-stream'
+import { asAsked } from '../turn/asked'
+import { COMMENT, type EventEncoder, streamEvents, type Words } from '../turn/event-stream'
 import { throwFailure } from '../turn/failure'
 import { OPENINGS, Patience } from '../turn/head'
 import type { EventReader } from '../turn/read'
@@ -35,7 +37,7 @@ export const streamLog = (
   headers: Record<string, string> = {},
   first?: ReturnType<EventReader>,
 ): Response =>
-  streamEvents(read, LOG, {
+  streamEvents(read, new LogEncoder(), {
     headers: { 'cache-control': 'no-store', ...headers },
     head: { text: RETRY, end: false },
     heartbeat: COMMENT,
@@ -46,9 +48,27 @@ export const streamLog = (
  * Every event has a number, so that none is put together with the next one. A stream that ends without `done` or
  * `error` was cut off on the way, and its client asks for the rest.
  */
-const LOG: EventEncoder = {
-  encode: (events) => ({ text: events?.map(encodeEvent).join('') ?? '', end: !events }),
-  breakOff: () => '',
+class LogEncoder implements EventEncoder {
+  /** the latest turn's question, as it was asked */
+  #asked: { turn: number; question: string } | undefined
+
+  encode(events: TurnEvent[] | undefined): Words {
+    return { text: events?.map((event) => this.#encodeOne(event)).join('') ?? '', end: !events }
+  }
+
+  breakOff(): string {
+    return ''
+  }
+
+  #encodeOne(event: TurnEvent): string {
+    if (event.type === 'question') this.#asked = event
+    if (event.type !== 'retrieval' || this.#asked?.turn !== event.turn) return encodeEvent(event)
+    const { question } = this.#asked
+    const replies = event.replies.map((reply) =>
+      'result' in reply ? { result: asAsked(reply.result, question) } : reply,
+    )
+    return encodeEvent({ ...event, replies })
+  }
 }
 
 /** The turn in one piece. @throws ApiError when it ended in an error */

@@ -10,8 +10,8 @@ import { mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker } from '../../turn/request'
-import { askerOf } from '../edge/asker'
-import { findHistory, findOpenModel } from '../edge/open-model'
+import { askerOf } from './asker'
+import { findHistory, findOpenModel } from './open-model'
 
 /** Who has a chat with whom. */
 export interface ChatParties {

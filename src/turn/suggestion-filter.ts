@@ -9,7 +9,7 @@
  * grows with the square of its length.
  */
 
-export const MOST_FOLLOWUPS = 3
+export const MOST_SUGGESTIONS = 3
 
 /** Characters of a suggestion. A longer one is no question. */
 const LONGEST = 300
@@ -18,7 +18,7 @@ const SPACE = /\s+/y
 const PLAIN = /[^\s<]+/y
 const QUESTION = /[?？؟]$/
 
-export class FollowupFilter {
+export class SuggestionFilter {
   /** white space that was not returned */
   #space = ''
   /** after it: the beginning of what may be a suggestion, from its first `<` on */
@@ -68,7 +68,7 @@ export class FollowupFilter {
     if (mark.endsWith('>')) {
       const question = mark.slice(2, -1).trim()
       if (next !== '>' || !QUESTION.test(question)) return { plain: this.#giveUp(), taken: 0 }
-      if (this.#questions.size < MOST_FOLLOWUPS) this.#questions.add(question)
+      if (this.#questions.size < MOST_SUGGESTIONS) this.#questions.add(question)
       this.#space = ''
       this.#mark = ''
       return { plain: '', taken: 1 }
@@ -103,12 +103,12 @@ function matchAt(pattern: RegExp, text: string, at: number): string | undefined 
 
 /** The questions of a reply that should hold nothing else: marked as they were asked for, or a line each. */
 export function questionsIn(reply: string): string[] {
-  const filter = new FollowupFilter()
+  const filter = new SuggestionFilter()
   filter.push(reply)
   if (filter.questions.length > 0) return filter.questions
   const lines = reply.split('\n').map((line) => line.replace(/^[\s\d.)*•-]+/, '').trim())
   return [...new Set(lines.filter((line) => line.length <= 300 && QUESTION.test(line)))].slice(
     0,
-    MOST_FOLLOWUPS,
+    MOST_SUGGESTIONS,
   )
 }

@@ -3,8 +3,8 @@ import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
-import { presentedKey } from '../edge/presented-key'
-import type { RequestRecord } from '../edge/request-log'
+import { presentedKey } from './presented-key'
+import type { RequestRecord } from './request-log'
 
 /** Lets a request pass whose key may ask some assistant; which one is `openAssistant`'s to say. @throws ApiError 401, 429 */
 export function admitAsker(env: Cloudflare.Env, request: Request, record: RequestRecord): Promise<Access> {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
-import { answerStreaming, answerWhole } from '../../../src/api/typesense/turn-stream'
+import { answerStreaming, answerWhole } from '../../../src/api/typesense/reply'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 
 const shape: AnswerShape = {

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FollowupFilter, questionsIn } from '../../src/turn/followup-filter'
+import { questionsIn, SuggestionFilter } from '../../src/turn/suggestion-filter'
 
 /** What becomes of a text that comes in these pieces. */
 function filtered(...pieces: string[]): { text: string; questions: string[] } {
-  const filter = new FollowupFilter()
+  const filter = new SuggestionFilter()
   const text = pieces.map((piece) => filter.push(piece)).join('') + filter.end()
   return { text, questions: filter.questions }
 }
@@ -92,7 +92,7 @@ describe('a text', () => {
   })
 
   it('is shown as soon as it cannot be a suggestion', () => {
-    const filter = new FollowupFilter()
+    const filter = new SuggestionFilter()
     expect([filter.push('One'), filter.push(' '), filter.push('two <'), filter.push('3')]).toEqual([
       'One',
       '',

@@ -7,12 +7,12 @@
 
 import { ApiError } from '../../errors'
 import { OVERRIDES, type Override } from '../../registry/overrides'
-import type { Changes } from './ask'
+import type { Changes } from './assistant'
 
 export interface OverridePlan {
   changes: Changes
   /** whether to suggest next questions, where the request says */
-  followups?: boolean
+  suggests?: boolean
   /** names of overrides that were understood and have no effect */
   ignored: string[]
   /** names that nobody here knows */
@@ -149,7 +149,7 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
     what: 'true or false',
     takesFalse: true,
     apply(plan, value: boolean) {
-      plan.followups = value
+      plan.suggests = value
     },
   },
   language: {

@@ -12,7 +12,7 @@ import type { TranscriptMessage } from '../../turn/transcript'
 import { admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
-import { type AssistantRetrieval, planRetrieval, type SearchChanges } from './plan'
+import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../edge/retrieval'
 
 /** What a request changes of its assistant. Its protocol has seen to it that the assistant allows it. */
 export interface Changes extends SearchChanges {
@@ -49,10 +49,9 @@ export interface AssistantQuestion {
   attachments?: Attachment[]
   changes?: Changes
   /** whether to suggest what could be asked next; absent: as the assistant does */
-  followups?: boolean | undefined
+  suggests?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
-  stream: boolean
   /** the wire it came in on */
   protocol: string
   /** the user that the request names */
@@ -73,7 +72,7 @@ export interface AssistantAnswering extends Answering {
  * @throws ApiError 400, 401, 404, 422, 429
  */
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
-  const { env, request, access, record, assistant, changes = {}, stream, protocol, user, bodyText } = asked
+  const { env, request, access, record, assistant, changes = {}, protocol, user, bodyText } = asked
   const { embedded } = access
   const question = embedded.q ?? asked.question
   record.question = question
@@ -98,10 +97,8 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       historyId: await findHistory(env, model),
       searches: retrievals.map(({ search }) => search),
       // A single search that fails is an error to tell; of several the others are answered from.
-      shape: retrievals.length === 1 ? 'single' : 'multi',
-      stream,
-      withHistory: false,
-      followups: asked.followups ?? assistant.followups,
+      onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
+      suggests: asked.suggests ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
       ...(asked.attachments && { attachments: asked.attachments }),
       // The admin key's are the operator's own words.

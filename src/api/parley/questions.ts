@@ -1,0 +1,79 @@
+/** Questions on Parley's own routes, answered whole or as a stream. */
+import { pinnedModel } from '../../auth/pins'
+import { ask } from '../../conversation/ask'
+import { ApiError } from '../../errors'
+import { admitTurn } from '../edge/admit-turn'
+import { openAssistant } from '../edge/open-assistant'
+import { findHistory, findOpenModel } from '../edge/open-model'
+import { askAssistant } from '../turn/assistant'
+import { chatReader, eventReader } from '../turn/read'
+import type { operations } from './operations'
+import { answerStreaming, answerWhole } from './reply'
+import type { Served } from './route'
+import { planSearches } from './searches'
+
+/** POST /conversations: a question asked directly. */
+export async function askDirectly(served: Served<typeof operations.ask>): Promise<Response> {
+  const { env, request, access, user, parameters, record, body, text } = served
+  const { embedded } = access
+  const question = embedded.q ?? body.question
+  record.question = question
+  const searches = await planSearches(env, access, record, body)
+  const modelId = embedded.conversation_model_id ?? body.model ?? pinnedModel([access])
+  if (modelId === undefined) throw new ApiError(400, '`model` is needed.')
+  const model = await findOpenModel(env, [access], modelId)
+  if (!model) throw new ApiError(404, 'Model not found')
+  const historyId = await findHistory(env, model)
+  const conversationId = embedded.conversation_id ?? body.conversation_id
+  const stream = wantsStream(request, body)
+
+  const answering = await ask(
+    env,
+    {
+      ...(conversationId !== undefined && { conversationId }),
+      question,
+      model,
+      historyId,
+      searches,
+      onSearchError: 'go_on',
+      ...(body.followups !== undefined && { suggests: body.followups }),
+      protocol: 'parley',
+      ...(await admitTurn(
+        { env, request, accesses: [access], body: text, userId: user, query: parameters },
+        model,
+      )),
+    },
+    request.signal,
+  )
+  const names = { 'x-parley-conversation-id': answering.conversationId }
+  const read = eventReader(answering.events, answering.resume)
+  return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
+}
+
+/** POST /a/{assistant}/conversations: a question to an assistant. */
+export async function askByName(served: Served<typeof operations.askAssistant>): Promise<Response> {
+  const { env, request, access, user, record, path, body, text } = served
+  const assistant = await openAssistant(env, access, path.assistant, record)
+  const stream = wantsStream(request, body)
+  const answering = await askAssistant({
+    env,
+    request,
+    access,
+    record,
+    assistant,
+    question: body.question,
+    conversationId: body.conversation_id,
+    ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
+    suggests: body.followups,
+    labels: true,
+    protocol: 'parley',
+    user,
+    bodyText: text,
+  })
+  const names = { 'x-parley-conversation-id': answering.conversationId }
+  const read = chatReader(answering.events)
+  return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
+}
+
+const wantsStream = (request: Request, { stream }: { stream?: boolean | undefined }): boolean =>
+  stream ?? request.headers.get('accept')?.includes('text/event-stream') ?? false
