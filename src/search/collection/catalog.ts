@@ -1,9 +1,9 @@
 /**
- * From a collection's name, or an alias of it, to the object that holds it, and the life of collections as a whole.
+ * Finds the object of a collection by name or alias, and creates, clones, lists and drops collections.
  *
- * Answers are cached in the isolate for a few seconds; an unknown name never is, so that what was just
- * created is found. Another isolate may thus answer 404 for those seconds when a collection was dropped and
- * made again under its name. While D1 does not answer an old answer stands.
+ * Names are cached in the isolate for a few seconds. Unknown names are not, so a new collection is found at once. If
+ * a collection is dropped and created again under its name, another isolate may answer 404 for those seconds. While
+ * D1 does not answer, cached names stay valid.
  */
 import * as v from 'valibot'
 import { deleteAlias as deleteAliasRow, findAlias, listAliasRows, upsertAlias } from '../../db/aliases'
@@ -25,24 +25,24 @@ import type { CollectionSchema, CollectionSummary } from '../types'
 import { COLLECTION_CALLS, type CollectionRpc } from './rpc'
 
 export interface CollectionHandle {
-  /** the collection's own name, where an alias was asked for */
+  /** the collection's own name, also when an alias was given */
   name: string
   objectId: string
 }
 
-/** How long a name is taken to mean the same. Other isolates see a changed alias this much later. */
+/** How long a name is cached. Other isolates see a changed alias this much later. */
 const CACHE_MS = 3_000
 
 const cache = new Map<string, { handle: CollectionHandle; until: number }>()
 
-/** A handle on a Collection object. Makes no call. */
+/** A stub of a Collection object. Makes no call. */
 export function collectionObject(env: Cloudflare.Env, objectId: string): CollectionRpc {
   const namespace = env.COLLECTION as DurableObjectNamespace
   const id = namespace.idFromName(objectId)
   return objectCalls(() => namespace.get(id) as unknown as CollectionRpc, COLLECTION_CALLS)
 }
 
-/** The collection of a name or alias, if there is one. */
+/** Looks a name or alias up in D1. */
 async function lookUp(env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> {
   const cached = cache.get(name)
   if (cached !== undefined && cached.until > Date.now()) return cached.handle
@@ -73,8 +73,8 @@ export async function findCollection(env: Cloudflare.Env, name: string): Promise
 /**
  * POST /collections.
  *
- * The object is made first and registered last, so that a name never leads to a collection that is half there,
- * and of two that race for a name the second to register loses its object again.
+ * The object is created first and registered last, so a name never leads to an incomplete collection. If two requests
+ * race for a name, the second to register loses its object again.
  * @throws ApiError 400, 409
  */
 export async function createCollection(env: Cloudflare.Env, body: unknown): Promise<CollectionSummary> {
@@ -82,7 +82,7 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
   const db = database(env)
   cache.delete(name)
   const taken = await findCollectionRow(db, name)
-  // A row whose object is empty was left by a deletion that did not get to its end.
+  // A row whose object is empty is left from a deletion that did not finish.
   if (taken?.name === name) {
     if ((await collectionObject(env, taken.objectId).summary()).ok) throw nameTaken(name)
     await deleteCollection(db, name, taken.objectId)
@@ -103,9 +103,9 @@ const nameTaken = (name: string): ApiError =>
   new ApiError(409, `A collection with name \`${name}\` already exists.`)
 
 /**
- * POST /collections?src_name=: a collection of the same schema.
+ * POST /collections?src_name=: copies a schema, and the documents if asked to.
  * @param body only its `name` counts
- * @throws ApiError 400; with the status of the first document that could not be copied, there then being no clone
+ * @throws ApiError 400; with the status of the first document that could not be copied, and then there is no clone
  */
 export async function cloneCollection(
   env: Cloudflare.Env,
@@ -120,7 +120,7 @@ export async function cloneCollection(
   }
   const source = collectionObject(env, handle.objectId)
   const schema = cloneable(unwrap(await source.schema()))
-  // A new collection is given its credentials in clear: what is sealed is not taken from outside.
+  // A new collection takes credentials in clear only.
   const fields = await openFields(schema.fields, env)
   const summary = await createCollection(env, { ...schema, fields, name: body.name })
   if (!copyDocuments) return summary
@@ -130,7 +130,7 @@ export async function cloneCollection(
     await copy(source, target)
     return unwrap(await target.summary())
   } catch (error) {
-    // A clone that lacks documents looks like a whole one, and its name could not be used for another try.
+    // An incomplete clone would look like a complete one, and block its name for another try.
     await dropCollection(env, body.name)
     if (!(error instanceof ApiError)) throw error
     throw new ApiError(
@@ -140,7 +140,7 @@ export async function cloneCollection(
   }
 }
 
-/** A schema as it was asked for: dimensions that a model answered are asked again. */
+/** A schema as its owner wrote it. Dimensions that a model answered are asked for again. */
 const cloneable = (schema: CollectionSchema): CollectionSchema => ({
   ...schema,
   fields: schema.fields.map((field) => {
@@ -152,7 +152,7 @@ const cloneable = (schema: CollectionSchema): CollectionSchema => ({
 
 const refusal = v.object({ code: v.number(), error: v.string() })
 
-/** Lines that one import call takes. */
+/** Lines in one import call. */
 const COPY_LINES = 500
 
 /** @throws ApiError for the first document that the target refuses */
@@ -180,7 +180,7 @@ async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void>
   }
 }
 
-/** Objects that are asked for their summary at the same time. */
+/** Objects asked for their summary at the same time. */
 const SUMMARIES_AT_ONCE = 20
 
 /** GET /collections, newest first. @param limit 0: all */
@@ -196,16 +196,16 @@ export async function listCollections(
         .slice(from, from + SUMMARIES_AT_ONCE)
         .map(({ objectId }) => collectionObject(env, objectId).summary()),
     )
-    // One that is being deleted has no summary any more.
+    // A collection that is being deleted has no summary.
     for (const outcome of outcomes) if (outcome.ok) summaries.push(outcome.value)
   }
   return summaries
 }
 
 /**
- * DELETE /collections/:name. The object is emptied before its name goes: a Worker that dies in between leaves a
- * name without a collection, which can be deleted or used again.
- * @returns what there was
+ * DELETE /collections/:name. The object is emptied before the name is deleted. If the Worker dies in between, the
+ * name has no collection, and can be deleted or used again.
+ * @returns the summary before
  * @throws ApiError 404
  */
 export async function dropCollection(env: Cloudflare.Env, name: string): Promise<CollectionSummary> {
@@ -228,7 +228,7 @@ export interface Alias {
   name: string
 }
 
-/** PUT /aliases/:alias. The collection need not exist yet. @throws ApiError 400; 500 where a collection has the name */
+/** PUT /aliases/:alias. The collection need not exist yet. @throws ApiError 400; 500 if a collection has the name */
 export async function putAlias(env: Cloudflare.Env, name: string, body: unknown): Promise<Alias> {
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
   if (!('collection_name' in body)) throw new ApiError(400, 'Parameter `collection_name` is required.')
@@ -255,7 +255,7 @@ export async function listAliases(env: Cloudflare.Env): Promise<Alias[]> {
   return rows.map(({ name, collectionName }) => ({ collection_name: collectionName, name }))
 }
 
-/** @returns the alias that there was @throws ApiError 404 */
+/** @returns the deleted alias @throws ApiError 404 */
 export async function deleteAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
   const row = await deleteAliasRow(database(env), name)
   cache.delete(name)

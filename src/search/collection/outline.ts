@@ -1,22 +1,22 @@
 /**
- * What a collection can be searched by, for requests that do not say. Remembered in the isolate for a few seconds: a
- * question is then one hop away from its answer, and a field that was just added is searched that much later.
+ * Which fields of a collection can be searched, for requests that do not name any. Cached in the isolate for a few
+ * seconds: that saves a question a call, and delays new fields by as much.
  */
 import { unwrap } from '../../errors'
 import { isVector } from '../schema/layout'
 import type { CollectionSchema } from '../types'
 import { collectionObject, findCollection } from './catalog'
 
-/** Names of a collection's fields. No credentials of embedders, which a schema has in clear. */
+/** Names of a collection's fields. Unlike the schema, it contains no credentials. */
 export interface Outline {
   name: string
   /** indexed fields of text */
   texts: string[]
   /** indexed fields with an embedder */
   embeddings: string[]
-  /** those of them whose vectors know words and no meaning */
+  /** those with built-in hash vectors, which match words and not meaning */
   hashed: string[]
-  /** all vectors, whoever makes them */
+  /** all vector fields, whoever makes the vectors */
   vectors: string[]
   indexed: string[]
 }
@@ -24,7 +24,7 @@ export interface Outline {
 const REMEMBERED_MS = 3_000
 const MOST_REMEMBERED = 1_000
 
-/** By the id of the collection's object: another collection of its name is another object. */
+/** Keyed by object id, since another collection of the same name is another object. */
 const remembered = new Map<string, { outline: Outline; until: number }>()
 
 /** @throws ApiError 404 `Collection not found` */
@@ -53,7 +53,9 @@ export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fie
   }
 }
 
-/** What a search looks through by itself: an embedding field, if there is one, and all text. It takes no second one. */
+/**
+ * The default query_by: one embedding field, if there is any, and all text. A search takes only one embedding field.
+ */
 export const searchableFields = ({ embeddings, texts }: Outline): string[] => [
   ...embeddings.slice(0, 1),
   ...texts,
