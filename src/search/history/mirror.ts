@@ -54,7 +54,7 @@ export class HistoryMirror {
 
   /**
    * Records a change, inside its transaction.
-   * @param replaced the document was removed because another took its place, so its turn's record is kept
+   * @param replaced the document gave way to another one. Then its conversation takes care of the turn's record
    */
   record(documentId: string, replaced = false): void {
     this.#sql.exec(
