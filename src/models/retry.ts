@@ -1,5 +1,5 @@
 /** When a provider that failed is asked again: pure but for the clock that it is given. */
-import { type Fault, ProviderError } from './provider-error'
+import { ProviderError, passes } from './provider-error'
 
 /** Time, waiting and chance, so that tests can have their own. */
 export interface Clock {
@@ -19,18 +19,6 @@ export const RETRY_BUDGET = 5_000
 /** The wait before the second attempt, in milliseconds, before chance has cut it. It doubles. */
 const FIRST_WAIT = 500
 
-/** Faults that another provider could do without. */
-const CURABLE: ReadonlySet<Fault> = new Set<Fault>([
-  'unreached',
-  'busy',
-  'limited',
-  'failed',
-  'exhausted',
-  'silent',
-  'cut',
-  'denied',
-])
-
 /**
  * Whether the same provider may be asked again. One that answered with a 4xx may not, but for a rate limit that says
  * when it ends: whoever guesses that moment runs into the limit again, and many of them keep it from ending.
@@ -41,8 +29,9 @@ export function isRetriable(error: unknown): error is ProviderError {
   return error.fault === 'unreached' || error.fault === 'busy'
 }
 
+/** Whether another provider may succeed. It has its own key and models, so that is also so where this one denied access. */
 export const isCurable = (error: unknown): boolean =>
-  error instanceof ProviderError && CURABLE.has(error.fault)
+  passes(error) || (error instanceof ProviderError && error.fault === 'denied')
 
 /**
  * Milliseconds to wait before an attempt: what the provider asked for and a little by chance, else a back-off of
