@@ -1,6 +1,6 @@
 /**
- * Assistants in D1, remembered in the isolate as conversation models are (conversation-models.ts): for a few
- * seconds, unknown ones never, and as long as D1 does not answer.
+ * Assistants in D1, cached in the isolate like conversation models (conversation-models.ts): for a few seconds;
+ * unknown names never; longer while D1 does not answer.
  */
 import { asc, eq } from 'drizzle-orm'
 import { reasonOf } from '../errors'
@@ -9,7 +9,7 @@ import { assistants } from './schema'
 
 export type AssistantRow = typeof assistants.$inferSelect
 
-/** how long another isolate may go on with an assistant that was changed or deleted, in milliseconds */
+/** how long another isolate may use an assistant that was changed or deleted, in milliseconds */
 const CACHE_MS = 5_000
 const MOST_CACHED = 1_000
 
@@ -37,14 +37,14 @@ export async function findAssistantRow(
   return row
 }
 
-/** An assistant past the cache: for whoever looks after it. */
+/** Reads an assistant past the cache, for its administrator. */
 export const readAssistantRow = (db: Database, name: string): Promise<AssistantRow | undefined> =>
   db.select().from(assistants).where(eq(assistants.name, name)).get()
 
 export const listAssistantRows = (db: Database): Promise<AssistantRow[]> =>
   db.select().from(assistants).orderBy(asc(assistants.name))
 
-/** Stores an assistant, in the place of one of its name. @param now milliseconds since 1970 */
+/** Stores an assistant, and replaces one of the same name. @param now unix milliseconds */
 export async function upsertAssistantRow(
   db: Database,
   { name, config }: Pick<AssistantRow, 'name' | 'config'>,
@@ -60,7 +60,7 @@ export async function upsertAssistantRow(
   return row
 }
 
-/** @returns the row that was there */
+/** @returns the deleted row */
 export async function deleteAssistantRow(db: Database, name: string): Promise<AssistantRow | undefined> {
   const row = await db.delete(assistants).where(eq(assistants.name, name)).returning().get()
   cache.delete(name)

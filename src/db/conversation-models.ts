@@ -1,9 +1,9 @@
 /**
- * Rows of conversation models, read through a cache in the isolate.
+ * Rows of conversation models, with a cache in the isolate.
  *
- * The cache holds what was found for a few seconds, so that a turn waits for no query. An unknown id is never
- * cached, and a write here forgets its row at once; another isolate sees it when its copy is old. While D1 does
- * not answer an old copy goes on being used: it is better than none, and is seldom wrong.
+ * Rows are cached for a few seconds, so that a turn waits for no query. Unknown ids are never cached. A write here
+ * invalidates its row at once; other isolates see it when their copy expires. While D1 does not answer, an expired
+ * copy is used: that is better than nothing, and seldom wrong.
  */
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { reasonOf } from '../errors'
@@ -12,13 +12,13 @@ import { conversationModels } from './schema'
 
 export type ConversationModelRow = typeof conversationModels.$inferSelect
 
-/** how long another isolate may go on with a model that was changed or deleted, in milliseconds */
+/** how long another isolate may use a model that was changed or deleted, in milliseconds */
 export const MODEL_CACHE_MS = 5_000
 const MOST_CACHED = 1_000
 
 const cache = new Map<string, { row: ConversationModelRow; until: number }>()
 
-/** A model that is not deleted. */
+/** Finds a model that is not deleted. */
 export async function findModel(
   env: Pick<Cloudflare.Env, 'DB'>,
   id: string,
@@ -41,7 +41,7 @@ export async function findModel(
   return row
 }
 
-/** A model that is not deleted, past the cache: for whoever is about to change it. */
+/** Reads a model that is not deleted past the cache, before changing it. */
 export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
   const [row] = await db
     .select()
@@ -58,7 +58,7 @@ export const listModelRows = (db: Database): Promise<ConversationModelRow[]> =>
     .orderBy(conversationModels.id)
 
 /**
- * Stores a new model. A deleted model of the id, still there for its messages' ttl, gives way.
+ * Stores a new model. It replaces a deleted model of the same id, whose row was kept for its messages' ttl.
  * @returns false when the id is taken
  */
 export async function insertModel(db: Database, row: ConversationModelRow): Promise<boolean> {
@@ -75,12 +75,12 @@ export async function insertModel(db: Database, row: ConversationModelRow): Prom
   return written.length === 1
 }
 
-/** 'taken': the new id belongs to another model. 'missing': the old one is gone. 'changed': somebody else changed it. */
+/** 'taken': another model has the new id. 'missing': the old one is gone. 'changed': somebody else changed it. */
 export type Replaced = 'done' | 'taken' | 'missing' | 'changed'
 
 /**
- * Replaces a model that is as it was read, under another id when `row.id` says so. The old id then stays as a deleted
- * model, so that the messages that carry it go on expiring. One transaction.
+ * Replaces a model if it is still as it was read. If `row.id` is another id, the old one remains as a deleted model,
+ * so that its messages still expire. One transaction.
  * @param read the model that `row` was made from @param now unix seconds
  */
 export async function replaceModel(
@@ -92,7 +92,7 @@ export async function replaceModel(
   try {
     return await writeReplacement(db, read, row, now)
   } finally {
-    // After the write: a reader in between could have put the old row back.
+    // After the write, since a reader in between could cache the old row again.
     cache.delete(read.id)
     cache.delete(row.id)
   }
@@ -122,7 +122,7 @@ async function writeReplacement(
   }
   const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}, NULL
     FROM ${conversationModels} WHERE ${unchanged}`
-  // The second statement asks what the first did: the batch either moves the model or leaves all as it was.
+  // The second statement depends on the first: either the model is moved, or nothing changes.
   const [moved] = await db.batch([
     db
       .insert(conversationModels)
@@ -154,7 +154,7 @@ export async function markDeleted(db: Database, id: string, now: number): Promis
   return deleted.length === 1
 }
 
-/** The ttl, in seconds, of each of these models that is known, deleted or not. */
+/** The ttl in seconds of those of these models that are known, deleted ones included. */
 export async function ttlsOf(db: Database, ids: string[]): Promise<Map<string, number>> {
   const rows = await db
     .select({ id: conversationModels.id, ttl: conversationModels.ttl })

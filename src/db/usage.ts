@@ -1,4 +1,4 @@
-/** What was spent, by day, key and model: turns.ts writes it, budgets and whoever pays read it. */
+/** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
 import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
 import { type Database, database } from './client'
 import { usage } from './schema'
@@ -20,7 +20,7 @@ export interface Spent {
   tokens: number
 }
 
-/** What may be spent in a day, as a model or a key says it; anything but a number is no limit. */
+/** Daily limits of a model or a key. Anything but a number is no limit. */
 export interface Budget {
   tokens_per_day?: unknown
   turns_per_day?: unknown
@@ -29,7 +29,7 @@ export interface Budget {
 export const isLimited = (budget: Budget): boolean =>
   typeof budget.tokens_per_day === 'number' || typeof budget.turns_per_day === 'number'
 
-/** What of a budget is used up. @returns undefined while something is left of all that it limits */
+/** Which limit of a budget is used up. @returns undefined while something is left of each */
 export function usedUp(budget: Budget, spent: Spent): { unit: keyof Spent; most: number } | undefined {
   for (const unit of ['tokens', 'turns'] as const) {
     const most = budget[`${unit}_per_day`]
@@ -38,10 +38,10 @@ export function usedUp(budget: Budget, spent: Spent): { unit: keyof Spent; most:
   return undefined
 }
 
-/** The day of a moment, in UTC. @param now unix milliseconds */
+/** The UTC day of a time. @param now unix milliseconds */
 export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10)
 
-/** How long a sum is taken to be true: a budget can be overrun by what other isolates spend meanwhile. */
+/** How long a sum is cached. A budget can be overrun by what other isolates spend meanwhile. */
 export const SPENT_CACHE_MS = 2_000
 const MOST_CACHED = 1_000
 
@@ -50,7 +50,7 @@ const cache = new Map<string, { spent: Spent; until: number }>()
 const ownerKey = (day: string, owner: string): string => `${day} key ${owner}`
 const modelKey = (day: string, modelId: string): string => `${day} model ${modelId}`
 
-/** Has a key's and a model's sums of a day read anew: after something was added to them here. */
+/** Drops the cached sums of a key and a model, after something was added to them here. */
 export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'owner' | 'modelId'>): void {
   cache.delete(ownerKey(day, owner))
   cache.delete(modelKey(day, modelId))
@@ -71,7 +71,7 @@ async function cached(key: string, query: () => Promise<Spent | undefined>): Pro
   return spent
 }
 
-/** What a key spent on a day, on all models. */
+/** What a key has spent on a day, on all models. */
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>
   cached(ownerKey(day, owner), () =>
     database(env)
@@ -81,7 +81,7 @@ export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner
       .get(),
   )
 
-/** What all keys spent on a model on a day. */
+/** What all keys have spent on a model on a day. */
 export const spentOnModel = (env: Pick<Cloudflare.Env, 'DB'>, day: string, modelId: string): Promise<Spent> =>
   cached(modelKey(day, modelId), () =>
     database(env)
