@@ -21,6 +21,11 @@ export function leaves(
   name: string,
   path: readonly string[] | undefined,
 ): Leaf[] {
+  // Most fields are keys of the document itself, and an import asks for each of them several times.
+  if (Object.hasOwn(document, name)) {
+    return [{ parent: document, key: name, value: document[name], inArray: false }]
+  }
+  if (path === undefined) return []
   const found: Leaf[] = []
   walk(document, name, path, undefined, nothingBeside, (leaf) => found.push(leaf))
   return found
