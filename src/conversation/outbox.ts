@@ -6,7 +6,7 @@
  */
 import { backoff } from '../backoff'
 import { type Failure, type Outcome, reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
 

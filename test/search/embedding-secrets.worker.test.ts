@@ -4,15 +4,12 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { createKey } from '../../src/auth/keys'
-import { createModel, findModel } from '../../src/conversation/models'
 import { seal } from '../../src/db/sealing'
-import {
-  cloneCollection,
-  collectionObject,
-  createCollection,
-  dropCollection,
-  findCollection,
-} from '../../src/search/collection/catalog'
+import { cloneCollection } from '../../src/registry/clone'
+import { createCollection, dropCollection } from '../../src/registry/collections'
+import { createModel, findModel } from '../../src/registry/models'
+import { findCollection } from '../../src/registry/names'
+import { collectionObject } from '../../src/search/collection/handle'
 import { migrate } from '../../src/search/collection/migrations'
 import { writeMeta } from '../../src/search/meta'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'

@@ -1,7 +1,7 @@
 /** Collection objects for tests, addressed as the Worker addresses them. */
 import { env } from 'cloudflare:workers'
 import { unwrap } from '../../src/errors'
-import { collectionObject } from '../../src/search/collection/catalog'
+import { collectionObject } from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { ImportOptions } from '../../src/search/types'
 

@@ -1,11 +1,6 @@
-/**
- * Which fields of a collection can be searched, for requests that do not name any. Cached in the isolate for a few
- * seconds: that saves a question a call, and delays new fields by as much.
- */
-import { unwrap } from '../../errors'
+/** Which fields of a collection can be searched, for requests that do not name any. */
 import { isVector } from '../schema/layout'
 import type { CollectionSchema } from '../types'
-import { collectionObject, findCollection } from './catalog'
 
 /** Names of a collection's fields. Unlike the schema, it contains no credentials. */
 export interface Outline {
@@ -19,23 +14,6 @@ export interface Outline {
   /** all vector fields, whoever makes the vectors */
   vectors: string[]
   indexed: string[]
-}
-
-const REMEMBERED_MS = 3_000
-const MOST_REMEMBERED = 1_000
-
-/** Keyed by object id, since another collection of the same name is another object. */
-const remembered = new Map<string, { outline: Outline; until: number }>()
-
-/** @throws ApiError 404 `Collection not found` */
-export async function findOutline(env: Cloudflare.Env, collection: string): Promise<Outline> {
-  const { objectId } = await findCollection(env, collection)
-  const known = remembered.get(objectId)
-  if (known && known.until > Date.now()) return known.outline
-  const outline = outlineOf(unwrap(await collectionObject(env, objectId).schema()))
-  if (remembered.size >= MOST_REMEMBERED) remembered.clear()
-  remembered.set(objectId, { outline, until: Date.now() + REMEMBERED_MS })
-  return outline
 }
 
 export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fields'>): Outline {

@@ -1,7 +1,8 @@
 /** POST /operations/vectorize/reconcile: compares a collection's vectors with Vectorize, for operators. */
-import { ApiError, unwrap } from '../../errors'
-import { nothing, type Reconciliation } from '../vectors/vectorize/reconcile'
-import { collectionObject, findCollection } from './catalog'
+import { ApiError, unwrap } from '../errors'
+import { collectionObject } from '../search/collection/handle'
+import { nothing, type Reconciliation } from '../search/vectors/vectorize/reconcile'
+import { findCollection } from './names'
 
 /** One request compares for this long. The next one continues. */
 const PATIENCE_MS = 20_000

@@ -1,9 +1,9 @@
 /** After a change of ENCRYPTION_KEY: seals every stored credential under the new key. */
-import { database } from '../../db/client'
-import { listCollectionRows } from '../../db/collections'
-import { resealRegistry } from '../../db/resealing'
-import { ApiError } from '../../errors'
-import { collectionObject } from './catalog'
+import { database } from '../db/client'
+import { listCollectionRows } from '../db/collections'
+import { resealRegistry } from '../db/resealing'
+import { ApiError } from '../errors'
+import { collectionObject } from '../search/collection/handle'
 
 /** Objects called at the same time. */
 const AT_ONCE = 20
