@@ -6,14 +6,16 @@ export { forbidden } from '../errors'
 
 export const SEARCH_ACTION = 'documents:search'
 
-/** Asking an assistant: what a key has that is bound to one. Other keys ask where they may search or converse. */
+/**
+ * The action of keys that are bound to an assistant. Other keys ask assistants by their right to search or converse.
+ */
 export const ASSISTANT_ACTION = 'assistants:ask'
 const CONVERSE_ACTION = 'conversations:create'
 
-/** One of these is what asking an assistant takes. */
+/** Asking an assistant takes one of these. */
 export const ASK_ACTIONS = [ASSISTANT_ACTION, SEARCH_ACTION, CONVERSE_ACTION] as const
 
-/** All that a key bound to an assistant may do. What else its actions allow would lead past the assistant. */
+/** All that a bound key may do. Any other action would bypass the assistant. */
 const BOUND_ACTIONS: readonly string[] = [
   ASSISTANT_ACTION,
   'conversations:get',
@@ -22,54 +24,54 @@ const BOUND_ACTIONS: readonly string[] = [
   'conversations:delete',
 ]
 
-/** All that a key can do as a visitor. A key with any other action is one of a server's. */
+/** All that a visitor's key can do. A key with any other action belongs to a server. */
 const VISITOR_ACTIONS: readonly string[] = [SEARCH_ACTION, CONVERSE_ACTION, ...BOUND_ACTIONS]
 
 export interface Access {
-  /** id of the API key (a scoped key has its parent's); undefined for the admin key */
+  /** id of the API key (of the parent, for a scoped key); undefined for the admin key */
   readonly keyId?: number
-  /** the key in one word, as owner of conversations and in logs: `admin`, or its id */
+  /** the key's name as owner of conversations and in logs: `admin`, or its id */
   readonly owner: string
-  /** tells keys apart where the key itself has no business: rate limits, fingerprints of requests */
+  /** identifies the key where the key itself must not appear: rate limits, fingerprints of requests */
   readonly digest: string
-  /** of a scoped key: the digest of the key that signed it */
+  /** of a scoped key: the digest of its parent */
   readonly parentDigest?: string
-  /** what the key, or a scoped key's parent, fixes */
+  /** limits of the key, or of a scoped key's parent */
   readonly limits: KeyLimits
-  /** parameters embedded in a scoped key: they override the request's; {} for any other key */
+  /** parameters embedded in a scoped key, which override the request's; {} for other keys */
   readonly embedded: Readonly<Record<string, string>>
-  /** true of a scoped key: one of many that speak for the same parent */
+  /** a scoped key: one of many with the same parent */
   readonly scoped?: boolean
   /**
-   * Whether the key is made for a page, where visitors hold it: a scoped key, or one with `limits`, such as a key that is
-   * bound to an assistant. Such a key is told no detail that is the operator's, and gets fewer searches a request.
+   * Whether the key is made for pages, where visitors can read it: a scoped key, or one with `limits`, such as a
+   * bound key. It learns no details of the operation, and gets fewer searches a request.
    */
   readonly forPages: boolean
   /**
    * @param action `resource:verb`
-   * @param collection its name as the request gave it; absent where the route has none
+   * @param collection its name as the request gave it; absent for routes without one
    */
   allows(action: string, collection?: string): boolean
   /**
-   * Whether a key that this one makes may have a pattern of collections: one of its own, or a plain name that it allows.
-   * Whether another expression stays within its own cannot be told.
+   * Whether this key may give another key a collection pattern: one of its own, or a plain name that it allows.
+   * Whether another expression is within its own cannot be decided.
    */
   covers(pattern: string): boolean
   /**
-   * Whether a search by this key may read what was said in a history collection. A key that may do no more than search
-   * has to name it: `*` does not open everybody's conversations.
+   * Whether a search with this key may read messages of a history collection. A key that can only search has to name
+   * the collection: `*` must not open everybody's conversations.
    * @param collection its name as the request gave it
    */
   readsHistory(collection: string): boolean
   /**
-   * How far the key reaches among conversations: those that its holder is shown to have begun, all that were begun with
-   * the key, or those of every key.
-   * @param action one that it has to be given by name; what a search key may do besides does not count
+   * Which conversations the key reaches: those that its holder is proven to have begun, all that were begun with the
+   * key, or those of every key.
+   * @param action one that the key has to have explicitly; what every search key may do does not count
    */
   reach(action: string): Reach
 }
 
-/** Whose conversations a key opens. `own`: only its holder's. */
+/** Whose conversations a key can open. `own`: only its holder's. */
 export type Reach = 'own' | 'key' | 'all'
 
 export const ADMIN: Access = {
@@ -92,7 +94,7 @@ export function accessOf(
   key: Pick<ApiKeyRecord, 'id' | 'actions' | 'collections' | 'hash' | 'limits'>,
 ): Access {
   const patterns = key.collections.map(collectionPattern)
-  // Worked out for keys that can only search, and once for each.
+  // Computed once, and only for keys that can only search.
   let naming: typeof patterns | undefined
   const names = (collection: string): boolean => {
     naming ??= patterns.filter((_, index) => !fitsAnyName(key.collections[index]!))
@@ -119,13 +121,13 @@ export function accessOf(
       bound
         ? asks && collection === undefined && BOUND_ACTIONS.includes(action)
         : may(action) && (!collection || patterns.some((matches) => matches(collection))),
-    // A bound key lies in a page: its actions give it no more than the assistant does.
+    // A bound key is public in a page, so its actions extend no further than the assistant.
     reach: (action) => (!bound && may(action) ? reach : 'own'),
   }
 }
 
 /**
- * Whether a key may ask an assistant: the one that it is bound to, or any whose collections are all open to it.
+ * Whether a key may ask an assistant: the one it is bound to, or any whose collections are all open to it.
  * @param collections those that are searched for this key
  */
 export function mayAskAssistant(
@@ -138,8 +140,8 @@ export function mayAskAssistant(
 }
 
 /**
- * What a scoped key may fix whose parent is bound to an assistant. The parent may lie open in a page, so that anybody
- * signs with it: any other parameter could show more of documents than the assistant does.
+ * What a scoped key may fix if its parent is bound to an assistant. The parent may be public in a page, so anybody
+ * can sign with it, and other parameters could reveal more of documents than the assistant does.
  */
 const NARROWING: readonly string[] = [
   'filter_by',

@@ -1,4 +1,4 @@
-/** The one gate: every route of every protocol asks here whether a key may do what it asks for. */
+/** The one gate: routes of every protocol ask here whether a key may do what it asks for. */
 import { ApiError } from '../errors'
 import { matchesOrigin } from '../origins'
 import { type Access, forbidden } from './access'
@@ -6,26 +6,26 @@ import { authenticate } from './authenticate'
 import { requireRate } from './rate-limit'
 
 /**
- * Where a request came from, and what the log learns of its key. A refusal has one message outside; its reason is for
- * the operator.
+ * Where a request came from, and what the log records of its key. Outside, all refusals have the same message; the
+ * reason is for the operator.
  */
 export interface Note {
-  /** IP address; '' where it is not known. Never logged */
+  /** IP address; '' if unknown. Never logged */
   readonly address: string
-  /** of the page that asks, unless it is one of Parley's own; undefined where none does */
+  /** of the page that asks, unless it is one of Parley's own; undefined for none */
   readonly origin?: string | undefined
   key?: string
-  /** true as soon as one of the request's keys is made for pages: errors tell it nothing that is the operator's */
+  /** true once any key of the request is one for pages: its errors reveal no details of the operation */
   plain?: boolean
   denied?: 'no key' | 'unknown or expired key' | 'action' | 'collection' | 'origin'
 }
 
 /**
- * Lets a request pass, or not.
+ * Admits a request or refuses it.
  *
  * @param presented the key as it was sent
  * @param actions one of these has to be allowed
- * @param collection its name as the request gave it; absent where the route has none
+ * @param collection its name as the request gave it; absent for routes without one
  * @throws ApiError 401, 403, 429
  */
 export async function admit(
@@ -42,9 +42,9 @@ export async function admit(
 }
 
 /**
- * Checks the collections that a request leads to by what it stores: an alias, an assistant or a model is used by others
- * later, whose keys are not asked for the collection behind it.
- * @param action that the request was let in for
+ * Checks the collections that a stored alias, assistant or model leads to. Others use it later, and their keys are
+ * not checked against the collection behind it.
+ * @param action that the request was admitted for
  * @throws ApiError 401
  */
 export function requireCollections(
@@ -56,7 +56,7 @@ export function requireCollections(
   for (const collection of collections) requireAccess(access, undefined, action, collection, note)
 }
 
-/** The check of `admit` by itself: for a key that was looked up and counted already. @throws ApiError 401, 403 */
+/** The check of `admit` alone, for a key that was already looked up and counted. @throws ApiError 401, 403 */
 export function requireAccess(
   access: Access | undefined,
   presented: string | undefined,
@@ -77,9 +77,9 @@ export function requireAccess(
 }
 
 /**
- * Lets only pages of some origins use what is limited to them. Programs outside of browsers send no origin, or any.
- * @param what is limited, as a sentence begins
- * @param allowed its `allowed_origins`; undefined for every origin
+ * Enforces `allowed_origins`. Programs other than browsers send no origin, or any they like.
+ * @param what is limited, as the beginning of a sentence
+ * @param allowed its `allowed_origins`; undefined: all
  * @throws ApiError 403
  */
 export function requireOrigin(what: string, allowed: readonly string[] | undefined, note: Note): void {

@@ -1,9 +1,9 @@
 /**
- * From a presented key to what it may do.
+ * Finds out what a presented key may do.
  *
- * What was found of a key is remembered in the isolate for a few seconds, so a key that is revoked elsewhere works at
- * most that much longer, and one that was tried before it was made is refused that much longer. A key that the isolate
- * has not met is counted before it is looked up, or trying keys would cost its caller nothing and D1 a query each.
+ * Results are cached in the isolate for a few seconds. So a key that was revoked elsewhere works that much longer,
+ * and a key that was tried before its creation is refused that much longer. A key that is not in the cache is counted
+ * before it is looked up: otherwise trying keys would cost the caller nothing, and D1 a query each.
  */
 import { type ApiKeyRecord, findApiKeyByHash, findApiKeysByPrefix } from '../db/api-keys'
 import { database } from '../db/client'
@@ -15,26 +15,29 @@ import { requireLookUps } from './rate-limit'
 import { embeddedParameters, isSignedBy, parseScopedKey } from './scoped-key'
 
 const REMEMBERED_MS = 5_000
-/** Keys remembered as known, and as many as unknown: apart, or trying keys would push out those that work. */
+/**
+ * Size of the cache of known keys, and of that of unknown keys. They are separate, so that trying keys cannot evict
+ * working ones.
+ */
 const REMEMBERED_KEYS = 1_000
-/** A longer key is refused unread: a scoped key is a few hundred characters. */
+/** Longer keys are refused unread. A scoped key has a few hundred characters. */
 const LONGEST_KEY = 8_192
 
 interface Found {
   access: Access
   /** unix seconds */
   expiresAt: number
-  /** milliseconds; when it has to be looked up again */
+  /** when to look it up again, in unix milliseconds */
   until: number
 }
 
 /** By SHA-256 of the presented key. */
 const found = new Latest<Found>(REMEMBERED_KEYS)
-/** The same of keys that were not found, with when they are to be looked up again, in milliseconds. */
+/** Keys that were not found, and when to look them up again, in unix milliseconds. */
 const unknown = new Latest<number>(REMEMBERED_KEYS)
 let warned = false
 
-/** Forgets every key that was remembered: after one was made or deleted here. */
+/** Clears the cache, after a key was created or deleted here. */
 export function forgetKeys(): void {
   found.clear()
   unknown.clear()
@@ -44,7 +47,7 @@ export function forgetKeys(): void {
  * @param presented the key as it was sent
  * @param address where it came from
  * @throws ApiError 429 when too many keys were tried from there
- * @returns undefined for a key that is missing, unknown, expired or wrongly signed
+ * @returns undefined for a missing, unknown, expired or wrongly signed key
  */
 export async function authenticate(
   env: Cloudflare.Env,
@@ -64,7 +67,7 @@ export async function authenticate(
   let entry = found.get(hash)
   if (!entry || entry.until <= now) {
     if ((unknown.get(hash) ?? 0) > now) return undefined
-    // One that worked a moment ago is looked up again for our sake.
+    // A key that worked a moment ago is not an attempt: its entry has only expired.
     if (!entry) await requireLookUps(env, address)
     const fresh = (await findScoped(env, presented)) ?? (await findOrdinary(env, hash))
     if (!fresh) {
@@ -97,7 +100,8 @@ async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<
   const parameters = parent && embeddedParameters(scoped)
   if (!parameters || !maySign(parent, parameters.values)) return undefined
   const access = accessOf(parent)
-  // Base64 can be written in several ways; what was signed cannot. A limit thus holds for the key, however spelt.
+  // The same bytes have several spellings in base64. The digest is of what was signed, so a limit holds for every
+  // spelling.
   const digest = `${access.digest}:${(await sha256Bytes(scoped.parameters)).slice(0, 32)}`
   return {
     access: {
@@ -125,7 +129,7 @@ async function findParent(
   return undefined
 }
 
-/** A parent's value, unless it was sealed under another ENCRYPTION_KEY: its scoped keys then stop working. */
+/** The parent's value. If it was sealed under another ENCRYPTION_KEY, its scoped keys stop working. */
 async function openValue(env: Cloudflare.Env, key: ApiKeyRecord): Promise<string | undefined> {
   try {
     return await open(key.sealedValue!, env)

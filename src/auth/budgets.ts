@@ -1,8 +1,8 @@
 /**
- * Daily budgets of tokens and turns, of a key and of a model. A day is one of UTC.
+ * Daily budgets of tokens and turns, for keys and models. Days are UTC.
  *
- * The spend is written when a turn ends and read before one begins, from a sum that may be seconds old. A budget
- * can thus be overrun by the turns that are running when it is reached, and by no more.
+ * Usage is written when a turn ends, and read before a turn begins, from a sum that may be seconds old. So the turns
+ * that run when a budget is reached can overrun it, and no others.
  */
 import { type Budget, dayOf, isLimited, type Spent, spentByOwner, spentOnModel, usedUp } from '../db/usage'
 import { type ApiError, coded } from '../errors'
@@ -11,9 +11,9 @@ import type { Access } from './access'
 const DAY_MS = 86_400_000
 
 /**
- * @param accesses the keys of the request: each has to have something left
+ * @param accesses the keys of the request: each needs some budget left
  * @param now unix milliseconds
- * @throws ApiError 429 saying which budget is spent and when it begins anew
+ * @throws ApiError 429 naming the spent budget and when it renews
  */
 export async function requireBudget(
   env: Cloudflare.Env,
@@ -48,7 +48,7 @@ function requireLeft(whose: string, budget: Budget, spent: Spent, now: number): 
 }
 
 /**
- * Checks the budget in a body from outside.
+ * Checks a budget in the body of a request.
  * @throws ApiError 400
  */
 export function checkBudget(budget: Budget, wrong: (name: string) => ApiError): void {

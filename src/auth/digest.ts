@@ -7,7 +7,7 @@ export async function sha256Bytes(bytes: Uint8Array): Promise<string> {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Whether two digests are equal, in a time that does not tell how far they agree. */
+/** Compares two digests in constant time. */
 export function sameDigest(a: string, b: string): boolean {
   let difference = a.length ^ b.length
   for (let index = 0; index < a.length; index++) difference |= a.charCodeAt(index) ^ b.charCodeAt(index)

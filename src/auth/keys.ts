@@ -1,4 +1,4 @@
-/** Making, showing and deleting API keys, in Typesense's words (contract 3, item 1). */
+/** Creates, shows and deletes API keys, with Typesense's messages. */
 import {
   type ApiKeyRecord,
   deleteApiKey,
@@ -19,7 +19,7 @@ import { sha256 } from './digest'
 import { PAGE_BUDGET } from './page-budget'
 import { PREFIX_LENGTH } from './scoped-key'
 
-/** The end of the year 4020: what Typesense stores for a key that does not expire. Unix seconds. */
+/** The end of the year 4020, in unix seconds: Typesense's value for a key that does not expire. */
 const FAR_FUTURE = 64_723_363_199
 const VALUE_LENGTH = 32
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -36,7 +36,7 @@ export interface ApiKeyView {
   limits?: KeyLimits
 }
 
-/** A key without its value, as everyone sees it after its creation. */
+/** A key without its value, as it is shown after its creation. */
 const view = (key: ApiKeyRecord): ApiKeyView => ({
   id: key.id,
   value_prefix: key.prefix,
@@ -49,10 +49,10 @@ const view = (key: ApiKeyRecord): ApiKeyView => ({
 })
 
 /**
- * Makes a key. Its value is in the answer and can never be read again.
+ * Creates a key. The reply contains its value, which cannot be read again later.
  *
- * @param body the request's JSON, already parsed
- * @throws ApiError 400 with the first fault found, 409 when the given value is another key's
+ * @param body the parsed JSON of the request
+ * @throws ApiError 400 with the first fault found, 409 when another key has the given value
  */
 export async function createKey(env: Cloudflare.Env, body: unknown): Promise<ApiKeyView> {
   const { value = randomValue(), ...wanted } = checkKey(body)
@@ -71,14 +71,14 @@ export async function createKey(env: Cloudflare.Env, body: unknown): Promise<Api
 export const listKeys = async (env: Cloudflare.Env): Promise<ApiKeyView[]> =>
   (await listApiKeys(database(env))).map(view)
 
-/** @throws ApiError 400 for an id that is no number, 404 for one that is unknown */
+/** @throws ApiError 400 for an id that is not a number, 404 for an unknown one */
 export async function getKey(env: Cloudflare.Env, id: string): Promise<ApiKeyView> {
   const key = await getApiKey(database(env), keyId(id))
   if (!key) throw new ApiError(404, 'Not found.')
   return view(key)
 }
 
-/** Deletes a key. Here it stops at once, in other isolates within seconds (authenticate.ts). */
+/** Deletes a key. It stops working here at once, in other isolates within seconds (authenticate.ts). */
 export async function deleteKey(env: Cloudflare.Env, id: string): Promise<{ id: number }> {
   const number = keyId(id)
   const deleted = await deleteApiKey(database(env), number)
@@ -138,8 +138,8 @@ const LIMITS = [
 ]
 
 /**
- * An unknown limit is refused: a key that was meant to be narrower must not come out wide. A key that is bound to an
- * assistant has a budget, unless its maker gives another one or takes it away with null.
+ * Checks `limits`. Unknown limits are refused, since a key that was meant to be narrow must not come out wide. A key
+ * that is bound to an assistant has a default budget, which null removes.
  */
 function checkLimits(limits: unknown): KeyLimits {
   if (limits === undefined) return {}
@@ -177,12 +177,12 @@ const isListOfOrigins = (value: unknown): boolean =>
 const wrongFormat = (name: string, kind: string): ApiError =>
   new ApiError(400, `Wrong format for \`${name}\`. It should be ${kind}.`)
 
-/** 32 characters of the alphabet, each as likely as the others. */
+/** 32 characters of the alphabet, uniformly distributed. */
 function randomValue(): string {
   let value = ''
   while (value.length < VALUE_LENGTH) {
     for (const byte of crypto.getRandomValues(new Uint8Array(VALUE_LENGTH))) {
-      // 248 is the largest multiple of 62 in a byte: the rest would favour the first letters.
+      // 248 is the largest multiple of 62 in a byte. Larger bytes would favour the first letters.
       if (byte < 248 && value.length < VALUE_LENGTH) value += ALPHABET[byte % ALPHABET.length]
     }
   }

@@ -1,4 +1,4 @@
-/** A map that holds so many entries: for one more, the one goes that was set longest ago. */
+/** A map of limited size: a new entry evicts the one that was set longest ago. */
 export class Latest<Value> {
   readonly #entries = new Map<string, Value>()
   readonly #most: number

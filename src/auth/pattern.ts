@@ -1,15 +1,14 @@
 /**
- * Collections of an API key: a name, `*`, or a regular expression that has to match the whole name.
+ * Matches the collections of an API key: a name, `*`, or a regular expression that has to match the whole name.
  *
- * The pattern is an administrator's, the name a stranger's, and a backtracking matcher lets such a name
- * stop the Worker (`(a+)+b`). So patterns are compiled to a nondeterministic automaton that is walked one
- * character at a time: the time is at most states x characters, whatever was written. What an automaton
- * cannot express (look-around, back-references, word boundaries) or what is no pattern at all matches only
- * as a name.
+ * The pattern comes from an administrator, the name from a stranger, and with a backtracking matcher such a name can
+ * block the Worker (`(a+)+b`). So patterns are compiled to a nondeterministic automaton and matched in at most states
+ * x characters steps. A pattern that an automaton cannot express (look-around, back-references, word boundaries), or
+ * that is invalid, matches only as a plain name.
  */
 
 const MAX_STATES = 1_000
-/** Nodes that are built, those included that make no state: of `(){9999}` there are many. */
+/** Limit of nodes built, including those without a state: `(){9999}` has many. */
 const MAX_BUILT = 10_000
 const MAX_NESTING = 100
 const MAX_NAME = 1_000
@@ -38,7 +37,7 @@ const CLASSES: Record<string, Test> = {
 
 const ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v' }
 
-/** Recursive descent over the pattern; `#at` is the place of the next character. */
+/** A recursive descent parser; `#at` is the position of the next character. */
 class Parser {
   readonly #characters: string[]
   #at = 0
@@ -87,7 +86,7 @@ class Parser {
     if (!bounds) return node
     if (node.kind === 'start' || node.kind === 'end') throw new Unsupported()
     node = { kind: 'repeat', node, ...bounds }
-    // A lazy quantifier matches the same whole names as a greedy one.
+    // Lazy and greedy quantifiers match the same whole names.
     if (this.#peek() === '?') this.#at++
     return node
   }
@@ -153,7 +152,7 @@ class Parser {
     if (known) return character === character.toLowerCase() ? known : (other) => !known(other)
     const control = ESCAPES[character]
     if (control) return control
-    // Any other letter or digit has a meaning in regular expressions that is not kept here.
+    // Any other letter or digit has a meaning in regular expressions that is not supported here.
     if (/[A-Za-z0-9]/.test(character)) throw new Unsupported()
     return character
   }
@@ -181,7 +180,7 @@ class Parser {
 
 const literal = (character: string): Node => ({ kind: 'character', test: (other) => other === character })
 
-/** The automaton of a node, built backwards: every state knows what follows it. State 0 is the match. */
+/** Compiles a node's automaton backwards, so that every state knows its successor. State 0 is the match. */
 function compile(root: Node): { states: State[]; first: number } {
   const states: State[] = [{ kind: 'match' }]
   const add = (state: State): number => {
@@ -221,20 +220,20 @@ function compile(root: Node): { states: State[]; first: number } {
   return { states, first: build(root, 0) }
 }
 
-/** Ends of names that nobody gives: a pattern that takes one of them takes whatever it is given. */
+/** Endings that no real name has: a pattern that accepts one accepts anything. */
 const NOBODYS = ['qxzjvkwpygbf', 'QXZJVKWPYGBF', '7039184625', '_qx-7.zj']
 const BEGINNINGS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_']
 
 /**
- * Whether a pattern names no collection in particular: `*`, and expressions such as `.*`, `.+`, `[a-z_]+` or `[^x].*`. One
- * that says how a name begins, ends or goes on names those collections.
+ * Whether a pattern names no particular collection: `*`, and expressions such as `.*`, `.+`, `[a-z_]+` or `[^x].*`.
+ * One that fixes a beginning, an end or a part names those collections.
  */
 export function fitsAnyName(pattern: string): boolean {
   const matches = collectionPattern(pattern)
   return NOBODYS.some((end) => BEGINNINGS.filter((beginning) => matches(beginning + end)).length > 1)
 }
 
-/** A test for the names that a collection pattern of a key allows. */
+/** Compiles a key's collection pattern to a test of names. */
 export function collectionPattern(pattern: string): (name: string) => boolean {
   if (pattern === '*') return () => true
   let automaton: ReturnType<typeof compile>

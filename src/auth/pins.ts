@@ -1,26 +1,26 @@
 /**
- * What keys fix of a conversation: its model and its user. Typesense reads conversation parameters before it
- * looks at keys, so that there a search key can spend on any model; here a key says which.
+ * What keys fix in a conversation: its model and its user. Typesense reads conversation parameters before it looks at
+ * keys, so there a search key can spend on any model. Here the key decides.
  *
- * A request may bring several keys, one a search. All of them have to agree.
+ * A request may bring several keys, one for each search. All of them have to agree.
  */
 import { ApiError } from '../errors'
 import { type Access, forbidden } from './access'
 
-/** Characters of a user's id: it is a label, stored with every conversation. */
+/** Characters of a user's id, a label that is stored with every conversation. */
 const LONGEST_USER_ID = 256
 
 /** Who asks. */
 export interface Identity {
   owner: string
-  /** '' where nobody is named */
+  /** '' for nobody */
   userId: string
-  /** whether the owner's key fixes the user: any other name is the caller's own word */
+  /** the owner's key fixes the user; otherwise the name is only the caller's claim */
   proven: boolean
 }
 
 /**
- * The one value that keys fix, undefined when none does.
+ * The one value that keys fix, undefined if none does.
  * @throws ApiError 401 when two keys fix different ones: the request cannot obey both
  */
 function agreed(values: (string | undefined)[]): string | undefined {
@@ -29,29 +29,29 @@ function agreed(values: (string | undefined)[]): string | undefined {
   return [...fixed][0]
 }
 
-/** The conversation model that keys fix, undefined when they leave it open. @throws ApiError 401 */
+/** The conversation model that keys fix, undefined if none does. @throws ApiError 401 */
 export const pinnedModel = (accesses: readonly Access[]): string | undefined =>
   agreed(
     accesses.map(({ limits, embedded }) => limits.conversation_model_id ?? embedded.conversation_model_id),
   )
 
 /**
- * Whether the keys let this model be asked. One that they do not is to be answered like one that is unknown,
- * so that a key cannot be used to find out which models there are.
+ * Whether the keys allow this model. Answer a forbidden one like an unknown one, so that a key cannot be used to find
+ * out which models exist.
  */
 export const mayAsk = (accesses: readonly Access[], modelId: string): boolean =>
   accesses.every(({ limits }) => (limits.conversation_model_id ?? modelId) === modelId)
 
-/** The user that a key fixes. A scoped key says it in either of the words that requests have for it. */
+/** The user that a key fixes. A scoped key may use either of the names that requests use. */
 const fixedUser = ({ limits, embedded }: Access): string | undefined =>
   limits.user_id ?? embedded.user_id ?? embedded['x-typesense-user-id']
 
 /**
- * Who asks: the owner is the first key, the user the one that a key fixes, or else the one that the request
- * names. A name in the request that contradicts the key's is passed over. A user is proven by the owner's key alone:
- * what another key of the request fixes says nothing about the owner's users.
+ * Who asks. The owner is the first key. The user is the one that a key fixes, or else the one that the request names;
+ * a name that contradicts the key's is ignored. Only the owner's key proves a user: other keys of the request say
+ * nothing about the owner's users.
  *
- * @param named what the request says, by its `x-typesense-user-id`
+ * @param named `x-typesense-user-id` of the request
  * @throws ApiError 400 for an overlong name, 401 when the keys fix different users
  */
 export function identify(accesses: readonly Access[], named: string | undefined): Identity {

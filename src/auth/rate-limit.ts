@@ -1,19 +1,18 @@
 /**
- * Requests and turns per key, counted by the platform's Rate Limiting binding: at each location by itself, without
- * a call over the network. By key and not by address, since an address can be a whole school or one thousandth of an
- * attacker. Only keys that nobody knows yet have nothing but their address. Where no such binding is configured nothing
- * is limited.
+ * Limits requests and turns per key. The platform's Rate Limiting binding counts them, at each location separately
+ * and without a network call. Limits are per key rather than per address, since an address can be a whole school or a
+ * thousandth of an attacker. Only unknown keys are limited by address. Without the binding, nothing is limited.
  */
 import { ApiError } from '../errors'
 import type { Access } from './access'
 
-/** The `period` of each limit in wrangler.toml, in seconds: the binding does not tell it. */
+/** The `period` of each limit in wrangler.toml, in seconds: the binding does not tell. */
 const PERIODS = { RATE_LIMIT: 10, RATE_LIMIT_TURNS: 60 } as const
 
 /**
- * How many times the limit of one key all scoped keys of a parent have together. Whoever holds the parent, which may
- * lie open in a page, can sign as many as they like. A binding has one limit, so the parent has this many counters,
- * one of which is drawn for each request.
+ * All scoped keys of one parent together have this many times the limit of one key. Whoever has the parent, which may
+ * be public in a page, can sign any number of them. A binding has only one limit, so the parent has this many
+ * counters, and each request uses a random one.
  */
 const FAMILY = 20
 
@@ -47,7 +46,7 @@ async function count(env: Cloudflare.Env, limit: keyof typeof PERIODS, key: stri
   if (!success) throw new ApiError(429, 'Rate limit exceeded or blocked', PERIODS[limit])
 }
 
-/** The first 64 bits of an IPv6 address, which its holder fills up at will; any other as it is. */
+/** The first 64 bits of an IPv6 address, since its holder controls the others. Other addresses stay whole. */
 function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const v4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1]

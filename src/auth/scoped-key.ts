@@ -1,6 +1,6 @@
 /**
- * Scoped search keys: search parameters signed with a key that may only search, made by the key's owner
- * without asking the server.
+ * Scoped search keys: search parameters signed with a search-only key. Its owner makes them without asking the
+ * server.
  *
  *     base64( base64(HMAC-SHA256(parent, parameters)) + first 4 characters of parent + parameters )
  */
@@ -13,18 +13,18 @@ export const PREFIX_LENGTH = 4
 export interface ScopedKey {
   digest: string
   prefix: string
-  /** the JSON that was signed, byte for byte */
+  /** the signed JSON, byte for byte */
   parameters: Uint8Array
 }
 
-/** Search parameters that a scoped key carries, each as the string that a request would have sent. */
+/** Search parameters in a scoped key, as the strings that a request would send. */
 export interface EmbeddedParameters {
   values: Record<string, string>
   /** unix seconds */
   expiresAt?: number
 }
 
-/** Takes a presented key apart. @returns undefined when it cannot be a scoped key */
+/** Splits a presented key. @returns undefined when it cannot be a scoped key */
 export function parseScopedKey(key: string): ScopedKey | undefined {
   if (key.length < DIGEST_LENGTH + PREFIX_LENGTH || !/^[A-Za-z0-9+/]+={0,2}$/.test(key)) return undefined
   let binary: string
@@ -42,7 +42,7 @@ export function parseScopedKey(key: string): ScopedKey | undefined {
   }
 }
 
-/** Whether `parent` signed this key. The comparison is made by the platform and takes constant time. */
+/** Whether `parent` signed this key. The platform compares in constant time. */
 export async function isSignedBy(key: ScopedKey, parent: string): Promise<boolean> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const secret = await crypto.subtle.importKey('raw', new TextEncoder().encode(parent), algorithm, false, [
@@ -59,8 +59,8 @@ export async function isSignedBy(key: ScopedKey, parent: string): Promise<boolea
 }
 
 /**
- * Reads the signed parameters. A value that no request parameter can have makes the key invalid: to pass it
- * over would lift a restriction that its owner meant.
+ * Reads the signed parameters. A value that no request parameter can have makes the key invalid: ignoring it could
+ * lift a restriction.
  *
  * @returns undefined when the key is invalid
  */

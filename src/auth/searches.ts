@@ -1,19 +1,19 @@
-/** How many searches a request may have, and how they count. Each is work for a collection, whatever brought it here. */
+/** How many searches a request may contain, and how they count towards rate limits. Each is work for a collection. */
 import { ApiError } from '../errors'
 import type { Access } from './access'
 import { requireRate } from './rate-limit'
 
-/** Of a key that says nothing else, as in Typesense. */
+/** For keys without a number of their own, as in Typesense. */
 const DEFAULT_SEARCHES = 50
-/** The admin key raises the number this far. */
+/** The most that the admin key can raise it to. */
 const MOST_SEARCHES = 250
-/** A page has a search box or a chat, and no use for more. */
+/** For keys in pages: a search box or a chat needs no more. */
 const MOST_OF_PAGES = 10
 
 /**
- * The searches that a request may have. A key's own number is lowered by what a scoped key embeds and by what the request
- * asks for; only the admin key raises it.
- * @param asked `limit_multi_searches` of the request; what is no number counts as the default
+ * How many searches a request may contain. A scoped key's embedded number and the request's own can lower the key's
+ * number; only the admin key can raise it.
+ * @param asked `limit_multi_searches` of the request; not a number: the default
  */
 export function mostSearches({ owner, forPages, embedded }: Access, asked?: string): number {
   const most = forPages ? MOST_OF_PAGES : owner === 'admin' ? MOST_SEARCHES : DEFAULT_SEARCHES
@@ -22,15 +22,15 @@ export function mostSearches({ owner, forPages, embedded }: Access, asked?: stri
   return Math.min(most, ...limits.map((limit) => (/^\d+$/.test(limit) ? Number(limit) : DEFAULT_SEARCHES)))
 }
 
-/** @throws ApiError 400 for more searches than a key has in one request */
+/** @throws ApiError 400 for more searches in a request than the key allows */
 export function requireFewSearches(access: Access, count: number): void {
   const most = mostSearches(access)
   if (count > most) throw new ApiError(400, `A request with this key takes at most ${most} searches.`)
 }
 
 /**
- * Counts searches against the rate of their keys.
- * @param accesses a key a search; the first search of a request that was let in by its key has been counted
+ * Counts searches towards the rate limits of their keys.
+ * @param accesses one key for each search; the first search of an admitted request has been counted already
  * @throws ApiError 429
  */
 export async function countSearches(env: Cloudflare.Env, accesses: readonly Access[]): Promise<void> {

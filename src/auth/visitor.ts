@@ -1,6 +1,6 @@
 /**
- * A visitor's secret: a random value that a browser makes and sends with each request, so that visitors who share the key
- * of a page can be told apart. It is stored as a digest only.
+ * A visitor's secret: a random value that a browser creates and sends with each request, so that visitors who share a
+ * page's key can be told apart. Only a digest of it is stored.
  */
 import { ApiError } from '../errors'
 import { sha256 } from './digest'
@@ -11,10 +11,9 @@ export const VISITOR_HEADER = 'x-parley-visitor'
 const SECRET = /^[A-Za-z0-9_-]{32,256}$/
 
 /**
- * What is remembered of a visitor: a digest of the secret, another one for each key, so that nobody can follow a visitor
- * from one page to the next.
- * @param owner the key that the request came with
- * @throws ApiError 400 for a secret that is too short to be one
+ * The stored digest of a secret. It differs for each key, so that visitors cannot be tracked from page to page.
+ * @param owner the key of the request
+ * @throws ApiError 400 for a secret that is too short
  */
 export async function visitorDigest(owner: string, secret: string): Promise<string> {
   if (!SECRET.test(secret)) {
@@ -26,7 +25,7 @@ export async function visitorDigest(owner: string, secret: string): Promise<stri
   return sha256(JSON.stringify(['visitor', owner, secret]))
 }
 
-/** The secret that a request brings: its header first, else its query parameter, since an EventSource sends no headers. */
+/** The secret of a request: the header, or else the query parameter, since an EventSource cannot send headers. */
 export const presentedVisitor = (
   request: Request,
   query: Readonly<Record<string, string>> = {},

@@ -21,7 +21,7 @@ export function listAliasRows(db: Database): Promise<AliasRow[]> {
   return db.select().from(aliases).orderBy(asc(aliases.name))
 }
 
-/** @returns the row that was there */
+/** @returns the deleted row */
 export async function deleteAlias(db: Database, name: string): Promise<AliasRow | undefined> {
   const [row] = await db.delete(aliases).where(eq(aliases.name, name)).returning()
   return row

@@ -1,8 +1,8 @@
 /**
- * API keys in D1. Values are stored hashed; see schema.ts for when a sealed value is kept beside the hash.
+ * API keys in D1. Values are stored as hashes; schema.ts tells when a sealed value is stored too.
  *
- * Conversations and usage name a key by its id, so an id is never given twice: of a deleted key with the highest
- * one an empty row stays, which nobody sees and no value opens.
+ * Conversations and usage refer to a key by its id, so ids are never reused. If the deleted key has the highest id,
+ * an empty row remains, which nobody sees and no value matches.
  */
 import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
@@ -25,24 +25,24 @@ export interface ApiKeyRecord {
   limits: KeyLimits
 }
 
-/** What a key fixes for whoever holds it; {} for an ordinary key. */
+/** What a key imposes on its holder; {} for an ordinary key. */
 export interface KeyLimits {
-  /** the only conversation model that it may ask */
+  /** the only conversation model that it may use */
   conversation_model_id?: string
-  /** the only assistant that it may ask; it may then do nothing but ask, and read what it asked */
+  /** the only assistant that it may ask; all else it may do is read what it asked */
   assistant?: string
-  /** the user on whose behalf it asks, whatever the request says */
+  /** the user that it speaks for, whatever the request says */
   user_id?: string
-  /** pages that may use it; a request without an origin is no page's */
+  /** origins of pages that may use it; requests without an origin do not come from a page */
   allowed_origins?: string[]
-  /** tokens in and out that its conversations may use in a day */
+  /** tokens, in and out, that its conversations may use in a day */
   tokens_per_day?: number
   turns_per_day?: number
 }
 
 type Row = typeof apiKeys.$inferSelect
 
-/** The actions of a deleted key: a living one has at least one. */
+/** The actions of a deleted key. Any other key has at least one. */
 const NONE = '[]'
 const alive = ne(apiKeys.actions, NONE)
 
@@ -53,7 +53,7 @@ const fromRow = (row: Row): ApiKeyRecord => ({
   limits: row.limits === null ? {} : (JSON.parse(row.limits) as KeyLimits),
 })
 
-/** Stores a key under the next id, counting from 0. @returns undefined when its value is another key's */
+/** Stores a key under the next id, counting from 0. @returns undefined when another key has the same value */
 export async function insertApiKey(
   db: Database,
   key: Omit<ApiKeyRecord, 'id'>,
@@ -85,11 +85,11 @@ export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord 
   return row && fromRow(row)
 }
 
-/** @returns whether there was such a key */
+/** @returns false when there is no such key */
 export const deleteApiKey = async (db: Database, id: number): Promise<boolean> =>
   (await deleteWhere(db, eq(apiKeys.id, id))) > 0
 
-/** @returns how many keys there were */
+/** @returns how many keys were deleted */
 async function deleteWhere(db: Database, which: SQL | undefined): Promise<number> {
   const [emptied] = await db.batch([
     db
@@ -120,7 +120,7 @@ export async function findApiKeysByPrefix(db: Database, prefix: string): Promise
   return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(fromRow)
 }
 
-/** Deletes the keys made with `autodelete` that expired before `now` (unix seconds). */
+/** Deletes keys with `autodelete` that expired before `now` (unix seconds). */
 export async function deleteExpiredApiKeys(db: Database, now: number): Promise<void> {
   await deleteWhere(db, and(eq(apiKeys.autodelete, true), lt(apiKeys.expiresAt, now)))
 }

@@ -1,4 +1,4 @@
-/** Rows of assistants. A turn reads them through the isolate's cache (row-cache.ts). */
+/** Rows of assistants. Turns read them through the isolate's cache (row-cache.ts). */
 import { asc, eq } from 'drizzle-orm'
 import { type Database, database } from './client'
 import { RowCache } from './row-cache'
@@ -6,7 +6,7 @@ import { assistants } from './schema'
 
 export type AssistantRow = typeof assistants.$inferSelect
 
-/** how long another isolate may go on with an assistant that was changed or deleted, in milliseconds */
+/** how long another isolate may use an assistant that was changed or deleted, in milliseconds */
 const CACHE_MS = 5_000
 
 const cache = new RowCache<AssistantRow>('an assistant', CACHE_MS)
@@ -16,14 +16,14 @@ export const findAssistantRow = (
   name: string,
 ): Promise<AssistantRow | undefined> => cache.find(name, () => readAssistantRow(database(env), name))
 
-/** An assistant past the cache: for whoever looks after it. */
+/** Reads an assistant past the cache, for its administrator. */
 export const readAssistantRow = (db: Database, name: string): Promise<AssistantRow | undefined> =>
   db.select().from(assistants).where(eq(assistants.name, name)).get()
 
 export const listAssistantRows = (db: Database): Promise<AssistantRow[]> =>
   db.select().from(assistants).orderBy(asc(assistants.name))
 
-/** Stores an assistant, in the place of one of its name. @param now milliseconds since 1970 */
+/** Stores an assistant, and replaces one of the same name. @param now unix milliseconds */
 export async function upsertAssistantRow(
   db: Database,
   { name, config }: Pick<AssistantRow, 'name' | 'config'>,
@@ -39,7 +39,7 @@ export async function upsertAssistantRow(
   return row
 }
 
-/** @returns the row that was there */
+/** @returns the deleted row */
 export async function deleteAssistantRow(db: Database, name: string): Promise<AssistantRow | undefined> {
   const row = await db.delete(assistants).where(eq(assistants.name, name)).returning().get()
   cache.forget(name)

@@ -11,7 +11,7 @@ export async function insertCollection(db: Database, row: typeof collections.$in
   return inserted.length === 1
 }
 
-/** The collection of a name, or the one that an alias of that name stands for. A collection's own name wins. */
+/** The collection with this name or, if there is none, the one that an alias of this name points to. */
 export async function findCollectionRow(db: Database, name: string): Promise<CollectionRow | undefined> {
   const own = db.select().from(collections).where(eq(collections.name, name))
   const aliased = db
@@ -31,7 +31,7 @@ export async function findCollectionByObject(
   return row
 }
 
-/** Removes a name, unless it stands for another object by now. */
+/** Deletes a name, unless it belongs to another object by now. */
 export async function deleteCollection(db: Database, name: string, objectId: string): Promise<void> {
   await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))
 }
@@ -46,7 +46,7 @@ export function listCollectionRows(db: Database, limit: number, offset: number):
     .offset(offset)
 }
 
-/** Whether a collection, not an alias, has this name. */
+/** Whether a collection (not an alias) has this name. */
 export async function isCollectionName(db: Database, name: string): Promise<boolean> {
   const [row] = await db
     .select({ name: collections.name })

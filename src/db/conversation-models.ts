@@ -1,4 +1,4 @@
-/** Rows of conversation models. A turn reads them through the isolate's cache (row-cache.ts). */
+/** Rows of conversation models. Turns read them through the isolate's cache (row-cache.ts). */
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { type Database, database } from './client'
 import { RowCache } from './row-cache'
@@ -6,18 +6,18 @@ import { conversationModels } from './schema'
 
 export type ConversationModelRow = typeof conversationModels.$inferSelect
 
-/** how long another isolate may go on with a model that was changed or deleted, in milliseconds */
+/** how long another isolate may use a model that was changed or deleted, in milliseconds */
 export const MODEL_CACHE_MS = 5_000
 
 const cache = new RowCache<ConversationModelRow>('a conversation model', MODEL_CACHE_MS)
 
-/** A model that is not deleted. */
+/** Finds a model that is not deleted. */
 export const findModel = (
   env: Pick<Cloudflare.Env, 'DB'>,
   id: string,
 ): Promise<ConversationModelRow | undefined> => cache.find(id, () => readModel(database(env), id))
 
-/** A model that is not deleted, past the cache: for whoever is about to change it. */
+/** Reads a model that is not deleted past the cache, before changing it. */
 export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
   const [row] = await db
     .select()
@@ -34,7 +34,7 @@ export const listModelRows = (db: Database): Promise<ConversationModelRow[]> =>
     .orderBy(conversationModels.id)
 
 /**
- * Stores a new model. A deleted model of the id, still there for its messages' ttl, gives way.
+ * Stores a new model. It replaces a deleted model of the same id, whose row was kept for its messages' ttl.
  * @returns false when the id is taken
  */
 export async function insertModel(db: Database, row: ConversationModelRow): Promise<boolean> {
@@ -51,12 +51,12 @@ export async function insertModel(db: Database, row: ConversationModelRow): Prom
   return written.length === 1
 }
 
-/** 'taken': the new id belongs to another model. 'missing': the old one is gone. 'changed': somebody else changed it. */
+/** 'taken': another model has the new id. 'missing': the old one is gone. 'changed': somebody else changed it. */
 export type Replaced = 'done' | 'taken' | 'missing' | 'changed'
 
 /**
- * Replaces a model that is as it was read, under another id when `row.id` says so. The old id then stays as a deleted
- * model, so that the messages that carry it go on expiring. One transaction.
+ * Replaces a model if it is still as it was read. If `row.id` is another id, the old one remains as a deleted model,
+ * so that its messages still expire. One transaction.
  * @param read the model that `row` was made from @param now unix seconds
  */
 export async function replaceModel(
@@ -97,7 +97,7 @@ async function writeReplacement(
   }
   const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}, NULL
     FROM ${conversationModels} WHERE ${unchanged}`
-  // The second statement asks what the first did: the batch either moves the model or leaves all as it was.
+  // The second statement depends on the first: either the model is moved, or nothing changes.
   const [moved] = await db.batch([
     db
       .insert(conversationModels)
@@ -129,7 +129,7 @@ export async function markDeleted(db: Database, id: string, now: number): Promis
   return deleted.length === 1
 }
 
-/** The ttl, in seconds, of each of these models that is known, deleted or not. */
+/** The ttl in seconds of those of these models that are known, deleted ones included. */
 export async function ttlsOf(db: Database, ids: string[]): Promise<Map<string, number>> {
   const rows = await db
     .select({ id: conversationModels.id, ttl: conversationModels.ttl })

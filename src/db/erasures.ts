@@ -1,20 +1,22 @@
 /**
- * That a user's conversations were erased, for those of them that D1 has not heard of yet: when it does it says so, and
- * they go as well. Whoever deletes leaves the mark first and looks for conversations then, so that each of them either
- * is found or finds the mark.
+ * Marks that a user's conversations were erased, for conversations that D1 does not know of yet. When D1 learns of
+ * one, it reports the mark, and the conversation is erased too. A deletion leaves the mark first and looks for
+ * conversations afterwards, so each of them is either found or finds the mark.
  *
- * A mark does not hold the user's name, only a digest of it.
+ * A mark contains a digest of the user's name, not the name.
  */
 import { and, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { type conversations, erasures } from './schema'
 
-/** How long a record may be on its way to D1 and still find the mark, in milliseconds. */
+/** How long a record may take to reach D1 and still find the mark, in milliseconds. */
 const KEPT_MS = 30 * 86_400_000
 
 type Row = typeof conversations.$inferSelect
 
-/** Whose conversations were erased: of a user, of one key or of every key, and only those that the user is proven to have. */
+/**
+ * Whose conversations were erased: a user's, with one key or any key, and only those that the user is proven to own.
+ */
 export interface Erased {
   userId?: string | undefined
   owner?: string | undefined
@@ -29,7 +31,7 @@ async function markId({ userId, owner, proof }: Erased): Promise<string> {
   return btoa(String.fromCharCode(...new Uint8Array(digest)))
 }
 
-/** Leaves a mark, in the place of an earlier one. @param now milliseconds */
+/** Leaves a mark, and replaces an earlier one. @param now milliseconds */
 export async function markErased(db: Database, erased: Erased, now: number): Promise<void> {
   await db
     .insert(erasures)
@@ -37,7 +39,7 @@ export async function markErased(db: Database, erased: Erased, now: number): Pro
     .onConflictDoUpdate({ target: erasures.id, set: { at: sql`max(${erasures.at}, excluded.at)` } })
 }
 
-/** Ids of the marks that a conversation may have to go for. */
+/** Ids of the marks that concern a conversation. */
 export const marksFor = ({
   userId,
   owner,
@@ -49,14 +51,17 @@ export const marksFor = ({
     ...(proof ? [markId({ userId, owner, proof })] : []),
   ])
 
-/** Asks whether a conversation has to go. Part of the transaction that writes it. @param marks ids, as from `marksFor` */
+/**
+ * Whether a conversation has to be erased. Belongs in the transaction that writes it. @param marks ids from
+ * `marksFor`
+ */
 export const erasureSince = (db: Database, createdAt: number, marks: string[]) =>
   db
     .select({ id: erasures.id })
     .from(erasures)
     .where(and(inArray(erasures.id, marks), gte(erasures.at, createdAt)))
 
-/** Deletes some marks that no record can be late for any more. @param now milliseconds @returns how many */
+/** Deletes some marks that are too old to concern any record. @param now milliseconds @returns how many */
 export async function deleteOldMarks(db: Database, now: number, limit: number): Promise<number> {
   const old = db
     .select({ id: erasures.id })

@@ -1,4 +1,4 @@
-/** What the sweep of expired history asks of D1. Every query is bounded and goes by an index. */
+/** The queries of the sweep of expired history. Each is bounded and uses an index. */
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversationModels, messages } from './schema'
@@ -15,8 +15,8 @@ export interface ExpiredMessage {
 }
 
 /**
- * A page of the models that have expired messages, deleted models too, in the order of their ids: one query finds
- * the few with work among any number.
+ * A page of the models with expired messages, deleted models included, by id. One query finds the few with work among
+ * any number of models.
  * @param now unix seconds
  */
 export const expiryRules = (db: Database, now: number, after: string, limit: number): Promise<ExpiryRule[]> =>
@@ -33,7 +33,7 @@ export const expiryRules = (db: Database, now: number, after: string, limit: num
     .orderBy(asc(conversationModels.id))
     .limit(limit)
 
-/** A model's messages said before a moment (unix seconds), the oldest first. */
+/** A model's messages from before a time (unix seconds), oldest first. */
 export const expiredMessages = (
   db: Database,
   modelId: string,
@@ -47,10 +47,10 @@ export const expiredMessages = (
     .orderBy(asc(messages.timestamp))
     .limit(limit)
 
-/** How long a deleted model may still be named by messages on their way: of running turns, and while D1 is out. */
+/** How long messages of a deleted model may still arrive: from running turns, and after an outage of D1. */
 const ON_THEIR_WAY_S = 86_400
 
-/** Deletes the rows of models that were deleted a while ago and whose last message is gone. @param now unix seconds */
+/** Deletes the rows of models that were deleted a while ago and have no messages left. @param now unix seconds */
 export async function forgetDeletedModels(db: Database, now: number): Promise<void> {
   await db
     .delete(conversationModels)

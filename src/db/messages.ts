@@ -1,23 +1,23 @@
-/** Rows of history. Every write is idempotent: the outbox of a history collection may send it twice. */
+/** Rows of history. Every write is idempotent, since the outbox of a history collection may send it twice. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversations, messages, turns } from './schema'
 
 export type MessageRow = typeof messages.$inferSelect
 
-/** What has become of messages of one history. */
+/** Changes to the messages of one history. */
 export interface MessageChanges {
-  /** at most about 1 MB of text: they travel as one JSON parameter (D1 binds 100 at most) */
+  /** at most about 1 MB of text: they are one JSON parameter, since D1 binds 100 at most */
   rows: Omit<MessageRow, 'historyId'>[]
   /** ids of documents that were deleted */
   removed: string[]
-  /** ids of documents that gave way to others: of their turns' records their conversation takes care */
+  /** ids of documents that were replaced; their conversation takes care of their turns' records */
   replaced?: string[]
 }
 
 /**
- * Writes and removes messages of one history, as one transaction.
- * SQLite wants a WHERE between a SELECT and ON CONFLICT, or it would read the ON as a join's.
+ * Writes and removes messages of one history in one transaction. SQLite needs a WHERE between SELECT and ON CONFLICT:
+ * otherwise it parses ON as part of a join.
  */
 export async function syncMessages(
   db: Database,
@@ -52,17 +52,17 @@ export async function syncMessages(
   ])
 }
 
-/** The messages of a history that are to go, by their documents' ids. */
+/** The messages to remove, by their documents' ids. */
 const named = (historyId: string, documentIds: string[]): SQL =>
   sql`${messages.historyId} = ${historyId} AND ${messages.documentId} IN
     (SELECT value FROM json_each(${JSON.stringify(documentIds)}))`
 
 /**
- * Removes messages and what was recorded of their turns: the records quote them. A conversation that has none left
- * is marked (`expires_at` 0): nobody finds it any more, and the sweep erases it.
+ * Removes messages and the records of their turns, which quote them. A conversation without messages gets
+ * `expires_at` 0: nobody finds it any more, and the sweep erases it.
  *
- * A turn is told by its second: its messages carry no other mark. Another turn of the same second loses its
- * record as well, which is the safe side.
+ * Messages identify their turn only by its second. Another turn in the same second loses its record too; that errs on
+ * the safe side.
  */
 function removal(db: Database, going: SQL) {
   const concerned = sql`SELECT ${messages.conversationId} FROM ${messages} WHERE ${going}`
@@ -82,7 +82,10 @@ function removal(db: Database, going: SQL) {
   ] as const
 }
 
-/** Where messages are deleted on purpose the traces of later turns go too: their prompts may quote them. */
+/**
+ * When messages are deleted on purpose, the traces of later turns are removed too, since their prompts may quote
+ * them.
+ */
 const withoutTraces = (db: Database, going: SQL) =>
   db
     .update(turns)
@@ -93,10 +96,10 @@ const withoutTraces = (db: Database, going: SQL) =>
 
 const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
 
-/** Messages of a history that one step removes: D1 does one thing at a time, and everybody waits for it. */
+/** Messages that one step removes: D1 runs one query at a time, and everybody waits for it. */
 export const HISTORY_STEP = 500
 
-/** Removes some messages of a history whose collection is gone. @returns how many; fewer than a step: the last */
+/** Removes some messages of a deleted history collection. @returns how many; fewer than a step at the end */
 export async function deleteSomeOfHistory(db: Database, historyId: string): Promise<number> {
   const some = sql`SELECT some.document_id FROM ${messages} some WHERE some.history_id = ${historyId}
     ORDER BY some.document_id LIMIT ${HISTORY_STEP}`
@@ -105,7 +108,7 @@ export async function deleteSomeOfHistory(db: Database, historyId: string): Prom
   return removed.meta.changes
 }
 
-/** Removes messages that have expired, by their documents' ids. */
+/** Removes expired messages, by their documents' ids. */
 export async function deleteMessages(db: Database, historyId: string, documentIds: string[]): Promise<void> {
   await db.batch(removal(db, named(historyId, documentIds)))
 }

@@ -1,18 +1,18 @@
 /**
- * Whose the D1 database is. Rows name Durable Objects of one Worker: another Worker that shares the database would
- * expire its history, and would take its own collections for ones that nobody registered.
+ * Marks which Worker a D1 database belongs to. Its rows name Durable Objects of one Worker. Another Worker that used
+ * the database would expire its history, and would delete its own collections as orphans.
  *
  * The mark is one row. `npm run deploy` writes the Worker's name into it before anything else
- * (scripts/deploy/owner.mjs); the Worker adds which Durable Objects are its own. An id of a named object is made from
- * its namespace's secret, so that it is the same in every version of a Worker and in no other Worker, whatever its
- * configuration says. A database without a mark is taken by the first that meets it: a local one, and one of a
- * version that left none.
+ * (scripts/deploy/owner.mjs). The Worker adds the identity of its Durable Objects: the id of a named object depends
+ * on its namespace's secret, so it is the same in every version of one Worker, and different in any other, whatever
+ * the configuration says. The first Worker to meet a database without a mark claims it: a local one, or one from a
+ * version that wrote no mark.
  *
- * It is no table of migrations/: those are applied when the mark was checked.
+ * Its table is not in migrations/, because the mark is checked before those are applied.
  */
 import { ApiError, reasonOf } from '../errors'
 
-/** scripts/deploy/owner.mjs has the same. */
+/** scripts/deploy/owner.mjs has the same statement. */
 export const CREATE_OWNER =
   'CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY CHECK (id = 1), worker TEXT, namespace TEXT)'
 
@@ -26,12 +26,12 @@ interface Owner {
   namespace: string | null
 }
 
-/** The namespace whose database this isolate has seen to be its own. */
+/** The namespace that this isolate has verified as the database's owner. */
 let verified: string | undefined
 
 /**
- * Makes sure that the database is this Worker's, once an isolate.
- * @throws ApiError 503 when it is another Worker's; what D1 throws when it does not answer
+ * Makes sure, once an isolate, that the database belongs to this Worker.
+ * @throws ApiError 503 when it is another Worker's; D1's own error when it does not answer
  */
 export async function requireOwnDatabase({ DB, CONVERSATION }: Bound): Promise<void> {
   const own = CONVERSATION.idFromName('owner').toString()
@@ -48,7 +48,8 @@ const FOREIGN =
   'The D1 database of this Parley belongs to another Worker. Nothing was read or written: see docs/deploy.md, "How do I deploy a second Parley?"'
 
 /**
- * As `requireOwnDatabase`, for requests: a D1 that does not answer writes nothing, and much works without it.
+ * Like `requireOwnDatabase`, for requests. It passes when D1 does not answer: nothing is written then, and much works
+ * without D1.
  * @throws ApiError 503 when it is another Worker's
  */
 export async function requireNoForeignDatabase(env: Bound): Promise<void> {
@@ -60,7 +61,7 @@ export async function requireNoForeignDatabase(env: Bound): Promise<void> {
   }
 }
 
-/** @param claimed whether only a mark counts that names a Worker's objects */
+/** @param claimed only a mark counts that names a Worker's objects */
 async function read(db: D1Database, claimed: boolean): Promise<Owner | undefined> {
   try {
     const owner = await db.prepare('SELECT worker, namespace FROM owner').first<Owner>()
@@ -71,7 +72,7 @@ async function read(db: D1Database, claimed: boolean): Promise<Owner | undefined
   }
 }
 
-/** Of several at once one takes it. @returns whose it is then */
+/** Of concurrent claims one succeeds. @returns the owner */
 async function claim(db: D1Database, own: string): Promise<Owner> {
   await db.batch([db.prepare(CREATE_OWNER), db.prepare(CLAIM).bind(own)])
   const owner = await read(db, false)

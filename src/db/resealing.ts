@@ -1,12 +1,12 @@
-/** The registry's part of changing ENCRYPTION_KEY: every secret in D1 sealed under the present one. */
+/** Seals every secret in D1 under the present ENCRYPTION_KEY, after a rotation. */
 import { and, eq, isNotNull } from 'drizzle-orm'
 import type { Database } from './client'
 import { apiKeys, conversationModels, resources } from './schema'
 import { reseal } from './sealing'
 
 /**
- * A secret that was replaced meanwhile is left alone: whoever replaced it sealed it under the present key.
- * @returns how many secrets were sealed anew
+ * Leaves a secret alone that was replaced meanwhile: it was sealed under the present key.
+ * @returns how many secrets were sealed again
  * @throws ApiError 400 when one cannot be opened
  */
 export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise<number> {

@@ -1,8 +1,8 @@
 /**
- * Secrets at rest: AES-256-GCM under a key derived (HKDF-SHA-256) from the Worker's ENCRYPTION_KEY.
+ * Encrypts secrets at rest: AES-256-GCM with a key derived (HKDF-SHA-256) from the Worker's ENCRYPTION_KEY.
  *
- * A sealed string is `v1.` + base64(12 bytes of nonce + ciphertext with its tag). A row that was tampered
- * with, or sealed under another key, does not open.
+ * A sealed string is `v1.` + base64(12 bytes of nonce + ciphertext with its tag). A row that was tampered with, or
+ * sealed under another key, does not open.
  */
 import { ApiError } from '../errors'
 
@@ -11,7 +11,8 @@ const NONCE_BYTES = 12
 
 type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'>
 
-// Deriving takes longer than sealing. Keyed by the secret, so that a rotated one is not missed; two at most.
+// Deriving a key takes longer than sealing, so derived keys are cached, two at most. The secret is the cache key, so
+// a rotated secret gets a new one.
 const derived = new Map<string, Promise<CryptoKey>>()
 
 function masterKey(env: Sealing): Promise<CryptoKey> {
@@ -66,7 +67,7 @@ export async function seal(plain: string, env: Sealing): Promise<string> {
 }
 
 /**
- * Opens what was sealed under the present key or, while that is being changed, under the previous one.
+ * Opens what was sealed under the present key or, during a rotation, under the previous one.
  * @throws ApiError 400 when there is no ENCRYPTION_KEY, or neither key opens it
  */
 export async function open(sealed: string, env: Sealing): Promise<string> {
@@ -84,8 +85,8 @@ export async function open(sealed: string, env: Sealing): Promise<string> {
 }
 
 /**
- * The same secret sealed under the present key.
- * @returns undefined when it is that already
+ * Seals a secret again, under the present key.
+ * @returns undefined if it already is
  * @throws ApiError 400 when neither key opens it
  */
 export async function reseal(sealed: string, env: Sealing): Promise<string | undefined> {
@@ -93,7 +94,7 @@ export async function reseal(sealed: string, env: Sealing): Promise<string | und
   return seal(await open(sealed, env), env)
 }
 
-/** @returns undefined when this is not the key, or what was sealed was changed */
+/** @returns undefined for another key, or for a sealed string that was changed */
 async function decrypt(sealed: string, key: CryptoKey): Promise<string | undefined> {
   if (!sealed.startsWith(VERSION)) return undefined
   try {

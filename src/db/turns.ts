@@ -1,7 +1,4 @@
-/**
- * Rows of finished turns, written once each together with what they add: the conversation's row and the day's
- * usage.
- */
+/** Rows of finished turns. Each is written once, together with the conversation's row and the day's usage. */
 import { and, asc, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { type ConversationEntry, upsertConversation } from './conversations'
@@ -13,30 +10,30 @@ export type TurnRow = typeof turns.$inferSelect
 
 export type Spent = Omit<typeof usage.$inferSelect, 'turns'>
 
-/** What a turn cost, a row a model. */
+/** What a turn cost, by model. */
 export interface Cost {
-  /** of the model that was asked: the turn counts as one of its */
+  /** of the model that was asked; the turn counts towards it */
   usage: Spent
-  /** of models that answered or wrote in its place: their tokens count, the turn does not */
+  /** of models that answered or wrote in its place; only their tokens count */
   others?: Spent[]
-  /** true where the answer was copied from a turn that is paid for: then nothing counts */
+  /** the answer is a copy from a turn that was paid for: nothing counts */
   copied?: true
 }
 
 export interface TurnRecord extends Cost {
   conversation: ConversationEntry
   turn: TurnRow
-  /** numbers of turns whose place it takes */
+  /** numbers of the turns that it replaces */
   replaced?: number[]
 }
 
 /**
- * Writes a turn down, as one transaction. May be repeated: a turn that is there already adds nothing.
+ * Records a turn in one transaction. May be repeated: a turn that is already there adds nothing.
  *
- * The usage is counted by the statements that follow the turn's insertion, each if and only if the one before it
- * wrote. A row of the same number and another time is what is left of an expired conversation of this id, and gives way.
+ * Statements after the turn's insertion count the usage, each only if the one before it wrote a row. A row with the
+ * same number and another time is left from an expired conversation of this id, and is replaced.
  *
- * @returns whether the conversation has to go: its user's conversations were erased since it began (erasures.ts)
+ * @returns whether the conversation has to be erased: its user's conversations were, after it began (erasures.ts)
  */
 export async function recordTurn(
   db: Database,
@@ -86,7 +83,9 @@ const ADDED = {
   },
 }
 
-/** Adds what a turn spent that came to no answer. There is no row to tell by that it was counted before. */
+/**
+ * Adds the cost of a turn without an answer. Nothing records that it was counted, so a repeated call counts twice.
+ */
 export async function recordCost(db: Database, cost: Cost): Promise<void> {
   const rows = rowsOf(cost)
   if (rows.length === 0) return
@@ -94,9 +93,9 @@ export async function recordCost(db: Database, cost: Cost): Promise<void> {
   for (const row of rows) forgetSpent(row)
 }
 
-/** A turn without its trace, which is long, but for what that has to say to everybody. */
+/** A turn without its trace, which is long, except for the public part of it. */
 export interface StoredTurn extends Omit<TurnRow, 'trace'> {
-  /** JSON; null where nothing was suggested */
+  /** JSON; null without suggestions */
   followups: string | null
 }
 
@@ -117,7 +116,7 @@ interface TurnPage {
   now: number
 }
 
-/** Some turns of a conversation that have not expired, the latest first. */
+/** The latest turns of a conversation that have not expired, newest first. */
 export const latestTurns = (db: Database, conversationId: string, page: TurnPage): Promise<StoredTurn[]> =>
   db
     .select(STORED)
@@ -142,7 +141,7 @@ const onPage = (conversationId: string, { before, now }: TurnPage) =>
     before === undefined ? undefined : lt(turns.turn, before),
   )
 
-/** One turn that has not expired. @param now milliseconds */
+/** A turn that has not expired. @param now milliseconds */
 export async function findTurn(
   db: Database,
   conversationId: string,
@@ -156,12 +155,12 @@ export async function findTurn(
   return row
 }
 
-/** Removes a turn that did not become history after all. */
+/** Deletes a turn that did not make it into the history. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
   await db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
 }
 
-/** Deletes some turns that have expired, the oldest first. @returns how many */
+/** Deletes some expired turns, oldest first. @returns how many */
 export async function deleteExpiredTurns(db: Database, now: number, limit: number): Promise<number> {
   const expired = db
     .select({ conversationId: turns.conversationId, turn: turns.turn })

@@ -1,4 +1,4 @@
-/** What was spent, by day, key and model: turns.ts writes it, budgets and whoever pays read it. */
+/** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
 import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
 import { type Database, database } from './client'
 import { RowCache } from './row-cache'
@@ -21,7 +21,7 @@ export interface Spent {
   tokens: number
 }
 
-/** What may be spent in a day, as a model or a key says it; anything but a number is no limit. */
+/** Daily limits of a model or a key. Anything but a number is no limit. */
 export interface Budget {
   tokens_per_day?: unknown
   turns_per_day?: unknown
@@ -30,7 +30,7 @@ export interface Budget {
 export const isLimited = (budget: Budget): boolean =>
   typeof budget.tokens_per_day === 'number' || typeof budget.turns_per_day === 'number'
 
-/** What of a budget is used up. @returns undefined while something is left of all that it limits */
+/** Which limit of a budget is used up. @returns undefined while something is left of each */
 export function usedUp(budget: Budget, spent: Spent): { unit: keyof Spent; most: number } | undefined {
   for (const unit of ['tokens', 'turns'] as const) {
     const most = budget[`${unit}_per_day`]
@@ -39,10 +39,10 @@ export function usedUp(budget: Budget, spent: Spent): { unit: keyof Spent; most:
   return undefined
 }
 
-/** The day of a moment, in UTC. @param now unix milliseconds */
+/** The UTC day of a time. @param now unix milliseconds */
 export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10)
 
-/** How long a sum is taken to be true: a budget can be overrun by what other isolates spend meanwhile. */
+/** How long a sum is cached. A budget can be overrun by what other isolates spend meanwhile. */
 export const SPENT_CACHE_MS = 2_000
 
 /** Not used beyond its time, even while D1 does not answer: a budget is there to be kept. */
@@ -51,7 +51,7 @@ const sums = new RowCache<Spent>('what was spent', SPENT_CACHE_MS, { outlives: f
 const ownerKey = (day: string, owner: string): string => `${day} key ${owner}`
 const modelKey = (day: string, modelId: string): string => `${day} model ${modelId}`
 
-/** Has a key's and a model's sums of a day read anew: after something was added to them here. */
+/** Drops the cached sums of a key and a model, after something was added to them here. */
 export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'owner' | 'modelId'>): void {
   sums.forget(ownerKey(day, owner))
   sums.forget(modelKey(day, modelId))
@@ -67,7 +67,7 @@ const NOTHING: Spent = { turns: 0, tokens: 0 }
 const cached = async (key: string, query: () => Promise<Spent | undefined>): Promise<Spent> =>
   (await sums.find(key, async () => (await query()) ?? NOTHING)) ?? NOTHING
 
-/** What a key spent on a day, on all models. */
+/** What a key has spent on a day, on all models. */
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>
   cached(ownerKey(day, owner), () =>
     database(env)
@@ -77,7 +77,7 @@ export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner
       .get(),
   )
 
-/** What all keys spent on a model on a day. */
+/** What all keys have spent on a model on a day. */
 export const spentOnModel = (env: Pick<Cloudflare.Env, 'DB'>, day: string, modelId: string): Promise<Spent> =>
   cached(modelKey(day, modelId), () =>
     database(env)

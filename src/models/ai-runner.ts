@@ -1,6 +1,6 @@
 /**
- * What is asked of a Workers AI client. The binding (`env.AI`) satisfies it, and so does an instance of the
- * older SDK (`new Ai(env.AI)` of @cloudflare/ai), which only passes `run` on.
+ * What Parley needs of a Workers AI client. The binding (`env.AI`) satisfies it, and so does the older SDK (`new
+ * Ai(env.AI)` of @cloudflare/ai), which only forwards `run`.
  */
 export interface AiRunner {
   run(model: string, inputs: Record<string, unknown>, options?: RunOptions): Promise<unknown>
@@ -14,7 +14,7 @@ export interface RunOptions {
 }
 
 /**
- * Runs a model until a signal aborts. The signal alone would not do: whether a binding heeds it is its own business.
+ * Runs a model until a signal aborts. Passing the signal on is not enough, since a binding may ignore it.
  * @throws what `run` rejects with, or the signal's reason
  */
 export async function runUntil(
@@ -32,7 +32,7 @@ export async function runUntil(
   try {
     return await Promise.race([running, aborted])
   } catch (error) {
-    // Nobody will read a stream that comes later.
+    // Nobody would read a stream that comes later.
     running.then((late) => (late instanceof ReadableStream ? late.cancel() : undefined)).catch(() => {})
     throw error
   }

@@ -1,6 +1,6 @@
 /**
- * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt stands
- * apart from the messages, and `max_tokens` has to be said.
+ * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt is apart
+ * from the messages, and `max_tokens` is required.
  */
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
@@ -18,7 +18,7 @@ import { samplingOf } from './sampling'
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'
 
-/** Room for a long answer. Every Claude can write as much, and only what is written is paid for. */
+/** Room for a long answer. Every Claude can write this much, and only what it writes is charged. */
 const DEFAULT_MAX_TOKENS = 4096
 
 const WORDING = wording('Anthropic')
@@ -83,7 +83,7 @@ interface Usage {
   cache_read_input_tokens?: unknown
 }
 
-/** What is read of a message; parts of it come as events of a stream. */
+/** The parts of a message that are read. In a stream they come as events. */
 interface Message {
   content?: ({ type?: unknown; text?: unknown; thinking?: unknown } | null)[]
   stop_reason?: unknown
@@ -109,7 +109,7 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   yield* reply.end()
 }
 
-/** The deltas of a stream of events. Those of a kind that is not known yet are passed over, as the API asks. */
+/** The deltas of a stream of events. Unknown kinds are ignored, as the API asks. */
 async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
   const reply = new Reply(call)
   let stopReason: unknown
@@ -126,7 +126,7 @@ async function* readStream(call: ProviderCall, events: AsyncIterable<string>): A
         break
       case 'message_delta':
         stopReason = event.delta?.stop_reason ?? stopReason
-        // Counts are cumulative: the last ones are the whole.
+        // Counts are cumulative, so the last ones are the total.
         usage = { ...usage, ...event.usage }
         break
       case 'message_stop':
@@ -143,7 +143,7 @@ async function* readStream(call: ProviderCall, events: AsyncIterable<string>): A
   yield* reply.end()
 }
 
-/** Tokens that were read from a cache, or written to it, are not among `input_tokens`. */
+/** `input_tokens` excludes tokens that were read from a cache or written to it. */
 const costOf = (usage: Usage): Delta | undefined =>
   usageOf(usage.input_tokens, usage.output_tokens, [
     usage.cache_creation_input_tokens,

@@ -1,4 +1,4 @@
-/** `azure/`: Azure OpenAI. The deployment, and with it the model, is part of the URL. */
+/** `azure/`: Azure OpenAI. The URL contains the deployment, and with it the model. */
 import { ApiError } from '../errors'
 import { callOptions, type Wording, wording } from './call'
 import { requireAllowed } from './egress'
@@ -23,8 +23,9 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
 })
 
 /**
- * Whether the version of the API that a URL names takes `stream_options`: since 2024-09-01-preview
- * (https://learn.microsoft.com/azure/ai-services/openai/api-version-deprecation). Versions are dates, which sort as text.
+ * Whether the API version in a URL accepts `stream_options`: since 2024-09-01-preview
+ * (https://learn.microsoft.com/azure/ai-services/openai/api-version-deprecation). Versions are dates, which sort as
+ * text.
  */
 const countsTokens = (url: string): boolean =>
   (URL.parse(url)?.searchParams.get('api-version') ?? '') >= '2024-09-01'
@@ -40,7 +41,7 @@ export const azure: LanguageModelProvider = {
     requireAllowed(String(config.url), env)
   },
   destination: (config, env) => endpoint(config, env).url,
-  // Typesense makes no live check here, and clients create Azure models before the deployment answers.
+  // Like Typesense, makes no live check: clients create Azure models before the deployment answers.
   probe: async () => {},
   generate: (config, env, ...call) => generateChat(endpoint(config, env), ...call),
 }

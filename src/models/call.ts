@@ -1,6 +1,6 @@
 /**
- * One call to a provider: its timeout, its errors in the contract's words, and its credentials kept out of them.
- * Its errors say what kind of fault it was, for whoever decides what to do about it.
+ * One call to a provider: its timeout, and its errors in the contract's words, without credentials. Each error has a
+ * fault, which tells callers what they can do about it.
  */
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
@@ -19,11 +19,11 @@ import { SilenceWatch } from './silence'
 import { readEvents } from './sse'
 import { readWholeBody } from './whole-body'
 
-/** How a provider's failures are worded (contract 1.2 and 1.9). */
+/** How a provider's failures are worded. */
 export interface Wording {
   /** @param detail what the provider said */
   failure(detail: string): string
-  /** for a failure that did not come as the provider's own error object */
+  /** for a failure that is not the provider's own error object */
   unreadable(detail: string): string
   timeout: string
   malformed: string
@@ -38,21 +38,21 @@ export const wording = (label: string): Wording => ({
 
 export interface CallOptions {
   wording: Wording
-  /** seconds of silence until the call is given up */
+  /** seconds of silence after which the call is given up */
   silence: number
-  /** 408 for the live check of a model, 400 at query time: clients retry nothing below 500 */
+  /** 408 in the live check of a model, 400 at query time, since clients retry nothing below 500 */
   timeoutStatus: number
-  /** credentials that no error may carry (models/secrets.ts) */
+  /** credentials that no error may contain (models/secrets.ts) */
   secrets?: string[]
-  /** the model's own headers, sent with every request; the provider's go before them */
+  /** the model's own headers, sent with every request; the provider's override them */
   headers?: Record<string, string> | undefined
-  /** whether its replies may begin within the model's thoughts (thoughts.ts) */
+  /** whether its replies may begin inside the model's thoughts (thoughts.ts) */
   startsThinking?: boolean
-  /** says which hosts may be called, and whether through a gateway */
+  /** which hosts may be called, and through which gateway */
   env: Egress & Gateway
 }
 
-/** What any model's properties say about the calls to it. */
+/** The options of a call that come from any model's properties. */
 export const callOptions = (
   config: Record<string, unknown>,
   wording: Wording,
@@ -66,7 +66,7 @@ export const callOptions = (
   env,
 })
 
-/** Models whose chat templates open the thoughts, so that their replies have the closing tag alone. */
+/** Models whose chat templates open the thoughts, so that replies contain the closing tag only. */
 const THINKING = /deepseek-r1|qwq|-thinking\b/i
 
 const startsThinking = ({ starts_thinking: said, model_name: name }: Record<string, unknown>): boolean =>
@@ -87,17 +87,17 @@ export const textCall = (options: Omit<CallOptions, 'timeoutStatus'>, signal: Ab
 
 const LONGEST_DETAIL = 4000
 
-/** Bytes of a reply in one piece. A broken server has no end. */
+/** The most bytes of a reply in one piece. A broken server may never end. */
 const LARGEST_REPLY = 8 * 1024 * 1024
 /** The same for embeddings: 200 of 4,096 dimensions are 20 MB. */
 export const LARGEST_EMBEDDINGS = 32 * 1024 * 1024
-/** Bytes of a stream, and those of them that may come between two pieces of content. */
+/** The most bytes of a stream, and of those between two pieces of content. */
 const LARGEST_STREAM = 128 * 1024 * 1024
 const MOST_WITHOUT_CONTENT = 8 * 1024 * 1024
 const LARGEST_ERROR = 64 * 1024
 
 /**
- * What an error body says: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
+ * The message in an error body: `error.message` (OpenAI, Google), a plain `error` or `message`, `errors[0].message`
  * (Cloudflare; AI Gateway has `error[0].message`), `Message` (some of AWS), or the raw body.
  */
 function errorDetail(body: string): { detail: string; readable: boolean; code?: unknown; type?: string } {
@@ -124,7 +124,7 @@ const text = (value: unknown): string | undefined =>
 const textOf = (value: unknown, key: string): string | undefined =>
   value !== null && typeof value === 'object' ? text((value as Record<string, unknown>)[key]) : undefined
 
-/** JSON that should be an object; undefined when it is anything else. */
+/** Parses JSON that should be an object; undefined for anything else. */
 export function parseObject(json: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(json)
@@ -133,12 +133,12 @@ export function parseObject(json: string): Record<string, unknown> | undefined {
   return undefined
 }
 
-/** A provider's reply, still being read. */
+/** A provider's reply while it is read. */
 export class ProviderCall {
   readonly #options: CallOptions
   readonly #watch: SilenceWatch
   readonly #signal: AbortSignal | undefined
-  /** bytes of the stream so far, and when the last content had come */
+  /** bytes of the stream so far, and those at the last content */
   #bytes = 0
   #bytesAtContent = 0
 
@@ -152,14 +152,14 @@ export class ProviderCall {
     return this.#options.startsThinking === true
   }
 
-  /** Aborts when the caller stops the call or when the provider has been silent for too long. */
+  /** Aborts when the caller stops the call, or when the provider is silent for too long. */
   get signal(): AbortSignal {
     return this.#signal ? AbortSignal.any([this.#signal, this.#watch.signal]) : this.#watch.signal
   }
 
   /**
-   * Sends a request and answers its 200 response.
-   * @param init the request; where it takes a wait to make one, what makes it
+   * Sends a request. @returns its 200 response
+   * @param init the request, or a function that makes it
    * @throws ApiError for any other status, with the provider's message, and for a host that may not be called
    */
   async fetch(url: string, init: RequestInit | (() => Promise<RequestInit>)): Promise<Response> {
@@ -190,8 +190,8 @@ export class ProviderCall {
   }
 
   /**
-   * The whole of a body.
-   * @param most bytes of it @throws ApiError for one that breaks off, or that is larger than any reply
+   * Reads a whole body.
+   * @param most bytes of it @throws ApiError if it breaks off, or is larger than any reply
    */
   async text(response: Response, most = LARGEST_REPLY): Promise<string> {
     try {
@@ -212,7 +212,7 @@ export class ProviderCall {
     return this.read(body, readEvents)
   }
 
-  /** What `reader` makes of a body; it is given what to call with the bytes of each read, and what ends the reading. */
+  /** Reads a body with `reader`, which gets a callback for the bytes of each read, and the signal that ends it. */
   async *read<T>(
     body: ReadableStream<Uint8Array> | null,
     reader: (
@@ -232,13 +232,13 @@ export class ProviderCall {
     }
   }
 
-  /** Content has come. Nothing else counts as life: blank lines, comments and empty pieces could go on for ever. */
+  /** Call this for content only. Blank lines, comments and empty pieces could go on for ever. */
   alive(): void {
     this.#bytesAtContent = this.#bytes
     this.#watch.touch()
   }
 
-  /** @throws ProviderError for a stream without an end, or one that has nothing to say */
+  /** @throws ProviderError for a stream that does not end, or that has no content */
   #count({ length }: Uint8Array): void {
     this.#bytes += length
     if (this.#bytes - this.#bytesAtContent <= MOST_WITHOUT_CONTENT && this.#bytes <= LARGEST_STREAM) return
@@ -251,14 +251,15 @@ export class ProviderCall {
   }
 
   /**
-   * The error for what the provider reported.
+   * The error that the provider reported.
    * @param body an error body, or an error object in a stream
-   * @param upstream what is known of the reply, where its status is not 200
+   * @param upstream what is known of the reply, unless its status is 200
    */
   reported(body: string, upstream: Upstream = {}): ProviderError {
     const { wording, secrets = [] } = this.#options
     const { detail, readable, code, type } = errorDetail(body)
-    // Servers like to quote the key that they refuse. It goes before the text is cut, which may be within it.
+    // Servers like to quote the key that they refuse. Secrets are removed before the text is cut, since the cut may
+    // go through one.
     const said = secrets
       .reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
       .slice(0, LONGEST_DETAIL)
@@ -271,12 +272,12 @@ export class ProviderCall {
     return new ProviderError(400, sentence, { fault, ...upstream })
   }
 
-  /** The error for a provider that answers too late. */
+  /** The error for a provider that is too slow. */
   timedOut(): ProviderError {
     return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, { fault: 'silent' })
   }
 
-  /** The error for a reply that came in order and is no answer. @param why for the caller to read */
+  /** The error for a complete reply that is not an answer. @param why for the caller to read */
   failed(why: string, fault: Fault = 'refused'): ProviderError {
     return new ProviderError(400, this.#options.wording.failure(why), { upstream: 200, fault })
   }
@@ -286,14 +287,14 @@ export class ProviderCall {
     return new ProviderError(400, this.#options.wording.failure(CUT), { upstream: 200, fault: 'cut' })
   }
 
-  /** The error for a reply that is not what the provider promises, or that holds no text. */
+  /** The error for a reply that breaks the provider's format, or has no text. */
   malformed(fault: Fault = 'refused'): ProviderError {
     return new ProviderError(400, this.#options.wording.malformed, { upstream: 200, fault })
   }
 
   /**
-   * What to throw for an exception; an abort by the caller stays what it was.
-   * @param upstream what is known of the reply, when it was neither an abort nor a time-out
+   * The error to throw for an exception. An abort by the caller stays what it is.
+   * @param upstream what is known of the reply, unless it was aborted or timed out
    */
   explain(error: unknown, otherwise: string, upstream?: Upstream): unknown {
     if (error instanceof ApiError) return error
@@ -305,5 +306,5 @@ export class ProviderCall {
 
 const CUT = 'the stream ended before the answer was complete'
 const ENDLESS = 'the stream has too many bytes for what it says'
-/** Blanks and control characters come no later in ASCII. */
+/** Blanks and control characters are not above this in ASCII. */
 const BLANK = 0x20

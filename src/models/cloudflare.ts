@@ -1,8 +1,8 @@
 /**
- * `cloudflare/@cf/...`: Workers AI. With an `api_key` and an `account_id` over Cloudflare's REST API, as
- * Typesense calls it; without a key, where the deployment runs on Workers AI, through its own binding.
+ * `cloudflare/@cf/...`: Workers AI. With an `api_key` and an `account_id`, over Cloudflare's REST API, as Typesense
+ * does. Without a key, through the binding of a deployment that runs on Workers AI.
  *
- * It is always asked to stream: its whole answers come in more shapes than its streams.
+ * It is always asked to stream, because its whole answers have more formats than its streams.
  */
 import { runUntil } from './ai-runner'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
@@ -32,7 +32,7 @@ const url = (config: ConversationModelConfig): string => {
   return `${base}/accounts/${config.account_id}/ai/run/${modelId(config.model_name)}`
 }
 
-/** Opens the provider's stream, by either way. An object is the answer of a model that does not stream. */
+/** Opens the provider's stream. An object is the answer of a model that does not stream. */
 async function open(
   call: ProviderCall,
   config: ConversationModelConfig,
@@ -97,12 +97,11 @@ async function* generate(
   yield* tellingLimit(deltas, samplingOf(config).maxTokens)
 }
 
-/** Tokens at which many of its models end an answer where nothing is said (their pages, `max_tokens`). */
+/** The default `max_tokens` of many of its models, according to their pages. */
 const USUAL_LIMIT = 256
 
 /**
- * Its own models do not say why they ended. One that wrote all the tokens that it might has not come to its end: the
- * answer is a part of one.
+ * Cloudflare's own models do not tell why they ended. If one has written all tokens that it may, the answer was cut.
  */
 async function* tellingLimit(
   deltas: AsyncIterable<Delta> | Iterable<Delta>,
@@ -132,7 +131,7 @@ export const cloudflare: LanguageModelProvider = {
     const sampling = chatSampling(config, modelId(config.model_name))
     const inputs = { ...sampling, messages: [{ role: 'user', content: 'hello' }], stream: true }
     const reply = await open(call, config, env, inputs)
-    // It answers: that is all the check asks, and reading on would be paid for.
+    // Any reply passes the check, and reading on would cost money.
     if (reply instanceof ReadableStream) await reply.cancel()
     call.close()
   },

@@ -1,23 +1,23 @@
 /**
- * Where outbound calls may go. Every URL of a provider passes here when a model is made and again when it is
- * called, since whoever may write a model could otherwise use it to reach inside the network that Parley runs in.
+ * Which hosts outbound calls may reach. Every URL of a provider is checked when a model is created and again when it
+ * is called: otherwise whoever can create a model could reach inside the network that Parley runs in.
  *
- * A URL is judged after the platform's own parser has read it, so that 2130706433, 0x7f.1 and 127.0.0.1 are one
- * address. An address written in numbers is never public: providers have names, and which ranges lead inside is
- * a list that nobody keeps complete. What a name resolves to cannot be seen from here. Hence https for names that
- * are not listed one by one: a machine inside would need a trusted certificate for the name that was asked.
+ * URLs are checked after the platform's parser has normalised them, so 2130706433, 0x7f.1 and 127.0.0.1 are the same
+ * address. Numeric addresses are never public: providers have names, and no list of internal ranges is complete. What
+ * a name resolves to is not visible here. Hence names that are not listed need https: an internal machine would need
+ * a trusted certificate for that name.
  */
 import { ApiError } from '../errors'
 
 export interface Egress {
   /**
-   * Hosts besides the providers' own, separated by commas: `host`, `host:port`, `*.suffix`, or `*` for every
-   * public name over https. A host that is listed by name may be private and may speak plain http.
+   * Hosts besides the providers' own, separated by commas: `host`, `host:port`, `*.suffix`, or `*` for every public
+   * name over https. A listed host may be private and may use plain http.
    */
   ALLOWED_HOSTS?: string
 }
 
-/** Hosts of the providers that Parley knows: always allowed, over https and its own port. */
+/** Hosts of known providers: always allowed, over https on its default port. */
 const PROVIDERS = [
   /^(?:[a-z]{2}\.)?api\.openai\.com$/,
   /^[a-z0-9-]+\.openai\.azure\.com$/,
@@ -29,13 +29,13 @@ const PROVIDERS = [
   /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/,
 ]
 
-/** Names that lead inside by custom or by standard (RFC 6761, RFC 6762, RFC 8375, the metadata of clouds). */
+/** Names that are internal by custom or standard (RFC 6761, RFC 6762, RFC 8375, cloud metadata). */
 const INSIDE =
   /\.(?:localhost|local|localdomain|internal|intranet|private|lan|home|corp|home\.arpa|arpa|onion)$/
 
 /**
- * @param url complete, as it is about to be fetched
- * @throws ApiError 400 saying how to allow it
+ * @param url complete, as it will be fetched
+ * @throws ApiError 400 that tells how to allow it
  */
 export function requireAllowed(url: string, env: Egress): void {
   const target = parse(url)
@@ -45,7 +45,7 @@ export function requireAllowed(url: string, env: Egress): void {
   if (target.username !== '' || target.password !== '') {
     throw refused('The URL of the model may not carry a user name or a password.')
   }
-  // A name may end in the dot of the root: the same host.
+  // With the root's dot at its end, a name is the same host.
   const host = target.hostname.replace(/(?<!\.)\.+$/, '')
   const entries = (env.ALLOWED_HOSTS ?? '').split(',').map((entry) => entry.trim().toLowerCase())
   if (target.protocol === 'https:') {
@@ -58,7 +58,7 @@ export function requireAllowed(url: string, env: Egress): void {
   )
 }
 
-/** The message names a host and a variable: it is for whoever runs the server. */
+/** The message names a host and a variable, for the operator. */
 const refused = (message: string): ApiError => new ApiError(400, message, undefined, true)
 
 function parse(url: string): URL | undefined {
@@ -70,7 +70,7 @@ function parse(url: string): URL | undefined {
   }
 }
 
-/** Whether a host is a name of the public internet: not a number, not a single word, not a name for inside. */
+/** Whether a host is a public name: not a number, not a single word, not an internal name. */
 const isPublicName = (host: string): boolean =>
   host.includes('.') && !host.startsWith('[') && !/(?:^|\.)\d+$/.test(host) && !INSIDE.test(`.${host}`)
 

@@ -1,4 +1,4 @@
-/** The registry of embedding models: from the `model_config` of a field to the model that makes its vectors. */
+/** The registry of embedding models: finds the model for a field's `model_config`. */
 import { ApiError } from '../errors'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
 import { hashEmbedder } from './hash-embedder'
@@ -9,8 +9,8 @@ import { STATIC_DIMENSIONS, STATIC_EMBEDDER, staticEmbedder } from './static-emb
 import { WORKERS_AI_EMBEDDER, workersAiDimensions, workersAiEmbedder } from './workers-ai-embedder'
 
 /**
- * The models that Typesense serves itself, and the dimensions of their vectors
- * (https://huggingface.co/typesense/models). Parley takes their names and serves them with a model of its own.
+ * Models that Typesense serves itself, with the dimensions of their vectors
+ * (https://huggingface.co/typesense/models). Parley accepts these names and serves them with a model of its own.
  */
 const TYPESENSE_DIMENSIONS: Record<string, number> = {
   'all-MiniLM-L12-v2': 384,
@@ -38,16 +38,16 @@ const TYPESENSE_DIMENSIONS: Record<string, number> = {
 const DEFAULT_DIMENSIONS = 384
 const LARGEST_LOCAL = 4096
 
-/** A name of one of Typesense's own models: it takes one without a namespace for such a name too. */
+/** Whether a name is one of Typesense's own models. Like Typesense, accepts it without a namespace. */
 const isTypesenses = (name: string): boolean => ['', 'ts'].includes(namespaceOf(name))
 
-/** Dimensions of the vectors under a name of Typesense's where Parley's own embedder makes them. */
+/** The dimensions of a Typesense model's vectors when Parley's own embedder makes them. */
 const typesenseDimensions = (name: string): number =>
   TYPESENSE_DIMENSIONS[modelId(name)] ?? DEFAULT_DIMENSIONS
 
 /**
- * The model that runs under a name of Typesense's own.
- * @returns undefined for a name that is the model's own
+ * The model that runs under the name of a Typesense model.
+ * @returns undefined for any other name
  */
 export const servedBy = (name: string, env: Cloudflare.Env): string | undefined =>
   isTypesenses(name)
@@ -57,8 +57,8 @@ export const servedBy = (name: string, env: Cloudflare.Env): string | undefined 
     : undefined
 
 /**
- * The model that runs for a field whose schema does not say it: one made before Parley wrote that down. Locally the
- * names of Typesense's own models were served by hashes of words then.
+ * The model of a field whose schema does not say it, because it is older than that record. Locally, Typesense's
+ * models were then served by hashes of words.
  * @param dimensions of the field
  */
 export const formerlyServedBy = (
@@ -73,8 +73,8 @@ export const formerlyServedBy = (
 }
 
 /**
- * Checks the name of a model that a schema asks for. Schemas that are stored already may hold others.
- * @throws ApiError 400 that says how such a name is written
+ * Checks the model name in a new schema. Stored schemas may have others.
+ * @throws ApiError 400 that tells how to write such a name
  */
 export function requireKnownModel(name: string): void {
   if (!isTypesenses(name) || Object.hasOwn(TYPESENSE_DIMENSIONS, modelId(name))) return
@@ -83,7 +83,7 @@ export function requireKnownModel(name: string): void {
   throw new ApiError(400, `\`${name}\` is not a built-in embedding model. ${howToName(named)}`)
 }
 
-/** @param example a name as it should be written */
+/** @param example a correct name */
 const howToName = (example: string): string =>
   `A model of a provider is named with it, such as \`${example}\`; there are \`openai/\`, \`azure/\`, \`google/\` and ` +
   `\`cloudflare/\`. Built in is \`${STATIC_EMBEDDER}\`, which also answers to the names of Typesense's own models: ` +
@@ -93,8 +93,8 @@ const howToName = (example: string): string =>
 
 /**
  * The embedding model of a field. Makes no call.
- * @param dimensions the field's `num_dim`, where its owner gave one
- * @throws ApiError 400 for a model that nobody serves, or a property that it needs
+ * @param dimensions the field's `num_dim`, if its owner gave one
+ * @throws ApiError 400 for an unknown model, or a missing property
  */
 export function createEmbeddingModel(
   config: EmbeddingModelConfig,
@@ -107,7 +107,7 @@ export function createEmbeddingModel(
       return name === STATIC_EMBEDDER
         ? staticEmbedder(env, staticDimensions(dimensions))
         : hashEmbedder(name, hashDimensions(name, dimensions))
-    // Typesense takes a name without a namespace for one of its own models.
+    // Like Typesense, takes a name without a namespace for one of Typesense's models.
     case '':
     case 'ts':
       return env.AI_BACKEND === 'workers-ai'
@@ -145,7 +145,7 @@ export function createEmbeddingModel(
 }
 
 /**
- * How many dimensions a model's vectors have. Asks a remote model, whose answer also shows that its key works.
+ * How many dimensions a model's vectors have. Asks a remote model, which also proves that its key works.
  * @throws ApiError with the provider's message
  */
 export async function probeDimensions(config: EmbeddingModelConfig, env: Cloudflare.Env): Promise<number> {
@@ -158,14 +158,14 @@ export async function probeDimensions(config: EmbeddingModelConfig, env: Cloudfl
   return vector!.length
 }
 
-/** Dimensions of a model behind the Worker's own binding, which needs no call to prove its key. */
+/** The dimensions of a model behind the Worker's binding, where no key needs to be proven. */
 function knownDimensions({ model_name, api_key }: EmbeddingModelConfig): number | undefined {
   const namespace = namespaceOf(model_name)
   if (namespace === '' || namespace === 'ts') return workersAiDimensions(WORKERS_AI_EMBEDDER)
   return namespace === 'cloudflare' && api_key === undefined ? workersAiDimensions(model_name) : undefined
 }
 
-/** Typesense's own models need no key; one that came along is not Cloudflare's. */
+/** Typesense's models need no key, and a key that was given is not Cloudflare's. */
 const withoutKey = ({ api_key: _, ...config }: EmbeddingModelConfig): EmbeddingModelConfig =>
   config as EmbeddingModelConfig
 
@@ -177,7 +177,7 @@ function requireKey(config: EmbeddingModelConfig): void {
 
 const isDimensions = (dimensions: number): boolean => dimensions >= 8 && dimensions <= LARGEST_LOCAL
 
-/** `local/hash-384` says its dimensions in its name. */
+/** The name contains the dimensions, as in `local/hash-384`. */
 function hashDimensions(name: string, asked?: number): number {
   const match = /^local\/hash-(\d+)$/.exec(name)
   const dimensions = asked ?? Number(match?.[1])

@@ -1,9 +1,9 @@
 /**
- * AI Gateway: one setting sends the calls to all known providers through a gateway of Cloudflare's, which logs,
- * caches and limits them (https://developers.cloudflare.com/ai-gateway/usage/providers/).
+ * AI Gateway: one setting routes calls to all known providers through a Cloudflare gateway, which logs, caches and
+ * limits them (https://developers.cloudflare.com/ai-gateway/usage/providers/).
  *
- * A call is made to the provider's own address as if there were no gateway, signed for it where it has to be, and
- * turned round here, in the one place that all calls pass. A model that names another server is called there.
+ * Each call is built for the provider's own address, and signed for it where necessary. This file, which all calls
+ * pass, rewrites it. Models on other servers are called directly.
  */
 import { ApiError } from '../errors'
 import type { AiRunner } from './ai-runner'
@@ -12,9 +12,9 @@ import { type Egress, requireAllowed } from './egress'
 export interface Gateway {
   /** `<account id>/<gateway name>`; empty or absent: providers are called directly */
   AI_GATEWAY?: string
-  /** for a gateway that asks who calls: sent as `cf-aig-authorization` */
+  /** for a gateway with authentication: sent as `cf-aig-authorization` */
   AI_GATEWAY_TOKEN?: string
-  /** where gateways are found, for tests and proxies; its host has to be in ALLOWED_HOSTS */
+  /** the gateways' address, for tests and proxies; its host has to be in ALLOWED_HOSTS */
   AI_GATEWAY_URL?: string
 }
 
@@ -32,7 +32,9 @@ const ROUTES: [RegExp, string][] = [
   [/^https:\/\/bedrock-runtime\.([a-z0-9-]+)\.amazonaws\.com(\/.*)$/, 'aws-bedrock/bedrock-runtime/$1$2'],
 ]
 
-/** Workers AI's REST API names an account. Behind the gateway it is the gateway's: another one's stays outside. */
+/**
+ * Workers AI's REST API includes the account. The gateway serves only its own; another account is called directly.
+ */
 const WORKERS_AI = /^https:\/\/api\.cloudflare\.com\/client\/v4\/accounts\/([^/]+)\/ai\/run(\/.*)$/
 
 interface Parts {
@@ -40,7 +42,7 @@ interface Parts {
   name: string
 }
 
-/** @throws ApiError 400 when the setting is not of its form */
+/** @throws ApiError 400 for a malformed setting */
 function gatewayOf(env: Gateway): Parts | undefined {
   if (!env.AI_GATEWAY) return undefined
   const [, account, name] = /^([A-Za-z0-9_-]+)\/([A-Za-z0-9_-]+)$/.exec(env.AI_GATEWAY) ?? []
@@ -56,9 +58,9 @@ function gatewayOf(env: Gateway): Parts | undefined {
 }
 
 /**
- * Where a call really goes, and what the gateway wants beside the call's own headers.
+ * The real URL of a call, and the gateway's headers for it.
  * @param url of the provider, complete
- * @throws ApiError 400 for a host that may not be called, the provider's or the gateway's
+ * @throws ApiError 400 if the provider's or the gateway's host may not be called
  */
 export function throughGateway(
   url: string,
@@ -66,7 +68,7 @@ export function throughGateway(
 ): { url: string; headers: Record<string, string> } {
   requireAllowed(url, env)
   const gateway = gatewayOf(env)
-  // As the platform reads it, so that no path leads out of the provider's part of the gateway.
+  // Normalised by the platform's parser, so that no path escapes the provider's part of the gateway.
   const path = gateway && pathOf(new URL(url).href, gateway)
   if (!gateway || path === undefined) return { url, headers: {} }
   const base = (env.AI_GATEWAY_URL || GATEWAYS).replace(/\/$/, '')
@@ -85,7 +87,7 @@ function pathOf(url: string, { account }: Parts): string | undefined {
   return undefined
 }
 
-/** The Workers AI binding, through the gateway where there is one. */
+/** The Workers AI binding, through the gateway if there is one. */
 export function aiBinding(env: Cloudflare.Env): AiRunner {
   const ai = env.AI as unknown as AiRunner
   const gateway = gatewayOf(env)

@@ -1,4 +1,4 @@
-/** `google/`: Gemini over its REST API. The key goes in a header, so that no URL in a log carries it. */
+/** `google/`: Gemini over its REST API. The key is in a header, so that it never appears in a logged URL. */
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
   ChatMessage,
@@ -69,7 +69,7 @@ interface Content {
   error?: unknown
 }
 
-/** Gemini streams the same object that it answers whole; there is no end marker but the finishReason. */
+/** Gemini streams the same objects as in a whole answer. Its only end marker is finishReason. */
 async function* readContents(
   call: ProviderCall,
   contents: AsyncIterable<string> | string[],
@@ -98,7 +98,7 @@ async function* readContents(
 
 function costOf(usage: Content['usageMetadata']): Delta | undefined {
   if (!usage) return undefined
-  // Thoughts are paid for as output, and counted apart.
+  // Thoughts are charged as output, and counted separately.
   const counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount].filter(isCount)
   if (counts.length === 0) return undefined
   const outputTokens = counts.reduce((sum, count) => sum + count, 0)

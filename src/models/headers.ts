@@ -1,10 +1,10 @@
-/** Headers of a model's own, sent with every request to its provider. Their values are kept as secrets are. */
+/** A model's own headers, sent with every request to its provider. Their values are treated as secrets. */
 import { ApiError } from '../errors'
 
 const MOST = 20
 const LONGEST = 4_096
 
-/** Of the connection, of the message, or what a provider's own properties set. */
+/** Headers of the connection or the message, or set by a provider's own properties. */
 const RESERVED = new Set([
   'connection',
   'keep-alive',
@@ -29,7 +29,7 @@ const RESERVED = new Set([
   'cf-aig-authorization',
 ])
 
-/** A signature's headers are made anew for each request. */
+/** A signature has new headers for each request. */
 const isReserved = (name: string): boolean => RESERVED.has(name) || name.startsWith('x-amz-')
 
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/

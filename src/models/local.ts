@@ -1,6 +1,6 @@
 /**
- * `local/extractive`: answers without a language model, by picking the sentences that answer. Deterministic,
- * free, offline, and named as what it is in every answer's usage.
+ * `local/extractive`: answers without a language model, by selecting sentences. Deterministic, free, offline, and
+ * named in every answer's usage.
  */
 import { ApiError, reasonOf } from '../errors'
 import { type Answer, answerFrom } from './extractive/answer'
@@ -36,7 +36,10 @@ async function reply(
   return answerFrom(question, sources, await meaningOf(env))
 }
 
-/** The table of word vectors that lies beside the Worker; undefined where it cannot be had: words have to do then. */
+/**
+ * The table of word vectors that is deployed with the Worker. Undefined if it is missing; then words are matched as
+ * they are.
+ */
 async function meaningOf(env: Cloudflare.Env): Promise<Meaning | undefined> {
   if (!env.ASSETS) return undefined
   const embedder = staticEmbedder(env)

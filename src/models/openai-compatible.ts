@@ -1,9 +1,9 @@
 /**
- * The chat-completions wire, as OpenAI, Azure, vLLM and most other servers speak it.
+ * The chat-completions wire of OpenAI, Azure, vLLM and most other servers.
  *
- * Streams differ in what they add: chunks without choices, null content, usage alone, reasoning beside the
- * text, errors inside the stream, no `[DONE]` or no `finish_reason`. One of the last two is asked for: a
- * stream without either was cut, and a cut answer is not an answer.
+ * Streams differ in details: chunks without choices, null content, usage alone, reasoning beside the text, errors
+ * inside the stream, no `[DONE]` or no `finish_reason`. One of the last two is required: a stream without either was
+ * cut, and a cut answer is not an answer.
  */
 import { type CallOptions, ProviderCall, parseObject, textCall } from './call'
 import type { ConversationModelConfig, Delta, FinishReason, GenerationRequest } from './language-model'
@@ -13,14 +13,14 @@ export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
   url: string
   headers: Record<string, string>
-  /** what is sent besides messages and stream: the model, sampling */
+  /** the request besides messages and stream: the model, sampling */
   body: Record<string, unknown>
   options: Omit<CallOptions, 'timeoutStatus'>
 }
 
 /**
- * The part of a body that asks for token counts in a stream, which are estimated otherwise: what the model says, or an
- * option that the server is known to take. One that is not might refuse it.
+ * Asks for token counts in a stream, which are estimated otherwise. Sent if the model's config asks for it or the
+ * server is known to support it: others might refuse it.
  */
 export function streamOptions(config: ConversationModelConfig, isKnown: boolean): Record<string, unknown> {
   const { stream_options = isKnown ? { include_usage: true } : undefined } = config
@@ -63,7 +63,7 @@ export async function* generateChat(
       ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
     }),
   )
-  // Some servers cannot stream and answer whole all the same.
+  // Some servers cannot stream, and reply in one piece anyway.
   const whole = !request.stream || (response.headers.get('content-type') ?? '').includes('application/json')
   yield* whole ? readWhole(call, await call.text(response)) : readStream(call, call.events(response.body))
 }
@@ -85,7 +85,7 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
 
 /**
  * The deltas of a chat-completions stream.
- * @throws ApiError for an error object in the stream, for one that breaks off and for one without any text
+ * @throws ApiError for an error object in the stream, and for a stream that breaks off or has no text
  */
 export async function* readStream(call: ProviderCall, events: AsyncIterable<string>): AsyncGenerator<Delta> {
   const reply = new Reply(call)
@@ -98,10 +98,10 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
     const chunk = parseObject(data) as Completion | undefined
     if (!chunk) throw call.malformed()
     if (chunk.error !== undefined && chunk.error !== null) throw call.reported(data)
-    // Servers that report usage as they go repeat it in each chunk: the last one counts.
+    // Servers that report usage continuously repeat it in each chunk; the last one counts.
     reply.usage = costOf(chunk.usage) ?? reply.usage
     const choice = chunk.choices?.[0]
-    // Workers AI's own models write {response} where others write choices.
+    // Workers AI's own models send {response} instead of choices.
     const piece = contentText(choice?.delta?.content) || contentText(chunk.response)
     yield* reply.said(piece, reasoningIn(choice?.delta))
     reply.refuses(contentText(choice?.delta?.refusal))
@@ -120,7 +120,7 @@ interface Message {
   refusal?: unknown
 }
 
-/** What is read of a completion or a chunk of one; every part may be missing or null. */
+/** The parts of a completion or chunk that are read. Each may be missing or null. */
 interface Completion {
   choices?: ({ message?: Message | null; delta?: Message | null; finish_reason?: unknown } | null)[] | null
   usage?: unknown
@@ -131,13 +131,13 @@ interface Completion {
 /** Text, or the text of a list of content parts. */
 function contentText(content: unknown): string {
   if (typeof content === 'string') return content
-  // A model that answers in JSON mode may be given to us parsed; a number is what small models say to sums.
+  // A model in JSON mode may send parsed JSON; small models answer sums with a number.
   if (typeof content === 'number') return String(content)
   if (!Array.isArray(content)) return ''
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('')
 }
 
-/** What a message says of its thoughts, by the names that servers have for them. */
+/** A message's thoughts, under the different names that servers use. */
 function reasoningIn(message: Message | null | undefined): string {
   if (!message) return ''
   const { reasoning_content, reasoning, thinking, reasoning_details, content } = message

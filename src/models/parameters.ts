@@ -1,4 +1,4 @@
-/** The properties of a model that are the same for every provider. */
+/** Properties of a model that are the same for every provider. */
 import { ApiError } from '../errors'
 import { LONGEST_SILENCE } from './call'
 import { checkHeaders } from './headers'
@@ -28,13 +28,13 @@ const PARAMETERS: readonly string[] = [
   'starts_thinking',
 ]
 
-/** A model without the parameters that are `null`: it takes one away, which a merge of properties could not. */
+/** A model's config without properties that are `null`. Null removes a property, which a merge cannot. */
 export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>
   Object.fromEntries(
     Object.entries(config).filter(([name, value]) => value !== null || !PARAMETERS.includes(name)),
   ) as T
 
-/** @throws ApiError 400 saying what a property has to be */
+/** @throws ApiError 400 that tells what a property has to be */
 export function checkParameters(config: Record<string, unknown>): void {
   checkSampling(config)
   const { timeout } = config

@@ -1,19 +1,19 @@
-/** A failure of a provider, for whoever decides whether and when to ask again, and whether to ask somebody else. */
+/** Failures of a provider, with what decides about retries and fallbacks. */
 import { ApiError } from '../errors'
 
 /**
- * What went wrong, told apart by what can be done about it.
+ * Faults, distinguished by what can be done about them.
  *
- * - `unreached`: no response: no connection, or one from the pool that the provider had closed
- * - `busy`: it could not just now: 5xx, an overload told in a stream, Workers AI without room
- * - `limited`: it is asked too often: 429, a rate limit told in a stream
- * - `failed`: it gave this request up: 408, 424 (a model that failed, of Bedrock)
- * - `exhausted`: an allowance is used up, and asking again cannot help
- * - `silent`: it said nothing for too long
+ * - `unreached`: no response: no connection, or a pooled one that the provider had closed
+ * - `busy`: overloaded or broken for the moment: 5xx, an overload reported in a stream, Workers AI without capacity
+ * - `limited`: too many requests: 429, a rate limit reported in a stream
+ * - `failed`: the provider gave up on this request: 408, 424 (Bedrock: the model failed)
+ * - `exhausted`: a quota is used up, and a retry cannot help
+ * - `silent`: no content for too long
  * - `cut`: the response broke off
- * - `denied`: a key, a payment or a model's name that it does not take: 401, 402, 403, 404, a redirect
- * - `empty`: its reply came to its end, and has no text
- * - `refused`: the request itself, or an answer to it: another provider has no business with it
+ * - `denied`: the key, the payment or the model's name is not accepted: 401, 402, 403, 404, a redirect
+ * - `empty`: the reply is complete and has no text
+ * - `refused`: the fault is in the request or in the answer to it, so another provider must not be asked
  */
 export type Fault =
   | 'unreached'
@@ -30,15 +30,15 @@ export type Fault =
 export interface Upstream {
   /** HTTP status of the provider's reply; 408 when it was silent for too long, undefined when it was not reached */
   upstream?: number | undefined
-  /** milliseconds after which the provider asked to be called again */
+  /** milliseconds after which the provider allows another call */
   retryAfterMs?: number | undefined
-  /** where the status does not say it */
+  /** if the status does not tell it */
   fault?: Fault | undefined
 }
 
 /**
- * To the caller it is the wire's error and no more: what the provider said of itself is not passed on as Parley's
- * own status or `Retry-After`. Its words are confidential (errors.ts): visitors of a page are not told them.
+ * Callers see only the wire's error: the provider's own status and `Retry-After` are not passed on as Parley's. Its
+ * message is confidential (errors.ts) and is not shown to visitors of a page.
  */
 export class ProviderError extends ApiError {
   readonly upstream: number | undefined
@@ -53,12 +53,12 @@ export class ProviderError extends ApiError {
   }
 }
 
-/** Faults of a provider that had taken the request and worked on it: the prompt is paid for, whatever came of it. */
+/** Faults after the provider had started to work on the request: the prompt is charged, whatever came of it. */
 const PAID: ReadonlySet<Fault> = new Set<Fault>(['silent', 'cut', 'empty'])
 
 export const isPaid = (error: unknown): boolean => error instanceof ProviderError && PAID.has(error.fault)
 
-/** Faults that pass by themselves, sooner or later: the same request may succeed then. */
+/** Faults that pass by themselves: the same request may succeed later. */
 const PASSING: ReadonlySet<Fault> = new Set<Fault>([
   'unreached',
   'busy',
@@ -69,15 +69,15 @@ const PASSING: ReadonlySet<Fault> = new Set<Fault>([
   'cut',
 ])
 
-/** Whether an error is a provider's that will pass, whatever status its caller is told. */
+/** Whether an error is a provider's passing fault, whatever status the caller gets. */
 export const passes = (error: unknown): boolean => error instanceof ProviderError && PASSING.has(error.fault)
 
-/** What OpenAI and Workers AI (by its internal code) call an allowance that is used up. */
+/** OpenAI's type and Workers AI's internal code for a used-up quota. */
 const USED_UP = ['insufficient_quota', '3036']
-/** Workers AI is out of capacity and says "please try again": no fault of the caller's, whatever its status. */
+/** Workers AI is out of capacity and says "please try again". Not the caller's fault, whatever the status. */
 const OUT_OF_CAPACITY = '3040'
 
-/** The fault that an HTTP status stands for. @param type the error's own name for itself, if any */
+/** The fault for an HTTP status. @param type the error's own code, if it has one */
 export function faultOfStatus(status: number, type?: string): Fault {
   if (type === OUT_OF_CAPACITY) return 'busy'
   if (status === 429) return USED_UP.includes(type ?? '') ? 'exhausted' : 'limited'
@@ -91,8 +91,8 @@ const LIMITED = /rate.?limit|throttl/i
 const BUSY = /overload|unavailable|server.?error|api_error|timeout/i
 
 /**
- * The fault of an error that came inside a reply of status 200.
- * @param code what the error gives for a code or a status: a number, or a name
+ * The fault for an error inside a reply of status 200.
+ * @param code the error's code or status: a number or a name
  */
 export function faultOfCode(code: unknown, type = ''): Fault {
   if (typeof code === 'number' && code >= 300 && code < 600) return faultOfStatus(code, type)
@@ -102,8 +102,8 @@ export function faultOfCode(code: unknown, type = ''): Fault {
 }
 
 /**
- * What a `Retry-After` asks for: seconds, or a date (RFC 9110, 10.2.3); `retry-after-ms` where OpenAI and Azure
- * send it is finer and wins.
+ * The delay in a `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). `retry-after-ms`, from OpenAI and Azure, is
+ * more precise and wins.
  * @returns milliseconds from now, undefined without a readable header
  */
 export function retryAfterOf(headers: Headers, now = Date.now()): number | undefined {
@@ -112,7 +112,7 @@ export function retryAfterOf(headers: Headers, now = Date.now()): number | undef
   const value = headers.get('retry-after')
   if (value === null) return undefined
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000
-  // Date.parse takes `-1` for a month.
+  // Date.parse reads `-1` as a month.
   const at = value.endsWith('GMT') ? Date.parse(value) : Number.NaN
   return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }

@@ -1,4 +1,4 @@
-/** Embedding models behind HTTP: OpenAI and what speaks like it, Azure, Google. */
+/** Embedding models over HTTP: OpenAI and compatible servers, Azure, Google. */
 import { type CallOptions, callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
 import type { Egress } from './egress'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
@@ -11,7 +11,7 @@ interface EmbeddingCall {
   headers: Record<string, string>
   body: unknown
   options: CallOptions
-  /** the vectors in the order of the texts; undefined when the reply is not what the provider promises */
+  /** the vectors in the order of the texts; undefined for a malformed reply */
   read(reply: Record<string, unknown>): unknown[] | undefined
 }
 
@@ -29,12 +29,12 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
 }
 
 const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress & Gateway): CallOptions => ({
-  // Headers of its own are a conversation model's: a field's schema keeps no secrets but its key.
+  // Only conversation models have headers of their own: a field's schema stores no secret but its key.
   ...callOptions({ ...config, headers: undefined }, wording(label), env),
   timeoutStatus: 408,
 })
 
-/** OpenAI's list says of each vector which text it belongs to. */
+/** OpenAI numbers each vector with the index of its text. */
 function readList(reply: Record<string, unknown>): number[][] | undefined {
   if (!Array.isArray(reply.data)) return undefined
   const items = reply.data as { index?: number; embedding: number[] }[]
@@ -44,7 +44,7 @@ function readList(reply: Record<string, unknown>): number[][] | undefined {
     .map((item) => item.embedding)
 }
 
-/** @param dimensions asked of the model where the schema gives `num_dim` */
+/** @param dimensions to ask for, if the schema has `num_dim` */
 export function openaiEmbedder(
   config: EmbeddingModelConfig,
   env: Egress & Gateway,
@@ -72,7 +72,7 @@ export function openaiEmbedder(
   }
 }
 
-/** `url` is the deployment's full embeddings URL, api-version and all. */
+/** `url` is the deployment's full embeddings URL, api-version included. */
 export function azureEmbedder(
   config: EmbeddingModelConfig,
   env: Egress & Gateway,

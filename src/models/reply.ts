@@ -1,4 +1,4 @@
-/** A provider's reply as an adapter reads it, with one judgement for all of them of what is an answer and what is not. */
+/** Reads a provider's reply for all adapters, and decides whether it is an answer. */
 import type { ProviderCall } from './call'
 import type { Delta, FinishReason } from './language-model'
 import { type Sorted, ThoughtFilter } from './thoughts'
@@ -6,27 +6,27 @@ import { type Sorted, ThoughtFilter } from './thoughts'
 const VISIBLE = /\S/
 const LONGEST_REFUSAL = 4_000
 
-/** What was seen of a reply, streamed or whole. */
+/** What has been seen of a reply, streamed or whole. */
 export class Reply {
-  /** whether anything came at all */
+  /** whether anything has come */
   any = false
-  /** why the model ended; undefined for a reply without its end marker */
+  /** why the model ended; undefined without an end marker */
   finish: FinishReason | undefined
   usage: Delta | undefined
-  /** the model's own words where it said no, apart from its text */
+  /** the model's words of refusal, apart from its text */
   refusal = ''
   readonly #call: ProviderCall
   readonly #thoughts: ThoughtFilter
-  /** whether some of it was text of an answer */
+  /** whether any of it was text of an answer */
   #answered = false
 
-  /** @param whole whether it comes in one piece, so that nobody waits for its first word */
+  /** @param whole the reply comes in one piece, so nobody waits for its first word */
   constructor(call: ProviderCall, { whole = false } = {}) {
     this.#call = call
     this.#thoughts = new ThoughtFilter(whole || call.startsThinking)
   }
 
-  /** What a piece says: text of the answer, reasoning, or both. Whatever is no text says nothing. */
+  /** The deltas of a piece: text, reasoning, or both. Anything but text is ignored. */
   *said(text: unknown, reasoning?: unknown): Generator<Delta> {
     if (typeof text === 'string' && text !== '') {
       if (VISIBLE.test(text)) this.#call.alive()
@@ -46,22 +46,22 @@ export class Reply {
     yield { type: 'text', text }
   }
 
-  /** The model says no, in a piece of its own words. */
+  /** The model refuses, in its own words. */
   refuses(piece: string): void {
     if (VISIBLE.test(piece)) this.#call.alive()
     if (this.refusal.length < LONGEST_REFUSAL) this.refusal += piece
   }
 
   /**
-   * The last deltas, when nothing more is to come: what the reply cost and why it ended.
-   * @throws ProviderError for a refusal, for a reply that broke off, and for one without text, with the reason of it
+   * The last deltas: cost and reason to end.
+   * @throws ProviderError, with the reason, for a refusal, a reply that broke off, or one without text
    */
   *end(): Generator<Delta> {
     const { any, finish, usage, refusal } = this
-    // What is held back of a reply that broke off may be half a tag, or thoughts without their end.
+    // Text held back from a reply that broke off may be half a tag, or thoughts without their end.
     if (!refusal && !finish) throw any ? this.#call.cut() : this.#call.malformed()
     yield* this.#sorted(this.#thoughts.end())
-    // What was written in vain is paid for as well.
+    // Tokens of a failed reply are charged too.
     if (usage) yield usage
     if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
     if (!this.#answered) throw withoutText(this.#call, finish!)
@@ -69,7 +69,9 @@ export class Reply {
   }
 }
 
-/** Whether a text is missing is said by the reason to end: a model that only reasoned has done nothing wrong. */
+/**
+ * The error for a reply without text. It depends on the reason to end: a model that only reasoned is not at fault.
+ */
 function withoutText(call: ProviderCall, finish: FinishReason): Error {
   switch (finish) {
     case 'content_filter':
@@ -84,13 +86,13 @@ function withoutText(call: ProviderCall, finish: FinishReason): Error {
   }
 }
 
-/** A provider's reason in the words of all; `other` for one that nobody here knows. */
+/** Maps a provider's finish reason; `other` for an unknown one. */
 export const finishReasonIn = (known: Record<string, FinishReason>, reason: unknown): FinishReason =>
   typeof reason === 'string' && Object.hasOwn(known, reason) ? known[reason]! : 'other'
 
 /**
- * What a reply cost; undefined where the provider did not say.
- * @param cached counts of tokens read from a cache, or written to it, where they are not among `input`
+ * The cost of a reply; undefined if the provider does not report it.
+ * @param cached counts of tokens read from a cache or written to it, if `input` excludes them
  */
 export function usageOf(input: unknown, output: unknown, cached: unknown[] = []): Delta | undefined {
   if (!isCount(input) || !isCount(output)) return undefined
@@ -98,9 +100,9 @@ export function usageOf(input: unknown, output: unknown, cached: unknown[] = [])
   return { type: 'usage', inputTokens, outputTokens: output }
 }
 
-/** More tokens than any call has: a larger number is no count, and sums of it would not be exact. */
+/** No call has more tokens. A larger number is not a count, and its sums would not be exact. */
 const MOST_TOKENS = 1e12
 
-/** Whether a provider's number counts tokens. Budgets are made of these: no other number may get into them. */
+/** Whether a provider's number can be a count of tokens. Budgets add these up, so no other number may pass. */
 export const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS

@@ -1,4 +1,4 @@
-/** Reranking models: cross-encoders that read a question and a text together and say how well they fit. */
+/** Reranking models: cross-encoders that score how well a text fits a question. */
 import { ApiError } from '../errors'
 import type { AiRunner } from './ai-runner'
 import { aiBinding } from './gateway'
@@ -13,19 +13,20 @@ export const BGE_RERANKER = 'cloudflare/@cf/baai/bge-reranker-base'
 const LONGEST_TEXT = 3_000
 
 export interface Reranker {
-  /** as the caller named it */
+  /** the caller's name for it */
   readonly name: string
   /**
-   * How well each text fits the query, in the order of the texts; higher is better, the scale is the model's own.
+   * Scores how well each text fits the query, in the order of the texts. Higher is better; the scale depends on the
+   * model.
    * @throws ProviderError with the provider's message
    */
   score(query: string, texts: string[], signal: AbortSignal): Promise<number[]>
 }
 
 /**
- * A reranking model by its name. Makes no call.
+ * Finds a reranking model by name. Makes no call.
  * @returns undefined where this deployment cannot serve it
- * @throws ApiError 400 for a name that nobody serves
+ * @throws ApiError 400 for an unknown name
  */
 export function createReranker(name: string, env: Cloudflare.Env): Reranker | undefined {
   if (name !== BGE_RERANKER) {
@@ -58,8 +59,8 @@ async function scoreOnWorkersAi(
 }
 
 /**
- * @param count of texts: their places are the ids, and each has one score at most
- * @throws ProviderError 400 when the reply is not what the model promises
+ * @param count of texts: their indexes are the ids, and each has at most one score
+ * @throws ProviderError 400 for a malformed reply
  */
 function scoresOf(reply: unknown, count: number): { id: number; score: number }[] {
   const response = (reply as { response?: unknown } | null)?.response

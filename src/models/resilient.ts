@@ -1,6 +1,6 @@
 /**
- * A model that survives its provider: asked again after a passing fault, and then replaced by others, until the
- * first piece of its reply. From then on nothing is repeated: it was paid for, and somebody may have read it.
+ * Retries a model after a passing fault, then tries other models, until the first piece of a reply. From then on
+ * nothing is repeated: the reply was paid for, and somebody may have read it.
  */
 import { ApiError } from '../errors'
 import type { Delta, FailedAttempt, GenerationRequest, LanguageModel } from './language-model'
@@ -11,36 +11,35 @@ export interface Candidate {
   /** of its conversation model */
   id: string
   model: LanguageModel
-  /** milliseconds that it may be silent for */
+  /** milliseconds of silence that it is allowed */
   patience: number
 }
 
 export interface Resilience {
   /**
-   * Who is asked before the first. Its reply is given on when it is whole, and whatever keeps it from that is a case
-   * for the first.
+   * Asked before the first. Its reply is passed on only when complete; any failure leaves the request to the first.
    */
   ahead?: Candidate
-  /** who comes after the first, in this order, where another provider could cure its fault; fetched when needed */
+  /** asked after the first, in order, if another provider may succeed; fetched when needed */
   others?: () => Promise<Candidate[]>
   clock?: Clock
 }
 
 /**
- * When all fail before their first piece, the error is that of the first: it is the model that was asked for.
- * @returns a model that goes by the name of the first, and says with a `model` delta who answers in its place
+ * If all fail before their first piece, the error is that of the first: the model that was asked for.
+ * @returns a model with the name of the first, which says by a `model` delta who answers in its place
  */
 export const resilient = (first: Candidate, resilience: Resilience = {}): LanguageModel => ({
   name: first.model.name,
   generate: (request, signal) => handOver(open(first, resilience, request, signal)),
 })
 
-/** What comes up to the first piece of a reply, and then the reply itself to go on with. */
+/** Yields what comes up to the first piece, and returns the rest of the reply. */
 type Opening = AsyncGenerator<Delta, AsyncIterator<Delta> | undefined>
 
 /**
- * The deltas of an opening, and then those of its reply as they are: each generator that a piece passed through would
- * cost about as much as the piece itself does.
+ * Yields an opening, then its reply without a generator in between: passing a piece through a generator costs about
+ * as much as the piece itself.
  */
 function handOver(opening: Opening): AsyncIterableIterator<Delta> {
   let reply: AsyncIterator<Delta> | undefined
@@ -94,7 +93,7 @@ async function* open(
   throw failure
 }
 
-/** All that a model says, or its failed attempts. @throws only when the caller has stopped */
+/** All deltas of a model, or its failed attempts. @throws only when the caller has stopped */
 async function whole(
   candidate: Candidate,
   clock: Clock,
@@ -115,7 +114,7 @@ async function whole(
   }
 }
 
-/** @param received bytes that came before it failed */
+/** @param received bytes before it failed */
 const failedAttempt = ({ id, model }: Candidate, error: unknown, received = 0): FailedAttempt => ({
   type: 'failed',
   model: model.name,
@@ -127,8 +126,8 @@ const encoder = new TextEncoder()
 const byteLength = (text: string): number => encoder.encode(text).length
 
 /**
- * One model, asked again while its faults are passing ones, until its first piece.
- * @param standsIn whether it answers in another one's place, which it then says
+ * Asks one model, with retries after passing faults, until its first piece.
+ * @param standsIn it answers in another model's place, and has to say so
  */
 async function* persist(
   candidate: Candidate,
@@ -159,7 +158,7 @@ async function* persist(
       yield first.value
       handedOver = true
     } finally {
-      // Whoever stops to read at the first piece ends the call to the provider too.
+      // A reader who stops at the first piece also ends the call to the provider.
       if (!handedOver) await reply.return?.()
     }
     return reply

@@ -1,7 +1,7 @@
-/** When a provider that failed is asked again: pure but for the clock that it is given. */
-import { type Fault, ProviderError } from './provider-error'
+/** When to retry a failed provider. Pure, except for the clock it is given. */
+import { ProviderError, passes } from './provider-error'
 
-/** Time, waiting and chance, so that tests can have their own. */
+/** Time, waiting and randomness, replaceable in tests. */
 export interface Clock {
   /** milliseconds since some moment */
   now(): number
@@ -13,27 +13,15 @@ export interface Clock {
 
 export const MOST_ATTEMPTS = 3
 
-/** Milliseconds after the first attempt began in which the last one has to begin. */
+/** The last attempt has to begin within this many milliseconds after the first. */
 export const RETRY_BUDGET = 5_000
 
-/** The wait before the second attempt, in milliseconds, before chance has cut it. It doubles. */
+/** Milliseconds before the second attempt, before jitter. It doubles with each attempt. */
 const FIRST_WAIT = 500
 
-/** Faults that another provider could do without. */
-const CURABLE: ReadonlySet<Fault> = new Set<Fault>([
-  'unreached',
-  'busy',
-  'limited',
-  'failed',
-  'exhausted',
-  'silent',
-  'cut',
-  'denied',
-])
-
 /**
- * Whether the same provider may be asked again. One that answered with a 4xx may not, but for a rate limit that says
- * when it ends: whoever guesses that moment runs into the limit again, and many of them keep it from ending.
+ * Whether the same provider may be asked again. Not after a 4xx, except for a rate limit that says when it ends:
+ * guessing that moment runs into the limit again, and many guesses keep it from ending.
  */
 export function isRetriable(error: unknown): error is ProviderError {
   if (!(error instanceof ProviderError)) return false
@@ -41,12 +29,13 @@ export function isRetriable(error: unknown): error is ProviderError {
   return error.fault === 'unreached' || error.fault === 'busy'
 }
 
+/** Whether another provider may succeed. Its key and models are its own, so `denied` counts too. */
 export const isCurable = (error: unknown): boolean =>
-  error instanceof ProviderError && CURABLE.has(error.fault)
+  passes(error) || (error instanceof ProviderError && error.fault === 'denied')
 
 /**
- * Milliseconds to wait before an attempt: what the provider asked for and a little by chance, else a back-off of
- * which half is chance, so that callers who failed together do not come back together.
+ * Milliseconds before an attempt: what the provider asked for plus some jitter, or a back-off of which half is
+ * jitter, so that callers who failed together do not retry together.
  * @param attempt 2 for the second
  */
 export function waitBefore(attempt: number, retryAfterMs: number | undefined, random: number): number {
@@ -59,8 +48,8 @@ export function waitBefore(attempt: number, retryAfterMs: number | undefined, ra
  * How long to wait for the next attempt.
  * @param attempts made so far
  * @param elapsed milliseconds since the first one began
- * @param patience milliseconds that the model may be silent for
- * @returns undefined when there is to be no other
+ * @param patience milliseconds of silence that the model is allowed
+ * @returns undefined for no further attempt
  */
 export function nextWait(
   error: unknown,
@@ -75,8 +64,8 @@ export function nextWait(
 }
 
 /**
- * Work that is done again after a passing fault.
- * @param patience milliseconds that the model may be silent for
+ * Repeats work after passing faults.
+ * @param patience milliseconds of silence that the model is allowed
  * @throws what the last attempt threw
  */
 export async function withRetries<T>(

@@ -1,13 +1,13 @@
-/** How a model is to speak: what its properties ask for, checked, and in each provider's own words. */
+/** Sampling settings of a model: checked, and translated for each provider. */
 import { ApiError } from '../errors'
 
-/** What a model sets, in nobody's words. What it does not set is not sent. */
+/** What a model sets, independent of providers. What it does not set is not sent. */
 export interface Sampling {
   temperature?: number
   topP?: number
-  /** tokens that an answer may have */
+  /** the most tokens of an answer */
   maxTokens?: number
-  /** how long a reasoning model thinks: `low`, `medium`, `high`, or what the provider knows besides */
+  /** how long a reasoning model thinks: `low`, `medium`, `high`, or another value that the provider knows */
   reasoningEffort?: string
   /** texts at which an answer ends */
   stop?: string[]
@@ -68,11 +68,11 @@ const CHECKS: [property: string, holds: (value: unknown) => boolean, what: strin
 
 export const SAMPLING: readonly string[] = CHECKS.map(([property]) => property)
 
-/** A model's config without what it sets here: what suits one model may not suit another. */
+/** A model's config without these settings, since they may not suit another model. */
 export const withoutSampling = <T extends Record<string, unknown>>(config: T): T =>
   Object.fromEntries(Object.entries(config).filter(([name]) => !SAMPLING.includes(name))) as T
 
-/** @throws ApiError 400 saying what a property has to be */
+/** @throws ApiError 400 that tells what a property has to be */
 export function checkSampling(config: Record<string, unknown>): void {
   for (const [property, holds, what] of CHECKS) {
     if (config[property] !== undefined && !holds(config[property])) {
@@ -81,30 +81,29 @@ export function checkSampling(config: Record<string, unknown>): void {
   }
 }
 
-/** Reasoning models of OpenAI's, which refuse `max_tokens`. They count their thoughts as tokens, too. */
+/** OpenAI's reasoning models refuse `max_tokens`. They count their thoughts as tokens too. */
 const REASONING = /^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)/
 
-/** What makes answers more or less random. */
+/** Settings that make answers more or less random. */
 const RANDOMNESS = ['temperature', 'top_p', 'frequency_penalty', 'presence_penalty']
 
-/** Namespaces whose models are at their wildest at a temperature of 1. */
+/** Namespaces whose highest temperature is 1. */
 const UP_TO_ONE = ['anthropic', 'bedrock']
 
-/** Settings that a provider's API has no word for: they would be left out without a note. */
+/** Settings that a provider's API lacks, and that would otherwise be ignored silently. */
 const WITHOUT_WORDS: Record<string, readonly string[]> = {
   anthropic: ['seed', 'frequency_penalty', 'presence_penalty'],
   bedrock: ['seed', 'frequency_penalty', 'presence_penalty', 'reasoning_effort'],
   local: SAMPLING,
 }
 
-/** Claude, which since its version 4.1 refuses `temperature` and `top_p` together. An ARN may not tell. */
+/** Claude models, which since 4.1 refuse `temperature` together with `top_p`. An ARN may hide the name. */
 const CLAUDE = /^(?:anthropic\/|bedrock\/.*claude)/
 
 /**
- * What of the settings of a single request a model takes, of which its caller may know nothing: reasoning models
- * refuse those that make answers random, Claude two of them at once, some know no temperature above 1, and not every
- * API knows every setting.
- * What a model's own config sets is its owner's to know.
+ * The settings of a single request that a model accepts. The caller may know nothing of the model: reasoning models
+ * refuse settings of randomness, Claude two of them at once, some models a temperature above 1, and not every API has
+ * every setting. A model's own config is its owner's responsibility.
  * @param modelName with its namespace
  */
 export function acceptedBy(modelName: string, settings: Record<string, unknown>): Record<string, unknown> {
@@ -123,7 +122,7 @@ export function acceptedBy(modelName: string, settings: Record<string, unknown>)
     : taken
 }
 
-/** A model's config with the settings of a single request, those that the model takes, in the place of its own. */
+/** A model's config, overridden by those settings of a single request that the model accepts. */
 export function withSettings<T extends { model_name: string }>(
   config: T,
   settings: Record<string, unknown>,
@@ -138,10 +137,10 @@ export function withSettings<T extends { model_name: string }>(
 }
 
 /**
- * In the words of chat completions.
+ * Settings for chat completions.
  * @param model its name without the namespace, or what stands for one
- * @param ofOpenAi whether the server is OpenAI's own: it takes the new name of `max_tokens` for all models, while
- *   most other servers know the old one alone
+ * @param ofOpenAi the server is OpenAI's own, which accepts the new name of `max_tokens` for all models. Most others
+ *   know only the old one
  */
 export function chatSampling(
   config: Record<string, unknown>,
@@ -163,10 +162,10 @@ export function chatSampling(
   })
 }
 
-/** Tokens of thought that stand for an effort in the generation of Gemini that has budgets and no levels. */
+/** Thinking budgets, in tokens, for Gemini models that have budgets instead of effort levels. */
 const THOUGHTS: Record<string, number> = { none: 0, minimal: 1_024, low: 1_024, medium: 8_192, high: 24_576 }
 
-/** In the words of Gemini's `generationConfig`. @param model its name without the namespace */
+/** Settings for Gemini's `generationConfig`. @param model its name without the namespace */
 export function geminiSampling(config: Record<string, unknown>, model: string): Record<string, unknown> {
   const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
   const budget = THOUGHTS[reasoningEffort ?? '']

@@ -1,6 +1,6 @@
 /**
- * Which properties of a conversation model are secret: at rest they are sealed, shown they are masked, and no
- * error carries them. An AWS access key id is a name, as `account_id` is, and stays visible.
+ * Which properties of a conversation model are secret: sealed at rest, masked when shown, and in no error. An AWS
+ * access key id is a name, like `account_id`, and stays visible.
  */
 import { ApiError } from '../errors'
 
@@ -14,7 +14,7 @@ export interface Secrets {
   headers?: Record<string, string>
 }
 
-/** Secrets apart, and the config without them. `headers` is among them whole. */
+/** Separates secrets from a config. `headers` are all secret. */
 export function partSecrets<T extends Record<string, unknown>>(config: T): { secrets: Secrets; rest: T } {
   const { headers, ...rest } = config
   const secrets: Secrets = headers === undefined ? {} : { headers: headers as Record<string, string> }
@@ -26,7 +26,7 @@ export function partSecrets<T extends Record<string, unknown>>(config: T): { sec
   return { secrets, rest: rest as T }
 }
 
-/** `headers` have a check of their own. @throws ApiError 400 for one that is no string: it could not be sealed */
+/** `headers` are checked elsewhere. @throws ApiError 400 for a secret that is not a string, which cannot be sealed */
 export function requireSecrets(config: Record<string, unknown>): void {
   for (const property of SECRETS) {
     if (config[property] !== undefined && typeof config[property] !== 'string') {
@@ -47,10 +47,10 @@ export const mapSecrets = (
 const mapValues = (strings: Record<string, string>, change: (value: string) => string) =>
   Object.fromEntries(Object.entries(strings).map(([name, value]) => [name, change(value)]))
 
-/** A header's value that is shorter is no credential, and taking it out of errors would garble them. */
+/** A shorter header value is not a credential, and removing it from errors would garble them. */
 const SHORTEST_HEADER = 4
 
-/** Every string that no error may carry. */
+/** Every string that no error may contain. */
 export function secretsOf(config: Record<string, unknown>): string[] {
   const { headers, ...strings } = partSecrets(config).secrets
   const values = Object.values(headers ?? {}).filter((value) => value.length >= SHORTEST_HEADER)

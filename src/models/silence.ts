@@ -1,12 +1,12 @@
 /**
- * How long a provider may keep its caller waiting: a limit on the time without content, and one on the whole call,
- * which a provider that sends a little now and then would otherwise never end.
+ * Limits how long a provider may keep its caller waiting: the time without content, and the whole call, which a
+ * provider that sends a little now and then could prolong for ever.
  */
 
-/** Seconds that a call, or a turn, may take besides the silence that its model is allowed. */
+/** Seconds that a call or a turn may take, in addition to the silence that its model is allowed. */
 const LONGEST_CALL = 1_800
 
-/** The most that a call or a turn may take, in seconds. @param silence that its model is allowed, in seconds */
+/** The most seconds that a call or a turn may take. @param silence that its model is allowed, in seconds */
 export const overallLimit = (silence: number): number => LONGEST_CALL + silence
 
 export class SilenceWatch {
@@ -31,7 +31,7 @@ export class SilenceWatch {
     return this.#controller.signal.aborted
   }
 
-  /** A sign of life. Cheap enough for every piece: the timer is not moved, it looks at this when it fires. */
+  /** Records content. Cheap enough for every piece: the timer is not reset, it checks this when it fires. */
   touch = (): void => {
     this.#last = Date.now()
   }

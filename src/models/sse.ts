@@ -1,13 +1,13 @@
-/** Server-sent events out of a byte stream, whatever the network did to it on the way. */
+/** Reads server-sent events from a byte stream, however the network has split it. */
 import { createParser } from 'eventsource-parser'
 import { rest, SLICE_BYTES, worked } from '../turn-taking'
 
-/** Bytes of an event, or of a frame. A larger one is no answer; without a bound a broken server could fill the memory. */
+/** The most bytes of an event or a frame. Without a limit, a broken server could fill the memory. */
 export const LARGEST_EVENT = 4 * 1024 * 1024
 
 /**
- * Has a signal end a reading. A cancelled reader has its end at once, while the source of a stream that came out of
- * a binding may know nothing of the signal.
+ * Ends a reading when a signal aborts. A cancelled reader ends at once, while a stream from a binding may ignore the
+ * signal.
  * @returns the listener, to be removed
  */
 export function endingWith(
@@ -21,13 +21,12 @@ export function endingWith(
 }
 
 /**
- * The `data` of each event, in order. Events and characters may be split over reads at any byte. A last event
- * that lacks its blank line still counts: whether the stream was complete is for the caller to tell, from its
- * own end marker.
+ * The `data` of each event, in order. Events and characters may be split at any byte. A last event without its blank
+ * line still counts: the caller decides by its own end marker whether the stream was complete.
  *
  * A plain reader loop, because web-stream pipelines cost half as much again in workerd.
  * @param onRead called with the bytes of each read
- * @param signal ends the reading, whether or not the body's source heeds it
+ * @param signal ends the reading, even if the body's source ignores it
  */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
@@ -70,7 +69,7 @@ export async function* readEvents(
     }
   } finally {
     signal?.removeEventListener('abort', stop)
-    // Also reached when the consumer stops early: the provider then stops too.
+    // Also runs when the consumer stops early: then the provider stops too.
     await reader.cancel().catch(() => {})
   }
 }

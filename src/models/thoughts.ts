@@ -1,14 +1,14 @@
 /**
- * Tells a model's thoughts from its answer where both come as one text: `<think>so...</think>Yes.`
+ * Separates a model's thoughts from its answer where both are in one text: `<think>so...</think>Yes.`
  *
- * Thoughts run from an opening tag to a closing one, or to the end of the text. Tags in code, between backticks or
- * fences, are text: an answer may be about them. The same comes out whatever pieces the text comes in, and what may be
- * the beginning of a tag is all that is held back.
+ * Thoughts extend from an opening tag to a closing one, or to the end of the text. Tags in code, in backticks or
+ * fences, are text: an answer may be about them. The result does not depend on how the text is split into pieces.
+ * Only what may be the beginning of a tag is held back.
  *
- * Some chat templates open the thoughts in the prompt, so that the reply begins within them and has the closing tag
- * alone. A piece that was shown cannot be taken back, and to wait for a tag that hardly any reply has would keep every
- * reader from the first word. So a text is held back only where that costs nothing, in replies that come in one piece,
- * or where the model is known to begin so. Elsewhere a closing tag alone is taken out, and what stands before it stays.
+ * Some chat templates open the thoughts in the prompt, so the reply begins inside them and has only the closing tag.
+ * Text that was shown cannot be taken back, and waiting for a tag that hardly any reply has would delay every first
+ * word. So text is held back only in replies that come in one piece, where it costs nothing, and from models that are
+ * known to begin like this. Elsewhere a lone closing tag is removed, and the text before it stays.
  */
 
 export interface Sorted {
@@ -19,13 +19,13 @@ export interface Sorted {
 const OPENING = ['<think>', '<thinking>']
 const CLOSING = ['</think>', '</thinking>']
 
-/** Characters of white space before the first word that wait for it, since thoughts may come in between. */
+/** White space before the first word is held back up to this many characters, since thoughts may follow it. */
 const MOST_SPACE = 1_000
-/** Characters that are held back until it is known what they are: an answer has no more. */
+/** The most characters held back while it is open what they are: no answer is longer. */
 const MOST_HELD = 500_000
 
 const SPACE = /^\s$/
-/** What can neither begin a tag nor change whether the text is code. */
+/** Text that can neither begin a tag nor change whether it is code. */
 const PLAIN = /[^<`~\s]+/y
 
 export class ThoughtFilter {

@@ -1,4 +1,4 @@
-/** `vllm/`: a vLLM server. A model is accepted only when the server lists it. */
+/** `vllm/`: a vLLM server. A model is accepted only if the server lists it. */
 import { ApiError } from '../errors'
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import type { ConversationModelConfig, LanguageModelProvider } from './language-model'
@@ -6,7 +6,7 @@ import { type ChatEndpoint, generateChat, probeChat, streamOptions } from './ope
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
 import { chatSampling } from './sampling'
 
-// Typesense words a malformed reply of vLLM as OpenAI's, and clients may compare it.
+// Typesense reports a malformed reply of vLLM as OpenAI's, and clients may compare the message.
 const WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
 
 const base = (config: ConversationModelConfig): string => withoutTrailingSlash(config.vllm_url ?? '')
@@ -16,7 +16,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
   headers: authorization(config),
   body: {
     model: modelId(config.model_name),
-    // Known since vLLM 0.5, of June 2024.
+    // Supported since vLLM 0.5, of June 2024.
     ...streamOptions(config, true),
     ...chatSampling(config, modelId(config.model_name)),
   },

@@ -1,10 +1,10 @@
-/** A body in one piece, as far as there is room for it. */
+/** Reads a body in one piece, up to a limit. */
 import { rest, worked } from '../turn-taking'
 
 /**
  * @param onRead called with the bytes of each read
- * @param most bytes that are read; nothing is asked of the sender after them
- * @returns the text, and whether it is all that came
+ * @param most bytes to read; the rest is not requested
+ * @returns the text, and whether it is complete
  */
 export async function readWholeBody(
   body: ReadableStream<Uint8Array> | null,

@@ -1,10 +1,10 @@
-/** Words as the built-in models see them: folded, stemmed, and told apart by how much they say. */
+/** Words for the built-in models: folded, stemmed, and classified by how informative they are. */
 
 import { stemmer } from 'stemmer'
 import { regExp } from '../once'
 
 export interface Word {
-  /** as it is written */
+  /** as written */
   raw: string
   /** lower case, no diacritics, no possessive */
   folded: string
@@ -12,7 +12,7 @@ export interface Word {
 }
 
 const SPACELESS = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
-/** A run of a script that sets no spaces between words, or a word of one that does. */
+/** A run of a script without spaces between words, or a word of one with spaces. */
 const WORD = regExp(String.raw`([${SPACELESS}][${SPACELESS}\p{M}]*)|[\p{L}\p{N}\p{M}]+(?:['’.]\p{L}+)*`, 'gu')
 const MARKS = regExp(String.raw`\p{M}+`, 'gu')
 

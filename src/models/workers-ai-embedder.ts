@@ -1,9 +1,9 @@
 /**
- * Workers AI's embedding models: through the Worker's own binding, or with an `api_key` and an `account_id` over
+ * Workers AI's embedding models: through the Worker's binding, or with an `api_key` and an `account_id` over
  * Cloudflare's REST API (https://developers.cloudflare.com/workers-ai/models/, text embeddings).
  *
- * The models differ in how many texts they take at once and in how they tell a question from a document: one has
- * inputs of either name, one was trained with a prompt before the text, others make no difference.
+ * Models differ in how many texts they take at once, and in how they tell a question from a document: one has two
+ * inputs, one was trained with a prompt before the text, others make no difference.
  */
 import { type AiRunner, runUntil } from './ai-runner'
 import { callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
@@ -16,21 +16,21 @@ type Kind = 'document' | 'query'
 
 interface Served {
   dimensions: number
-  /** texts a call; 100 where nothing is said */
+  /** texts in a call; 100 by default */
   batchSize?: number
   inputs?(texts: string[], kind: Kind, config: EmbeddingModelConfig): Record<string, unknown>
 }
 
-/** The one that serves Typesense's own models. */
+/** Serves Typesense's own models. */
 export const WORKERS_AI_EMBEDDER = '@cf/baai/bge-m3'
 
 const BATCH_SIZE = 100
 
-/** The model's page recommends it over `mean`, the default; vectors of the two cannot be compared. */
+/** The model's page recommends it over the default, `mean`. Vectors of the two cannot be compared. */
 const pooled: Served['inputs'] = (text) => ({ text, pooling: 'cls' })
 
 const CATALOGUE: Record<string, Served> = {
-  // Without `truncate_inputs` a text beyond the context is an error.
+  // Without `truncate_inputs`, a text beyond the context is an error.
   [WORKERS_AI_EMBEDDER]: { dimensions: 1024, inputs: (text) => ({ text, truncate_inputs: true }) },
   '@cf/baai/bge-small-en-v1.5': { dimensions: 384, inputs: pooled },
   '@cf/baai/bge-base-en-v1.5': { dimensions: 768, inputs: pooled },
@@ -45,7 +45,7 @@ const CATALOGUE: Record<string, Served> = {
   },
   '@cf/google/embeddinggemma-300m': {
     dimensions: 768,
-    // The prompts of its model card. Whoever gives prefixes has chosen others.
+    // The prompts of its model card, unless the config has prefixes of its own.
     inputs: (texts, kind, { indexing_prefix, query_prefix }) => {
       if (indexing_prefix !== undefined || query_prefix !== undefined) return { text: texts }
       const prompt = kind === 'query' ? 'task: search result | query: ' : 'title: none | text: '
@@ -54,13 +54,13 @@ const CATALOGUE: Record<string, Served> = {
   },
 }
 
-/** What is known of a model's dimensions without asking it. @param name with or without `cloudflare/` */
+/** A model's dimensions, if known without asking it. @param name with or without `cloudflare/` */
 export const workersAiDimensions = (name: string): number | undefined =>
   CATALOGUE[name.replace(/^cloudflare\//, '')]?.dimensions
 
 /**
- * @param config named as the schema named it
- * @param model Cloudflare's own name of it: `@cf/...`
+ * @param config with the schema's name of the model
+ * @param model Cloudflare's own name: `@cf/...`
  */
 export function workersAiEmbedder(
   config: EmbeddingModelConfig,
@@ -127,7 +127,7 @@ async function post(
   return reply?.result
 }
 
-/** The vectors of a reply, which come as `data` or, from some versions of bge-m3, as `response`. */
+/** The vectors of a reply. Some versions of bge-m3 send them as `response` rather than `data`. */
 function vectorsOf(call: ProviderCall, reply: unknown, count: number): Float32Array[] {
   const { data, response } = (reply ?? {}) as { data?: unknown; response?: unknown }
   const vectors = data ?? response

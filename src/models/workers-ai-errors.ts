@@ -1,10 +1,10 @@
 /**
- * Errors of Workers AI's binding. It throws plain Errors, whose message begins with an internal code: "3040:
+ * Errors of the Workers AI binding. It throws plain Errors whose messages begin with an internal code: "3040:
  * Capacity temporarily exceeded" (https://developers.cloudflare.com/workers-ai/platform/errors/).
  */
 import { faultOfStatus, type Upstream } from './provider-error'
 
-/** Internal code -> the status that the REST API answers for it. */
+/** Internal code -> HTTP status of the REST API. */
 const STATUSES: Record<string, number> = {
   3003: 400, // incomplete request
   3006: 413, // request too large
@@ -26,16 +26,16 @@ const STATUSES: Record<string, number> = {
   5021: 400, // context window exceeded
 }
 
-/** @param thrown whatever `run` rejected with. @returns what it said, and what that means for asking again */
+/** @param thrown what `run` rejected with. @returns its message, and what it means for a retry */
 export function workersAiError(thrown: unknown): { message: string; upstream: Upstream } {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
-  // Other numbers with a colon, such as those of a request's id, can come first.
+  // Other numbers with a colon can come first, such as part of a request's id.
   const code = [...message.matchAll(/\b(\d{4}):/g)]
     .map(([, digits]) => digits!)
     .find((digits) => digits in STATUSES)
   return {
     message,
-    // An error without a code is a fault on the way: as if there had been no reply.
+    // An error without a code counts as no reply at all.
     upstream:
       code === undefined ? {} : { upstream: STATUSES[code], fault: faultOfStatus(STATUSES[code]!, code) },
   }

@@ -12,7 +12,7 @@ export interface Alias {
   name: string
 }
 
-/** PUT /aliases/:alias. The collection need not exist yet. @throws ApiError 400; 500 where a collection has the name */
+/** PUT /aliases/:alias. The collection need not exist yet. @throws ApiError 400; 500 if a collection has the name */
 export async function putAlias(env: Cloudflare.Env, name: string, body: unknown): Promise<Alias> {
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
   if (!('collection_name' in body)) throw new ApiError(400, 'Parameter `collection_name` is required.')
@@ -39,7 +39,7 @@ export async function listAliases(env: Cloudflare.Env): Promise<Alias[]> {
   return rows.map(({ name, collectionName }) => ({ collection_name: collectionName, name }))
 }
 
-/** @returns the alias that there was @throws ApiError 404 */
+/** @returns the deleted alias @throws ApiError 404 */
 export async function deleteAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
   const row = await deleteAliasRow(database(env), name)
   forgetName(name)

@@ -1,4 +1,4 @@
-/** A collection as a copy of another one. */
+/** Clones collections. */
 import * as v from 'valibot'
 import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
@@ -10,9 +10,9 @@ import { createCollection, dropCollection } from './collections'
 import { findCollection, lookUp } from './names'
 
 /**
- * POST /collections?src_name=: a collection of the same schema.
+ * POST /collections?src_name=: copies a schema, and the documents if asked to.
  * @param body only its `name` counts
- * @throws ApiError 400; with the status of the first document that could not be copied, there then being no clone
+ * @throws ApiError 400; with the status of the first document that could not be copied, and then there is no clone
  */
 export async function cloneCollection(
   env: Cloudflare.Env,
@@ -27,7 +27,7 @@ export async function cloneCollection(
   }
   const source = collectionObject(env, handle.objectId)
   const schema = cloneable(unwrap(await source.schema()))
-  // A new collection is given its credentials in clear: what is sealed is not taken from outside.
+  // A new collection takes credentials in clear only.
   const fields = await openFields(schema.fields, env)
   const summary = await createCollection(env, { ...schema, fields, name: body.name })
   if (!copyDocuments) return summary
@@ -37,7 +37,7 @@ export async function cloneCollection(
     await copy(source, target)
     return unwrap(await target.summary())
   } catch (error) {
-    // A clone that lacks documents looks like a whole one, and its name could not be used for another try.
+    // An incomplete clone would look like a complete one, and block its name for another try.
     await dropCollection(env, body.name)
     if (!(error instanceof ApiError)) throw error
     throw new ApiError(
@@ -47,7 +47,7 @@ export async function cloneCollection(
   }
 }
 
-/** A schema as it was asked for: dimensions that a model answered are asked again. */
+/** A schema as its owner wrote it. Dimensions that a model answered are asked for again. */
 const cloneable = (schema: CollectionSchema): CollectionSchema => ({
   ...schema,
   fields: schema.fields.map((field) => {
@@ -59,7 +59,7 @@ const cloneable = (schema: CollectionSchema): CollectionSchema => ({
 
 const refusal = v.object({ code: v.number(), error: v.string() })
 
-/** Lines that one import call takes. */
+/** Lines in one import call. */
 const COPY_LINES = 500
 
 /** @throws ApiError for the first document that the target refuses */

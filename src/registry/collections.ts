@@ -1,4 +1,4 @@
-/** The life of collections as a whole: made, listed, dropped. */
+/** Creates, lists and drops collections. */
 import { database } from '../db/client'
 import { deleteCollection, findCollectionRow, insertCollection, listCollectionRows } from '../db/collections'
 import { ApiError, unwrap } from '../errors'
@@ -10,8 +10,8 @@ import { forgetName, forgetNames, lookUp } from './names'
 /**
  * POST /collections.
  *
- * The object is made first and registered last, so that a name never leads to a collection that is half there,
- * and of two that race for a name the second to register loses its object again.
+ * The object is created first and registered last, so a name never leads to an incomplete collection. If two requests
+ * race for a name, the second to register loses its object again.
  * @throws ApiError 400, 409
  */
 export async function createCollection(env: Cloudflare.Env, body: unknown): Promise<CollectionSummary> {
@@ -19,7 +19,7 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
   const db = database(env)
   forgetName(name)
   const taken = await findCollectionRow(db, name)
-  // A row whose object is empty was left by a deletion that did not get to its end.
+  // A row whose object is empty is left from a deletion that did not finish.
   if (taken?.name === name) {
     if ((await collectionObject(env, taken.objectId).summary()).ok) throw nameTaken(name)
     await deleteCollection(db, name, taken.objectId)
@@ -39,7 +39,7 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
 const nameTaken = (name: string): ApiError =>
   new ApiError(409, `A collection with name \`${name}\` already exists.`)
 
-/** Objects that are asked for their summary at the same time. */
+/** Objects asked for their summary at the same time. */
 const SUMMARIES_AT_ONCE = 20
 
 /** GET /collections, newest first. @param limit 0: all */
@@ -55,16 +55,16 @@ export async function listCollections(
         .slice(from, from + SUMMARIES_AT_ONCE)
         .map(({ objectId }) => collectionObject(env, objectId).summary()),
     )
-    // One that is being deleted has no summary any more.
+    // A collection that is being deleted has no summary.
     for (const outcome of outcomes) if (outcome.ok) summaries.push(outcome.value)
   }
   return summaries
 }
 
 /**
- * DELETE /collections/:name. The object is emptied before its name goes: a Worker that dies in between leaves a
- * name without a collection, which can be deleted or used again.
- * @returns what there was
+ * DELETE /collections/:name. The object is emptied before the name is deleted. If the Worker dies in between, the
+ * name has no collection, and can be deleted or used again.
+ * @returns the summary before
  * @throws ApiError 404
  */
 export async function dropCollection(env: Cloudflare.Env, name: string): Promise<CollectionSummary> {

@@ -1,4 +1,4 @@
-/** From a collection's name, or an alias of it, to the object that holds it. */
+/** Finds the object of a collection by name or alias. */
 import { database } from '../db/client'
 import { findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
@@ -6,13 +6,13 @@ import { ApiError } from '../errors'
 import type { CollectionPlace } from '../search/types'
 
 export interface CollectionHandle extends CollectionPlace {
-  /** the collection's own name, where an alias was asked for */
+  /** the collection's own name, also when an alias was given */
   name: string
 }
 
 /**
- * How long a name is taken to mean the same, in milliseconds. Another isolate may answer 404 for as long when a collection
- * was dropped and made again under its name.
+ * How long a name is cached, in milliseconds. If a collection is dropped and created again under its name, another
+ * isolate may answer 404 for this long.
  */
 const CACHE_MS = 3_000
 

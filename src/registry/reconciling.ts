@@ -1,24 +1,24 @@
-/** POST /operations/vectorize/reconcile: a collection's vectors compared with Vectorize, by whoever runs the deployment. */
+/** POST /operations/vectorize/reconcile: compares a collection's vectors with Vectorize, for operators. */
 import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import { nothing, type Reconciliation } from '../search/vectors/vectorize/reconcile'
 import { findCollection } from './names'
 
-/** One request compares for this long, and is continued by the next. */
+/** One request compares for this long. The next one continues. */
 const PATIENCE_MS = 20_000
 
 export interface ReconcileReply extends Reconciliation {
-  /** what differed and is now on its way to Vectorize */
+  /** vectors that differed and are being sent again */
   mended: number
   done: boolean
-  /** where to go on; only while not done */
+  /** where to continue; only if not done */
   after?: string
 }
 
 /**
- * Compares a collection's vectors with what Vectorize shows, and has sent again what differs.
+ * Compares a collection's vectors with what Vectorize shows, and sends again what differs.
  * @param after the last reply's `after`, '' at first
- * @throws ApiError 400 where Vectorize is not used or `after` was never given, 404, 503 when Vectorize does not answer
+ * @throws ApiError 400 if Vectorize is not used or `after` is invalid, 404, 503 when Vectorize does not answer
  */
 export async function reconcileCollection(
   env: Cloudflare.Env,

@@ -1,19 +1,19 @@
-/** Changing ENCRYPTION_KEY: every stored credential is sealed under the present one. */
+/** After a change of ENCRYPTION_KEY: seals every stored credential under the new key. */
 import { database } from '../db/client'
 import { listCollectionRows } from '../db/collections'
 import { resealRegistry } from '../db/resealing'
 import { ApiError } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 
-/** Objects that are asked at the same time. */
+/** Objects called at the same time. */
 const AT_ONCE = 20
 
 /**
- * Seals anew all that was sealed under ENCRYPTION_KEY_PREVIOUS. Once it has answered, that key is not needed any
- * more. It may be called again at any time.
+ * Seals again everything that was sealed under ENCRYPTION_KEY_PREVIOUS. When it returns, that key is no longer
+ * needed. It can be called again at any time.
  *
- * @returns how many credentials were sealed anew
- * @throws ApiError 400 when a credential opens under neither key: nothing after it was looked at
+ * @returns how many credentials were sealed again
+ * @throws ApiError 400 when neither key opens a credential; the remaining ones were not looked at
  */
 export async function resealAll(env: Cloudflare.Env): Promise<number> {
   const db = database(env)
@@ -24,7 +24,7 @@ export async function resealAll(env: Cloudflare.Env): Promise<number> {
     const outcomes = await Promise.all(some.map(({ objectId }) => collectionObject(env, objectId).reseal()))
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.ok) count += outcome.value
-      // 404: it was deleted meanwhile.
+      // 404: deleted meanwhile.
       else if (outcome.error.status !== 404) {
         const { status, message } = outcome.error
         throw new ApiError(status, `Collection \`${some[index]!.name}\`: ${message}`)

@@ -1,4 +1,4 @@
-/** A piece of SQL with the values bound in it, so that queries can be put together from parts. */
+/** A piece of SQL and the values bound in it. Queries are put together from these. */
 export interface SqlFragment {
   sql: string
   bindings: SqlStorageValue[]
@@ -7,22 +7,19 @@ export interface SqlFragment {
 export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragment => ({ sql, bindings })
 
 /**
- * A value as SqlStorage binds it, which takes no BigInt: its digits. Where they meet a column of whole numbers, to be
- * stored or to be compared, SQLite reads all 64 bits of them.
+ * A value as SqlStorage can bind it. It takes no BigInt, so a BigInt becomes its digits: in an integer column, SQLite
+ * reads all 64 bits of them.
  */
 export const bindable = <Value>(value: Value): Exclude<Value, bigint> | string =>
   typeof value === 'bigint' ? String(value) : (value as Exclude<Value, bigint>)
 
-/** The fragments side by side, their bindings in the same order. */
+/** Concatenates fragments and their bindings. */
 export const join = (fragments: SqlFragment[], separator: string): SqlFragment => ({
   sql: fragments.map((part) => part.sql).join(separator),
   bindings: fragments.flatMap((part) => part.bindings),
 })
 
-/**
- * Operands joined pairwise rather than in a row: SQLite allows expressions 100 deep, and `a AND b AND c` is
- * two deep.
- */
+/** Joins operands pairwise. SQLite allows expressions 100 deep, and each operand of `a AND b AND c` adds a level. */
 export function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFragment {
   if (operands.length === 1) return operands[0]!
   const middle = operands.length >> 1
@@ -34,10 +31,10 @@ export function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFr
   }
 }
 
-/** Numbers that one bound value holds: SQLite takes none above 2 MB. */
+/** Numbers in one bound value: SQLite takes none above 2 MB. */
 const SEQS_A_BINDING = 150_000
 
-/** The documents with these numbers. */
+/** Matches the documents with these sequence numbers. */
 export function oneOf(seqs: number[]): SqlFragment {
   const parts: SqlFragment[] = []
   for (let start = 0; start === 0 || start < seqs.length; start += SEQS_A_BINDING) {
@@ -49,7 +46,7 @@ export function oneOf(seqs: number[]): SqlFragment {
 
 export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
 
-/** Split at `separator` where no bracket and no backtick is open; parts are trimmed, empty ones kept. */
+/** Splits at `separator` outside of brackets and backticks. Parts are trimmed; empty ones are kept. */
 export function splitOutside(text: string, separator: string): string[] {
   const parts: string[] = []
   let depth = 0

@@ -3,10 +3,10 @@ import { parseExact } from '../exact-json'
 
 /**
  * Reads a row of the object's own state.
- * @param shape what the value has to be. It is checked and not rebuilt: valibot drops keys such as `constructor`, and a
- *   field may have that name
+ * @param shape checks the value. The value itself is returned, since valibot's copy drops keys such as `constructor`,
+ *   which a field may have as its name
  * @returns undefined when there is no such row
- * @throws ValiError when the value is something else: no version has written that
+ * @throws ValiError for a value that no version has written
  */
 export function readMeta<Shape extends v.GenericSchema>(
   sql: SqlStorage,
@@ -20,7 +20,7 @@ export function readMeta<Shape extends v.GenericSchema>(
   return value
 }
 
-/** Whether there is a row: some rows say what they say by being there. */
+/** Whether the row exists. Flags are rows. */
 export const hasMeta = (sql: SqlStorage, key: string): boolean =>
   sql.exec('SELECT 1 FROM meta WHERE key = ?', key).toArray().length > 0
 

@@ -1,4 +1,4 @@
-/** The shapes that the search room shares with its callers. Names are Typesense's: they are its wire. */
+/** The shapes that `search` shares with its callers. Their names are Typesense's, since they are its wire format. */
 
 export const FIELD_TYPES = [
   'string',
@@ -22,22 +22,22 @@ export const FIELD_TYPES = [
 
 export type FieldType = (typeof FIELD_TYPES)[number]
 
-/** How an auto-embedding field makes its vectors. `model_config` goes to models/embedding-model.ts as it is. */
+/** How an embedding field makes its vectors. `model_config` is passed on to models/embedding-model.ts. */
 export interface EmbedConfig {
   from: string[]
   model_config: EmbeddingModelConfig
   /**
-   * The model that makes the vectors, where `model_name` is another's name: Typesense's own models are served by one
-   * of ours. Parley writes it; what a caller sends is dropped.
+   * The model that actually makes the vectors, where it is not `model_name`: Parley serves Typesense's own models by
+   * models of its own. Parley writes this; a caller's value is dropped.
    */
   served_by?: string
 }
 
-/** A credential as a schema keeps it (schema/embedding-secrets.ts). */
+/** A credential as a schema stores it (schema/embedding-secrets.ts). */
 export interface SealedSecret {
-  /** as db/sealing.ts seals */
+  /** sealed by db/sealing.ts */
   sealed: string
-  /** as it may be shown */
+  /** safe to show */
   masked: string
 }
 
@@ -69,7 +69,7 @@ export interface Field {
   vec_dist?: 'cosine' | 'ip'
   hnsw_params?: Record<string, unknown>
   embed?: EmbedConfig
-  /** nested object fields: their parent chain makes values arrays */
+  /** a nested field: an array above it in the document makes its values a list */
   nested?: boolean
   [extra: string]: unknown
 }
@@ -81,23 +81,23 @@ export interface CollectionSchema {
   enable_nested_fields: boolean
   token_separators: string[]
   symbols_to_index: string[]
-  /** names of synonym and curation sets, kept and echoed */
+  /** names of synonym and curation sets, stored and returned */
   synonym_sets?: string[]
   curation_sets?: string[]
   metadata?: Record<string, unknown>
 }
 
-/** A document as its owner sees it: plain JSON with a string `id`. */
+/** A document as its owner sees it: JSON with a string `id`. */
 export type Document = { id: string } & Record<string, unknown>
 
-/** Search parameters by their Typesense names, every value still the string that was sent. */
+/** Search parameters by their Typesense names. Values are strings, as sent. */
 export type SearchParameters = Record<string, string>
 
-/** What the key of a search may see, whatever the search's parameters say. */
+/** What the search's key may see, whatever the parameters say. */
 export interface SearchScope {
-  /** whether it may read what was said in a history collection; absent: it may not */
+  /** may read messages of a history collection; default: no */
   history?: boolean
-  /** the filter that a scoped key fixes: a document that it hides is answered like one that does not exist */
+  /** a scoped key's filter: documents that it hides are treated as if they did not exist */
   filter?: string
 }
 
@@ -120,19 +120,19 @@ export interface Hit {
   vector_distance?: number
   hybrid_search_info?: { rank_fusion_score: number }
   geo_distance_meters?: Record<string, number>
-  /** it was put where it is by pinned_hits */
+  /** placed by pinned_hits */
   curated?: boolean
-  /** what the reranking model thinks of it */
+  /** score from the reranking model */
   rerank_score?: number
 }
 
-/** What came of rerank_model. */
+/** The outcome of rerank_model. */
 export interface RerankInfo {
   model: string
-  /** how many of the best hits were put in the model's order */
+  /** how many of the best hits the model has ordered */
   reranked: number
   time_ms: number
-  /** why there were none */
+  /** why it has ordered none */
   error?: string
 }
 
@@ -140,7 +140,7 @@ export interface FacetCounts {
   field_name: string
   sampled: boolean
   counts: { value: string; highlighted: string; count: number }[]
-  /** of an int64 field `min`, `max` and `sum` are exact */
+  /** `min`, `max` and `sum` of an int64 field are exact */
   stats: {
     total_values: number
     min?: number | bigint
@@ -150,7 +150,7 @@ export interface FacetCounts {
   }
 }
 
-/** One search's reply, ready to be written as JSON. */
+/** The reply to one search, ready for JSON. */
 export interface SearchResult {
   facet_counts: FacetCounts[]
   found: number
@@ -158,7 +158,7 @@ export interface SearchResult {
   hits?: Hit[]
   grouped_hits?: { group_key: unknown[]; hits: Hit[]; found: number }[]
   out_of?: number
-  /** only where it was asked for */
+  /** only when rerank_model was given */
   rerank?: RerankInfo
   page?: number
   offset?: number
@@ -173,7 +173,7 @@ export type DirtyValues = 'coerce_or_reject' | 'coerce_or_drop' | 'drop' | 'reje
 
 export interface WriteOptions {
   action: WriteAction
-  /** undefined: by the schema (reject, or coerce_or_reject where it has auto or wildcard fields) */
+  /** default: the schema decides (reject, or coerce_or_reject with auto or wildcard fields) */
   dirtyValues?: DirtyValues
 }
 
@@ -187,11 +187,11 @@ export interface ExportOptions {
   /** comma-separated field lists, '' for none */
   include: string
   exclude: string
-  /** with what is indexed and not stored, which no reader sees but a copy needs */
+  /** with fields that are indexed but not stored: only a copy needs them */
   unstored?: boolean
 }
 
-/** GET /collections/:name, every field in the order that Typesense writes them. Keys of embedders are masked. */
+/** GET /collections/:name. Fields are in Typesense's order; embedders' keys are masked. */
 export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
 
 export interface Step {
@@ -199,7 +199,7 @@ export interface Step {
   count: number
   /** false: call again */
   done: boolean
-  /** return_doc, return_id of a delete by filter */
+  /** for return_doc and return_id of a delete by filter */
   documents?: Document[]
   ids?: string[]
 }
@@ -214,11 +214,11 @@ export interface StoredMessage {
   modelId: string
 }
 
-/** The end of a conversation. */
+/** The last messages of a conversation. */
 export interface RecentMessages {
   /** oldest first */
   messages: StoredMessage[]
-  /** whether that is all that was said */
+  /** whether these are all of them */
   complete: boolean
 }
 

@@ -1,4 +1,4 @@
-/** PATCH /collections/:name: what it asks for, whether the documents allow it, and doing it. */
+/** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
 import { ApiError } from '../../errors'
 import { matches } from '../documents/detect'
 import { coerceDocument } from '../documents/document'
@@ -16,13 +16,15 @@ import { discoverDimensions } from '../vectors/embedders'
 
 type Json = Record<string, unknown>
 
-/** What a PATCH asks for, checked against the schema. */
+/** The changes that a PATCH asks for, checked against the schema. */
 export interface Alteration {
   dropped: Field[]
   added: Field[]
-  /** embedding fields that are dropped and added again: they stay as they are until all vectors are made */
+  /**
+   * embedding fields that are dropped and added in one request: each stays as it is until all new vectors are made
+   */
   replaced: Field[]
-  /** embedding fields with a new api_key and nothing else changed */
+  /** embedding fields of which only the api_key changes */
   rekeyed: Field[]
   metadata?: Json
   synonym_sets?: string[]
@@ -31,7 +33,7 @@ export interface Alteration {
   echo: Json
 }
 
-/** The vectors of a dropped field that its documents are to get back as plain values. */
+/** Vectors of a dropped field that its documents get back as plain values. */
 export interface CarriedVectors {
   name: string
   table: string
@@ -46,8 +48,8 @@ const FIELDS_MESSAGE =
   'The `fields` value should be an array of objects containing the field `name` and other properties.'
 
 /**
- * A PATCH, checked. A field that is being replaced counts as what it is about to become. Keys are compared in
- * clear: sealed, each is another one.
+ * Reads and checks a PATCH. A field that is being replaced counts as its replacement. Keys are compared in clear,
+ * since sealing the same key twice gives different results.
  * @throws ApiError 400
  */
 export async function readAlteration(
@@ -60,8 +62,7 @@ export async function readAlteration(
 }
 
 /**
- * What has to be known and done before a PATCH can be applied: its models answer, its keys are sealed, and the
- * documents suit it.
+ * Does everything that has to happen before a PATCH is applied: asks models, seals keys, checks documents.
  * @throws ApiError 400
  */
 export async function prepareAlteration(
@@ -118,7 +119,7 @@ function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration:
     const field = known.get(name)
     if (field === undefined) refuse(`Field \`${name}\` is not part of collection schema.`)
     dropped.add(field)
-    // An object goes with its children, a pattern with the fields that came by it.
+    // Dropping an object drops its children; dropping a pattern drops the fields that it matched.
     for (const other of schema.fields) {
       if (field.type.startsWith('object') && other.name.startsWith(`${name}.`)) dropped.add(other)
       if (isDynamic(field) && name !== '.*' && other.detected === true && matches(name, other.name)) {
@@ -145,7 +146,7 @@ function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration:
   alteration.dropped = [...dropped].filter(({ name }) => !names.has(name))
 }
 
-/** The one change that a field takes without being dropped first: another key for its embedder. */
+/** The only change that needs no drop first: a new key for the embedder. */
 function rekeyed(old: Field, change: Json): Field {
   const embed = isObject(change.embed) ? change.embed : {}
   const config = isObject(embed.model_config) ? embed.model_config : {}
@@ -167,19 +168,18 @@ function rekeyed(old: Field, change: Json): Field {
   }
 }
 
-/** Documents that are looked at between two chances for others to be served. */
+/** Documents checked before others get a turn. */
 const CHECK_STEP = 500
 
 /**
- * Checks that the values which documents already hold suit the fields to come. Gives others their turn every
- * few hundred documents.
+ * Checks that the values in stored documents fit the new fields. Others get a turn every few hundred documents.
  * @throws ApiError 400
  */
 async function checkDocuments(store: Store, added: Field[]): Promise<void> {
   const fields = added.filter((field) => !isDynamic(field))
   if (fields.length === 0 || store.count === 0) return
   const plan = planOf({ ...store.schema, fields, slots: {} })
-  // Where all are optional, only documents that mention one of them can be wrong.
+  // If all new fields are optional, only documents that mention one of them can be wrong.
   const mention = fields.every(({ optional }) => optional)
     ? `AND (${fields.map(() => 'instr(body, ?) > 0').join(' OR ')})`
     : ''
@@ -209,7 +209,7 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
   }
 }
 
-/** Typesense's rewording of a document's fault for the one who alters the schema. */
+/** Typesense's wording of a document's error in reply to a PATCH. */
 function alterMessage(message: string): string {
   if (message.endsWith('but is not found in the document.')) {
     return `${message.slice(0, -1)}s already present in the collection. If you still want to add this field, set it as \`optional: true\`.`
@@ -223,7 +223,7 @@ function alterMessage(message: string): string {
 
 /**
  * Changes schema and tables. Belongs in a transaction.
- * @returns vectors that the documents are to get back, and whether documents have to be indexed again
+ * @returns vectors that documents get back, and whether documents have to be indexed again
  */
 export function applyAlteration(
   store: Store,
@@ -236,7 +236,7 @@ export function applyAlteration(
     const slot = schema.slots[name]
     cancelReplacement(store, schema, name)
     if (slot !== undefined && isVector(field)) {
-      // What a model made it can make again; what an owner brought must not be lost.
+      // A model can make its vectors again. Vectors that an owner brought must not be lost.
       if (field.embed === undefined) carried.push({ name, table: vectorsTable(slot) })
       else discardVectors(store, slot)
       store.vectorFields.retire(slot)

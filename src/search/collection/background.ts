@@ -1,8 +1,8 @@
 /**
- * What a collection does behind its callers' backs: in its alarm, or right after the call that made the work.
+ * Runs a collection's background work, in its alarm or right after the call that caused it.
  *
- * Works know nothing of each other. One that throws is asked again later, one that does not come back holds up
- * nobody: the alarm waits for it no longer than for the others and rings again.
+ * Works are independent. One that throws is retried later. One that hangs holds up nobody: the alarm stops waiting
+ * for it, and rings again.
  */
 
 import type { Alarm } from '../../alarm'
@@ -10,11 +10,11 @@ import { backoff } from '../../backoff'
 import { reasonOf } from '../../errors'
 import type { Background } from '../work'
 
-/** Steps that a work takes in a row before the object may sleep or serve other alarms. */
+/** Steps of one work in a row, before the object may sleep or serve other alarms. */
 const STEPS = 20
-/** How long one alarm lasts at most. What is still under way then goes on beside the next one. */
+/** How long one alarm waits for works. What still runs then continues beside the next alarm. */
 const ALARM_MS = 20_000
-/** The alarm that stands by while a work is under way, in case the object does not live to see its end. */
+/** The alarm set while a work runs, in case the object dies before its end. */
 const STANDBY_MS = 30_000
 
 export class BackgroundWorks {
@@ -24,12 +24,12 @@ export class BackgroundWorks {
   #patience: number
   #running = new Map<Background, Promise<void>>()
   #failures = new Map<Background, number>()
-  /** when a work may be asked again, in milliseconds */
+  /** when each work may run again, in unix milliseconds */
   #restsUntil = new Map<Background, number>()
 
   /**
-   * @param works those that there are at the moment
-   * @param closed whether the collection is gone: nothing is begun any more
+   * @param works the present works
+   * @param closed whether the collection is gone: then nothing is started
    * @param patience milliseconds
    */
   constructor(
@@ -44,7 +44,7 @@ export class BackgroundWorks {
     this.#patience = patience
   }
 
-  /** The alarm has rung: every work gets its steps. Sees to it that the alarm rings again when one needs it. */
+  /** Runs every work, when the alarm rings. Sets the alarm again if a work needs it. */
   async run(): Promise<void> {
     const all = Promise.all(this.#works().map((work) => this.#start(work)))
     const given = new AbortController()
@@ -54,13 +54,13 @@ export class BackgroundWorks {
   }
 
   /**
-   * Has a work begin now, without waiting for it. One that is resting after a failure goes on resting.
-   * @param anew whatever it is resting from does not count any more
+   * Starts a work without waiting for it. A work that rests after a failure goes on resting.
+   * @param anew start it all the same
    */
   kick(work: Background, anew = false): void {
     if (anew) this.#restsUntil.delete(work)
     this.#alarm.within(STANDBY_MS)
-    // Who kicks may be in a transaction, and works read what was committed.
+    // The caller may be in a transaction, and works read what is committed.
     queueMicrotask(() => void this.#start(work))
   }
 
@@ -82,7 +82,7 @@ export class BackgroundWorks {
       const next = await this.#step(work)
       if (next === undefined || this.#closed()) return
       if (next === 0 && count < STEPS) {
-        // Calls that came in meanwhile have their turn.
+        // Gives waiting calls a turn.
         await scheduler.wait(0)
         continue
       }

@@ -1,7 +1,4 @@
-/**
- * When a collection begins, opens and ends in its object. Nothing in memory outlives the object: all of it is read again
- * from SQLite.
- */
+/** Begins, opens and ends the collection of an object. Everything in memory can be read again from SQLite. */
 import { ApiError } from '../../errors'
 import { Store } from '../documents/store'
 import { HistoryMirror } from '../history/mirror'
@@ -17,7 +14,7 @@ import { isCreated, migrate } from './migrations'
 import { type Open, openCollection } from './open'
 import { checkRegistration, REGISTRATION_MS } from './registration'
 
-/** When to go on with what a caller began, or with what another service would not do yet. */
+/** When the alarm takes over what a caller began, or retries what another service refused. */
 export const ABANDONED_MS = 10_000
 
 export const collectionNotFound = (): ApiError => new ApiError(404, 'Collection not found')
@@ -34,7 +31,7 @@ export class CollectionLife {
     return this.around.storage.sql
   }
 
-  /** Makes a collection of an empty object. The object is deleted again if no name leads to it after a while. */
+  /** Creates the collection. The object is deleted again if no name leads to it after a while. */
   begin(schema: CollectionSchema, createdAt: number): void {
     const stored = this.around.storage.transactionSync(() => {
       migrate(this.#sql)
@@ -47,7 +44,7 @@ export class CollectionLife {
     this.#openWith(stored)
   }
 
-  /** The collection, read from storage when the object has just woken. */
+  /** The collection, read from storage if the object has just woken. */
   open(): Open | undefined {
     if (this.#open !== undefined || !isCreated(this.#sql)) return this.#open
     migrate(this.#sql)
@@ -68,29 +65,29 @@ export class CollectionLife {
     return open
   }
 
-  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
+  /** The collection, once its models are ready for a write. @throws ApiError 404 */
   async writable(): Promise<Open> {
     const { embedders, store } = this.existing()
     await embedders.ready(store.plan.embedded)
     return this.existing()
   }
 
-  /** Deletes everything that the object holds, at once or, while another service does not answer, by the alarm. */
+  /** Deletes everything that the object holds. While another service does not answer, the alarm retries. */
   async destroy(): Promise<void> {
     const open = this.open()
     if (open !== undefined) {
       open.store.closed = true
       this.#open = undefined
       writeMeta(this.#sql, 'destroyed', true)
-      // Vectorize may take its time, and what is being sent to it may arrive yet: the alarm sees to it, later.
+      // Vectorize may be slow, and vectors may still be on their way to it, so the alarm does this later.
       if (new VectorOutbox(this.#sql).fields().length > 0) return this.around.alarm.within(ABANDONED_MS)
     }
     await this.#clear()
   }
 
   /**
-   * Deletes everything, after the history's copy in D1 and the vectors in Vectorize; while those do not answer, the
-   * alarm asks again.
+   * Deletes the history's copy in D1, then the vectors in Vectorize, then everything here. If one of them does not
+   * answer, the alarm retries.
    */
   async #clear(): Promise<void> {
     if (isCreated(this.#sql) && hasMeta(this.#sql, 'history')) {

@@ -3,27 +3,27 @@ import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
 import { readSchema, writeSchema } from '../schema/stored'
 
-/** A change that SQL does not do. */
+/** A change that SQL cannot make. */
 type Change = (sql: SqlStorage) => void
 
 /**
- * The tables that every collection has, whatever its schema. Entries are only ever appended: an object runs
- * those that it has not run yet when it wakes.
+ * The tables that every collection has, whatever its schema. Entries are only appended: when an object wakes, it runs
+ * those that it has not run yet.
  */
 const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
   [
     'CREATE TABLE documents (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)',
-    // Values of fields with `store: false`, which the index needs again when the document changes.
+    // Values of fields with `store: false`, which indexing needs again when the document changes.
     'CREATE TABLE unstored (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)',
-    // Documents of a history collection that D1 has not seen in their present state.
+    // Documents of a history collection whose present state D1 does not have.
     'CREATE TABLE outbox (document_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID',
     // Turns that have been added, so that none is added twice.
     'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
   ],
   [
-    // The ids of its documents, a list in JSON, so that a turn can be replaced by another.
+    // The ids of a turn's documents, as JSON, so that another turn can replace it.
     "ALTER TABLE origins ADD COLUMN documents TEXT NOT NULL DEFAULT '[]'",
-    // Whether the document was replaced rather than deleted.
+    // The document was replaced rather than deleted.
     'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
   ],
   [
@@ -33,7 +33,7 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   ],
   [
-    // Vectors that Vectorize does not show in their present state (vectors/vectorize/outbox.ts).
+    // Vectors whose present state Vectorize does not show (vectors/vectorize/outbox.ts).
     'CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL)',
     `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,
       attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
@@ -48,16 +48,17 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     },
   ],
   [
-    // Whether a field's vectors have labels (vectors/vectorize/labels.ts), and what is known of filters (vectors/vectorize/proof.ts).
+    // Whether a field's vectors have labels (vectors/vectorize/labels.ts), and whether filters work
+    // (vectors/vectorize/proof.ts).
     'ALTER TABLE vectorize_fields ADD COLUMN labelled INTEGER NOT NULL DEFAULT 0',
     'ALTER TABLE vectorize_fields ADD COLUMN proven INTEGER NOT NULL DEFAULT 0',
     'ALTER TABLE vectorize_fields ADD COLUMN tried_at INTEGER',
-    // Whether Vectorize shows the vector as it is and only its labels as they were.
+    // Vectorize shows the present vector with outdated labels.
     'ALTER TABLE vector_outbox ADD COLUMN relabelled INTEGER NOT NULL DEFAULT 0',
   ],
 ]
 
-/** Whether this object has ever been made a collection. */
+/** Whether this object has ever held a collection. */
 export const isCreated = (sql: SqlStorage): boolean =>
   sql.exec(`SELECT 1 FROM sqlite_master WHERE name = 'meta'`).toArray().length > 0
 

@@ -1,6 +1,6 @@
 /**
- * The Collection object: one collection's documents, index and history outbox. It answers RPC (rpc.ts). When it opens
- * and ends is in life.ts; the work is in the other rooms.
+ * The Collection object: one collection's documents, index and history outbox. It implements the RPC of rpc.ts.
+ * life.ts opens and deletes the collection.
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
@@ -38,7 +38,7 @@ import { ABANDONED_MS, CollectionLife, collectionNotFound } from './life'
 import { mirrorHistory } from './open'
 import type { CollectionRpc } from './rpc'
 
-/** How long after a search imports go on in small batches: whoever types searches again within this time. */
+/** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
 
 export class Collection extends DurableObject implements CollectionRpc {
@@ -50,7 +50,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     alarm: new Alarm(this.ctx.storage),
   })
   #altering = false
-  /** when the last search came in, in milliseconds */
+  /** time of the last search, in unix milliseconds */
   #searchedAt = 0
   #longSearches = new LongSearches()
 

@@ -1,4 +1,4 @@
-/** What there is of a collection while its object is awake: made from storage, and lost with the object. */
+/** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
@@ -25,12 +25,12 @@ export interface Open {
   writer: Writer
   reindex: Reindex
   embeddings: EmbeddingQueues
-  /** of tables that nothing reads any more */
+  /** drops discarded tables */
   dropping: Background
   context: SearchContext
   background: BackgroundWorks
   reconciler: Reconciler
-  /** of a history collection */
+  /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
 
@@ -39,7 +39,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const { sql } = storage
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
-  // What the collection filters by, where an older version has not said so yet.
+  // Chooses labels if an older version has not.
   vectors.describe(schema)
   const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
@@ -100,15 +100,15 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
-  // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
+  // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
-  // Each index is made now, so that Vectorize gets what was there before it was bound.
+  // Opens each index now, so that Vectorize gets the vectors that are older than its binding.
   for (const plan of [...store.plan.vectors, ...store.plan.replacing]) store.indexOf(plan)
   vectors.resume()
   return open
 }
 
-/** Has every change of a document noted for D1 from now on. */
+/** Records every change of a document for D1 from now on. */
 export function mirrorHistory(open: Open, { env, objectId, alarm }: Surroundings): HistoryMirror {
   const mirror = new HistoryMirror(open.store, env, objectId, alarm)
   open.store.onChange = (id) => mirror.record(id)

@@ -1,17 +1,17 @@
-/** What a collection can be searched by, for requests that do not say. */
+/** Which fields of a collection can be searched, for requests that do not name any. */
 import { isVector } from '../schema/layout'
 import type { CollectionSchema } from '../types'
 
-/** Names of a collection's fields. No credentials of embedders, which a schema has in clear. */
+/** Names of a collection's fields. Unlike the schema, it contains no credentials. */
 export interface Outline {
   name: string
   /** indexed fields of text */
   texts: string[]
   /** indexed fields with an embedder */
   embeddings: string[]
-  /** those of them whose vectors know words and no meaning */
+  /** those with built-in hash vectors, which match words and not meaning */
   hashed: string[]
-  /** all vectors, whoever makes them */
+  /** all vector fields, whoever makes the vectors */
   vectors: string[]
   indexed: string[]
 }
@@ -31,7 +31,9 @@ export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fie
   }
 }
 
-/** What a search looks through by itself: an embedding field, if there is one, and all text. It takes no second one. */
+/**
+ * The default query_by: one embedding field, if there is any, and all text. A search takes only one embedding field.
+ */
 export const searchableFields = ({ embeddings, texts }: Outline): string[] => [
   ...embeddings.slice(0, 1),
   ...texts,

@@ -1,26 +1,27 @@
-/** How a question in whole sentences is searched, where its asker does not say: to find passages that answer it. */
+/** How a question in whole sentences is searched by default: for passages that answer it. */
 
 import type { SearchParameters } from '../types'
 import type { Outline } from './outline'
 
 /**
- * A question is seldom answered in its own words. So any of its informative words will do, BM25 putting those first that
- * have the rare ones; its last word is whole; and meaning says more than words: of the questions in bench/quality, the
- * document that answers is among the first three for 66% with 0.7, and for 58% with the 0.3 that fits short queries.
+ * An answer seldom repeats the words of its question. So one informative word is enough, and BM25 ranks rare words
+ * first; the last word is complete; and vectors weigh more than words. In bench/quality, the answering document is
+ * among the first three for 66% of the questions with 0.7, and for 58% with 0.3, which suits short queries.
  */
 const ALPHA = '0.7'
 /**
- * Fields that name a document: a word there says more than one somewhere in a long text, such as a table under a heading
- * that asks the question. With 3 the figures of bench/quality stay or gain (78 to 80% rightly declined); 5 adds nothing.
+ * Fields that name a document. A word there says more than one in a long text, such as in a table under a heading
+ * that asks the question. With a weight of 3 the figures of bench/quality stay or improve (78 to 80% rightly
+ * declined); 5 adds nothing.
  */
 const NAMES = /(^|[._])(title|heading|headline|name|subject|question)s?$/i
 const NAME_WEIGHT = 3
-/** Documents with all words below which those with some of them are looked for: always. */
+/** Relax the query if fewer documents than this have all words: always. */
 const ALWAYS = '1000000'
 
 /**
- * Defaults of a search for a question.
- * @param fields what is searched, embedding fields among them
+ * Default parameters of a search for a question.
+ * @param fields the fields searched, embedding fields included
  */
 export function questionDefaults({ embeddings, hashed }: Outline, fields: string[]): SearchParameters {
   const embedding = fields.find((name) => embeddings.includes(name) && !hashed.includes(name))

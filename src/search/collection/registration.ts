@@ -1,4 +1,6 @@
-/** Objects that no name leads to: made by a Worker that did not live to register them, or that lost a race. */
+/**
+ * Finds orphans: objects that no name leads to, because their Worker died before it registered them, or lost a race.
+ */
 import * as v from 'valibot'
 import { database } from '../../db/client'
 import { findCollectionByObject } from '../../db/collections'
@@ -6,10 +8,10 @@ import { requireOwnDatabase } from '../../db/owner'
 import { reasonOf } from '../../errors'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 
-/** An object that is not registered this long after it was made never will be. */
+/** An object that is not registered after this long never will be. */
 export const REGISTRATION_MS = 600_000
 
-/** @returns what the object is, or in how many milliseconds that can be said */
+/** @returns what the object is, or in how many milliseconds that is known */
 export async function checkRegistration(
   sql: SqlStorage,
   env: Cloudflare.Env,
@@ -20,9 +22,10 @@ export async function checkRegistration(
   if (age < REGISTRATION_MS) return REGISTRATION_MS - age
   try {
     if ((await findCollectionByObject(database(env), objectId)) === undefined) {
-      // Another Worker's database knows nothing of this Worker's objects.
+      // The database of another Worker knows nothing of this Worker's objects.
       await requireOwnDatabase(env)
-      // Nothing is written to what no name leads to. What holds documents has lost its row: D1 is not what it was.
+      // Nobody can write to an object that was never registered. If it holds documents, D1 has lost its row, as after
+      // a restore.
       if (sql.exec('SELECT 1 FROM documents LIMIT 1').toArray().length > 0) {
         throw new Error('D1 does not know of this collection, which holds documents: it is left as it is')
       }

@@ -1,6 +1,6 @@
 /**
- * Indexing documents again after their schema has changed, a step at a time: searches and writes go on in
- * between. Documents that are written meanwhile are indexed under the new schema anyway.
+ * Indexes documents again after a change of the schema, in steps between searches and writes. Documents written
+ * meanwhile are indexed under the new schema anyway.
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
@@ -19,9 +19,9 @@ import { shortest } from '../vectors/vector-math'
 import type { CarriedVectors } from './alter'
 
 const jobShape = v.object({
-  /** tells a job from the one that it replaced */
+  /** distinguishes a job from the one that it replaced */
   generation: v.number(),
-  /** sequence numbers: the next document, and the first one that is not concerned */
+  /** sequence numbers: the next document, and the first one that is too new to concern */
   next: v.number(),
   until: v.number(),
   carried: v.array(v.object({ name: v.string(), table: v.string() })),
@@ -29,7 +29,7 @@ const jobShape = v.object({
 
 type Job = v.InferOutput<typeof jobShape>
 
-/** Documents a step; fewer when each may need a vector. */
+/** Documents in a step; fewer if each may need a vector. */
 const STEP = 200
 const STEP_EMBEDDED = 100
 
@@ -54,7 +54,7 @@ export class Reindex {
     return this.#job !== undefined
   }
 
-  /** Asks for all documents that are there now. Belongs in the transaction that changes the schema. */
+  /** Starts a job for all present documents. Belongs in the transaction that changes the schema. */
   start(carried: CarriedVectors[]): void {
     const old = this.#job
     const job: Job = {
@@ -91,7 +91,7 @@ export class Reindex {
   #commit(seqs: number[], job: Job, last: boolean): void {
     const store = this.#store
     if (this.#job?.generation !== job.generation) return
-    // Nothing of a document changes by this, so nobody is to be told.
+    // Documents do not change by this, so nobody is notified.
     const { onChange } = store
     store.onChange = undefined
     try {
@@ -105,7 +105,7 @@ export class Reindex {
     } finally {
       store.onChange = onChange
     }
-    // A document may have brought so many fields that text_index was made anew, and the job with it.
+    // A document may have added so many fields that text_index was recreated and a new job started.
     if (this.#job?.generation !== job.generation) return
     const next = (seqs.at(-1) ?? job.until - 1) + 1
     if (last) for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
@@ -124,7 +124,7 @@ export class Reindex {
         : planOf({ ...store.schema, fields: [...store.schema.fields, ...newFields] })
     const vectors: Vectors = new Map()
     for (const field of plan.fields) {
-      // What does not suit a field stays in the document and out of the index.
+      // A value that does not fit its field stays in the document and out of the index.
       const alone: Plan = {
         ...plan,
         fields: [field],
@@ -151,7 +151,7 @@ export class Reindex {
     return { draft, vectors, queued, newFields }
   }
 
-  /** Gives a document the vector back that it had in a field which is gone. */
+  /** Gives a document back the vector of a dropped field. */
   #carry(seq: number, draft: Draft, name: string, table: string): void {
     const field = this.#store.plan.fields.find((plan) => plan.name === name)
     const [row] = this.#store.sql

@@ -1,10 +1,10 @@
 /**
- * What a Collection object offers over RPC. Callers hold this type rather than the class, so that they see
- * plain promises of plain data.
+ * What a Collection object offers over RPC. Callers use this type rather than the class, so that they see plain
+ * promises of plain data.
  *
- * Errors that a caller caused come back as an Outcome; a thrown error is a fault of ours. Each call is
- * bounded: long work (import, alter, delete by filter, export) is cut into steps that the Worker drives,
- * so that no call nears the object's CPU limit and searches go on between the steps.
+ * An error that the caller caused is returned as an Outcome; a thrown error is a fault of Parley. Each call is
+ * bounded: long work (import, alter, delete by filter, export) is divided into steps that the Worker drives, so no
+ * call comes near the object's CPU limit, and searches run between steps.
  */
 import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
@@ -27,32 +27,31 @@ import type { Reconciliation } from '../vectors/vectorize/reconcile'
 
 export interface CollectionRpc {
   /**
-   * Makes the collection, and seals the credentials of its embedders before it stores them.
-   * @param body the request's JSON, already parsed; `name` has been checked for uniqueness, credentials are in clear
+   * Creates the collection, and seals the credentials of its embedders before storing them.
+   * @param body the parsed JSON of the request; `name` was checked for uniqueness, credentials are in clear
    */
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>>
   summary(): Promise<Outcome<CollectionSummary>>
-  /** The schema, its embedders' credentials as they are stored: sealed. A clone opens them (schema/embedding-secrets.ts). */
+  /** The schema, with sealed credentials. A clone opens them (schema/embedding-secrets.ts). */
   schema(): Promise<Outcome<CollectionSchema>>
   /**
-   * PATCH: checks and applies, then answers the echo of the request. Documents that already hold values for
-   * new fields are indexed by `reindex` steps, which the caller drives until done; an alarm finishes them if
-   * the caller is gone. So are embedding fields that get the built-in model. Another model's vectors are made
-   * in the background.
+   * PATCH: checks and applies the change, and returns the echo of the request. Documents with values for new fields
+   * are indexed by `reindex` steps, and so are embedding fields that get the built-in model. The caller drives the
+   * steps; if the caller is gone, an alarm finishes them. Vectors of other models are made in the background.
    */
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>>
-  /** Seals credentials of embedders under the present key. @returns how many it was */
+  /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>>
   reindex(): Promise<Step>
   /**
-   * Compares some of the vectors with what Vectorize shows, and has sent again what differs.
+   * Compares some of the vectors with what Vectorize shows, and sends again what differs.
    * @param after the last answer's `cursor`, '' at first; it is '' at the end
    */
   reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>>
-  /** Deletes everything this object holds. */
+  /** Deletes everything that this object holds. */
   destroy(): Promise<void>
 
-  /** @param json the raw body: its parser's message is part of the wire */
+  /** @param json the raw body: the parser's message is part of the wire format */
   write(json: string, options: WriteOptions): Promise<Outcome<Document>>
   /** PATCH /documents/:id */
   patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>>
@@ -70,54 +69,50 @@ export interface CollectionRpc {
   /** One step of DELETE /documents?truncate=true */
   truncate(): Promise<Step>
   /**
-   * One bounded batch of an import, as one transaction.
+   * Imports one bounded batch in one transaction.
    * @param lines non-blank JSONL lines, at most about 500 and 512 KB
-   * @returns a result line each, joined by LF, and whether somebody has searched of late, so that the
-   *   caller can choose smaller batches while somebody is waiting
+   * @returns a result line for each, joined by LF. `busy`: there was a search recently, so smaller batches are better
    */
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
-  /**
-   * One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end.
-   */
+  /** One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end. */
   exportPage(
     options: ExportOptions,
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
   /**
-   * Searches. A history collection is closed to a search whose scope does not open it: 401.
-   * @param ticket names the search for `abandon`: unique, and the caller's secret
+   * Searches. A history collection answers 401 unless the scope opens it.
+   * @param ticket a name for `abandon`: unique, and known to the caller alone
    */
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
-  /** Nobody waits for the search of this ticket any more: it ends at its next rest. */
+  /** Ends the search with this ticket at its next rest: its caller is gone. */
   abandon(ticket: string): Promise<void>
 
-  /** Marks the collection as a history collection: from now on its documents are mirrored to D1. */
+  /** Makes this a history collection: from now on its documents are copied to D1. */
   keepHistory(): Promise<void>
   /** A conversation's messages, oldest first. @param without origins of turns that do not count */
   messages(conversationId: string, without?: string[]): Promise<StoredMessage[]>
-  /** A conversation's last messages: those whose texts have this many bytes, and the one that goes past them. */
+  /** A conversation's last messages: as many as have this many bytes, and the one that exceeds them. */
   recentMessages(conversationId: string, bytes: number, without?: string[]): Promise<RecentMessages>
-  /** Which of a conversation's turns are whole: the timestamps at which at least two messages are left. */
+  /** Which turns of a conversation are complete: the timestamps with at least two messages. */
   wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
-  /** One step of deleting all that there is of a conversation. */
+  /** One step of deleting a conversation. */
   removeConversation(conversationId: string): Promise<Step>
   /**
-   * Adds a turn's documents, once: a second call with the same `origin` changes nothing. All are there or
-   * none is.
-   * @param origin names the turn for ever: `<conversation id>/` and what tells its turns apart
-   * @param replaced origins of turns whose question and answer are removed in the same moment
+   * Adds a turn's documents, all or none, and only once: a second call with the same `origin` changes nothing.
+   * @param origin the turn's permanent name: `<conversation id>/` and what distinguishes its turns
+   * @param replaced origins of turns whose question and answer are removed in the same transaction
    */
   appendTurn(
     origin: string,
     documents: Record<string, unknown>[],
     replaced?: string[],
   ): Promise<Outcome<void>>
-  /** Removes expired messages that the sweep has found in D1; it deletes its rows itself, afterwards. */
+  /** Removes expired messages that the sweep found in D1. The sweep deletes its rows afterwards. */
   expireMessages(documentIds: string[]): Promise<void>
 }
 
-/** Which calls may be made again when it is not known whether they were carried out (object-calls.ts). */
+/** Which calls may be repeated when their outcome is unknown (object-calls.ts). */
 export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   // Reading.
   summary: 'repeat',
@@ -129,7 +124,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   messages: 'repeat',
   recentMessages: 'repeat',
   wholeTurns: 'repeat',
-  // Writing what is then there, or gone, however often it is written.
+  // Writes with the same result, however often they are repeated.
   reseal: 'repeat',
   reindex: 'repeat',
   reconcileVectors: 'repeat',
@@ -139,7 +134,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   removeConversation: 'repeat',
   appendTurn: 'repeat',
   expireMessages: 'repeat',
-  // The second time they find what the first one made or removed: an error, another id, or other counts.
+  // A second call would find what the first one did, and answer with an error, another id or other counts.
   create: 'once',
   alter: 'once',
   write: 'once',

@@ -1,4 +1,4 @@
-/** What is done to all documents that a filter chooses, a bounded step at a time. */
+/** Updates, removes and exports all documents that match a filter, in bounded steps. */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import type { ExportOptions, Step } from '../types'
@@ -10,11 +10,11 @@ import type { Writer } from './writer'
 const UPDATE_STEP = 200
 const REMOVE_STEP = 1_000
 const EXPORT_ROWS = 100
-/** Characters of an export page, about: a page ends with the document that passes this. */
+/** Characters of an export page, roughly: the document that exceeds this is its last. */
 const EXPORT_PAGE = 256_000
 
 /**
- * Sequence numbers of documents that match, in order of insertion.
+ * Sequence numbers of matching documents, in order of insertion.
  * @param filterBy `*` matches all
  * @throws ApiError 400
  */
@@ -78,7 +78,7 @@ export function removeWhere(
   return step
 }
 
-/** Removes documents by sequence number and id, as one transaction. */
+/** Removes documents in one transaction. */
 export function removeAll(storage: DurableObjectStorage, store: Store, documents: [number, string][]): void {
   try {
     storage.transactionSync(() => {
@@ -91,7 +91,7 @@ export function removeAll(storage: DurableObjectStorage, store: Store, documents
   }
 }
 
-/** One page of an export. An object in memory is made of a document only where the page shows less or more than its body. */
+/** One page of an export. Documents are parsed only if the page shows less or more than their stored body. */
 export function exportPage(
   store: Store,
   options: ExportOptions,

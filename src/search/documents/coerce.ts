@@ -1,8 +1,8 @@
-/** Single values: is it of the type, and if not, can it be made so? The rules are Typesense's. */
+/** Checks and coerces single values, by Typesense's rules. */
 import { integer, isInt64 } from '../../exact-json'
 import type { Kind } from '../schema/plan'
 
-/** Cannot be made a value of the type. */
+/** The value cannot be coerced to the type. */
 export const INVALID = Symbol('invalid')
 /** A whole number outside the type's range. */
 export const OVERFLOW = Symbol('overflow')

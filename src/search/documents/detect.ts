@@ -1,4 +1,4 @@
-/** Fields that a schema does not name but allows: by a pattern, by `.*`, or as a child of an object. */
+/** Finds fields that a schema allows without naming them: by a pattern, by `.*`, or as children of an object. */
 import { ApiError } from '../../errors'
 import { isInt64 } from '../../exact-json'
 import { isFallback } from '../schema/field'
@@ -7,7 +7,7 @@ import { isObject, leaves } from '../schema/values'
 import type { DirtyValues, Field, FieldType } from '../types'
 import type { Draft } from './document'
 
-/** The fields of a document that its collection does not know yet. @throws ApiError 400 */
+/** The fields of a document that its collection does not have yet. @throws ApiError 400 */
 export function detectFields(plan: Plan, draft: Draft, nestedFields: boolean, dirty: DirtyValues): Field[] {
   if (plan.dynamic.length === 0 && plan.objects.length === 0) return []
   const known = new Set(plan.fields.map(({ name }) => name))
@@ -45,13 +45,13 @@ export function detectFields(plan: Plan, draft: Draft, nestedFields: boolean, di
 
 const isExplicit = (type: FieldType): boolean => type !== 'auto' && type !== 'string*'
 
-/** A pattern is a name in which `.*` stands for anything; everything else in it is literal. */
+/** Matches a name against a pattern, in which `.*` stands for anything and everything else is literal. */
 export function matches(pattern: string, name: string): boolean {
   const [first = '', ...parts] = pattern.split('.*')
   const last = parts.pop()
   if (last === undefined) return name === first
   if (!name.startsWith(first)) return false
-  // The earliest place of each part leaves the most to those after it, so nothing has to be tried twice.
+  // Matching each part at its earliest place leaves the most text for the others, so there is no backtracking.
   let at = first.length
   for (const part of parts) {
     const found = name.indexOf(part, at)
@@ -76,7 +76,7 @@ function detectField(
   if (definition === undefined || !definition.index) return undefined
   if (value === null) return 'drop'
   if (isExplicit(definition.type)) {
-    // `price.*` of type float means the values inside `price`, which itself is an object.
+    // `price.*` of type float means the values inside the object `price`.
     return isObject(value) && !definition.type.startsWith('object')
       ? objectOrNothing(definition, name, 'object', nestedFields)
       : concrete(definition, name, definition.type)
@@ -96,7 +96,7 @@ function detectField(
 const objectOrNothing = (definition: Field, name: string, type: FieldType, nestedFields: boolean) =>
   nestedFields ? { ...concrete(definition, name, type), nested: true } : undefined
 
-/** A field of its own, made after a definition that stands for several. */
+/** The field that a pattern stands for. */
 function concrete(definition: Field, name: string, type: FieldType): Field {
   const numeric = /^(int32|int64|float|bool|geopoint)$/.test(type)
   const { num_dim: _dimensions, embed: _embed, nested: _nested, ...rest } = definition
@@ -123,7 +123,7 @@ function typeOf(value: unknown): FieldType | undefined {
   if (!Array.isArray(value)) return scalarType(value)
   const type = scalarType(value[0])
   if (type === undefined) return undefined
-  // A list that begins with a whole number may go on with fractions.
+  // A list that begins with a whole number may continue with fractions.
   const fractions = type === 'int64' && value.some((element) => scalarType(element) === 'float')
   return fractions ? 'float[]' : `${type}[]`
 }

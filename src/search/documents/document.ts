@@ -1,6 +1,6 @@
 /**
- * A document on its way in: its id, its fields' types, and what `dirty_values` does about those that are wrong.
- * Messages are Typesense's (src/validator.cpp), odd articles included.
+ * Checks a document: its id, its fields' types, and what `dirty_values` does about wrong ones. Messages are
+ * Typesense's (src/validator.cpp), grammar included.
  */
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
@@ -10,7 +10,7 @@ import { isObject, type Leaf, leaves, replace } from '../schema/values'
 import type { DirtyValues } from '../types'
 import { checked, coerced, INVALID, OVERFLOW } from './coerce'
 
-/** A parsed document before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
+/** A parsed document, before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
 export type Draft = Record<string, unknown>
 
 function refuse(message: string): never {
@@ -27,7 +27,7 @@ export function parseDocument(json: string): Draft {
     refuse(`Bad JSON: ${error instanceof Error ? error.message : 'not a properly formed document.'}`)
   }
   if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
-  // Typesense takes it for something to do to the stored document, and never stores it.
+  // Typesense applies `$operations` to the stored document and never stores it.
   if (Object.hasOwn(parsed, '$operations')) {
     refuse('`$operations` is not supported in a document. Send the new values of the fields instead.')
   }
@@ -39,7 +39,7 @@ export function idOf(draft: Draft): string | undefined {
   if (!Object.hasOwn(draft, 'id')) return undefined
   if (draft.id === '') refuse('The `id` should not be empty.')
   if (typeof draft.id !== 'string') refuse("Document's `id` field should be a string.")
-  // SQLite stores UTF-8, in which a lone surrogate would come back as something else.
+  // SQLite stores UTF-8, where a lone surrogate would come back as another character.
   return draft.id.toWellFormed()
 }
 
@@ -53,9 +53,9 @@ const ARTICLES: Record<string, [one: string, many: string]> = {
 }
 
 /**
- * Checks the types of a document's fields and corrects what may be corrected, in place. Fields that no
- * definition names are left alone.
- * @param partial an update: fields may be missing, and null asks for a field's removal
+ * Checks the types of a document's fields, and corrects in place what may be corrected. Fields without a definition
+ * are left alone.
+ * @param partial an update: fields may be missing, and null removes a field
  * @throws ApiError 400
  */
 export function coerceDocument(
@@ -71,11 +71,11 @@ export function coerceDocument(
     )
   }
   for (const field of plan.fields) {
-    // Auto-embedding fields are checked with their sources (embedding-text.ts).
+    // embedding-text.ts checks embedding fields together with their sources.
     if (field.field.embed !== undefined) continue
     if (field.kind === 'object') coerceObject(field, draft, partial)
     else if (field.kind !== 'image') {
-      // Without a source that is not stored, it is the embedding that cannot be made: embedding-text.ts says so.
+      // If an unstored source is missing, the error is that no embedding can be made (embedding-text.ts).
       const lenient = partial || (!field.field.store && plan.sources.has(field.name))
       coerceField(field, draft, dirty, partial, lenient)
     }
@@ -117,7 +117,7 @@ function coerceField(
   }
   for (const leaf of found) {
     if (leaf.value === null && plan.field.optional) {
-      // An update keeps the null: merging removes the field by it.
+      // An update keeps the null, since merging removes the field by it.
       if (!partial) replace(leaf, undefined)
     } else if (plan.kind === 'vector') {
       coerceVector(plan, leaf, dirty)
@@ -139,7 +139,7 @@ function coerceField(
 const drops = (plan: FieldPlan, dirty: DirtyValues): boolean =>
   plan.field.optional && (dirty === 'drop' || dirty === 'coerce_or_drop')
 
-/** What becomes of a wrong value: a right one, or undefined when it is dropped. @throws ApiError 400 */
+/** Corrects a wrong value. @returns undefined to drop it @throws ApiError 400 */
 function corrected(plan: FieldPlan, value: unknown, dirty: DirtyValues, inList: boolean): unknown {
   let result = checked(plan.kind, value)
   if (result === INVALID && (dirty === 'coerce_or_reject' || dirty === 'coerce_or_drop')) {
@@ -165,7 +165,7 @@ function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
     replace(leaf, [])
     return
   }
-  // Inside an array of objects each object brings one value, or a list of its own.
+  // Inside an array of objects, each object has one value or a list of its own.
   const single =
     leaf.inArray && (plan.kind === 'geopoint' ? checked('geopoint', value) === value : !Array.isArray(value))
   if (single) {
@@ -199,6 +199,6 @@ function coerceVector(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
   if (leaf.value.every((element) => checked('float', element) === element)) return
   const element = { ...plan, kind: 'float' as const }
   const vector = leaf.value.map((value) => corrected(element, value, dirty, true))
-  // A vector with a dropped element has lost a dimension: it is dropped whole.
+  // Without one element a vector has another dimension, so it is dropped as a whole.
   replace(leaf, vector.includes(undefined) ? undefined : vector)
 }

@@ -1,4 +1,4 @@
-/** POST /documents/import: a batch of lines in, a result line each out. */
+/** POST /documents/import: takes a batch of lines, returns a result line for each. */
 import { ApiError } from '../../errors'
 import type { Document, ImportOptions } from '../types'
 import type { Store } from './store'
@@ -6,7 +6,7 @@ import type { Writer, Written } from './writer'
 
 const SUCCESS = '{"success":true}'
 
-/** @returns one JSON line for each of `lines`, in order, joined by LF */
+/** @returns a line of JSON for each of `lines`, in order, joined by LF */
 export function importLines(store: Store, writer: Writer, lines: string[], options: ImportOptions): string {
   const { action, dirtyValues } = options
   const results = writer.write(lines.map((document) => ({ document, action, dirtyValues })))
@@ -31,7 +31,7 @@ function success(written: Written, documents: Map<number, Document> | undefined,
   })
 }
 
-/** @param line the line that was refused, which the reply carries as a string */
+/** @param line the refused line, which the reply contains as a string */
 const failure = (error: ApiError, line: string | undefined): string =>
   JSON.stringify({
     success: false,

@@ -1,4 +1,4 @@
-/** What a document brings to the index: a text for each searched field, typed values for the others. */
+/** What the index stores of a document: the text of each searched field, typed values of the others. */
 
 import type { StoredSchema } from '../schema/layout'
 import type { FieldPlan } from '../schema/plan'
@@ -6,7 +6,7 @@ import { leaves } from '../schema/values'
 import { normalForm } from '../text/words'
 import type { Draft } from './document'
 
-/** The values of a field, lists and arrays of objects laid flat. Whatever is of a wrong type is left out. */
+/** The values of a field, with lists and arrays of objects flattened. Values of a wrong type are left out. */
 function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {
   const values: unknown[] = []
   for (const { value, inArray } of leaves(draft, plan.name, plan.path)) {
@@ -18,16 +18,16 @@ function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {
   return values
 }
 
-/** A list becomes one text with a line for each element. */
+/** The text of a field. A list becomes one text, a line for each element. */
 export function textOf(plan: FieldPlan, draft: Draft): string | undefined {
   const values = valuesOf(plan, draft).filter((value) => typeof value === 'string')
   return values.length === 0 ? undefined : values.join('\n')
 }
 
-/** What a column holds. A BigInt is a whole number of 64 bits that a double cannot hold. */
+/** The value of a column. A BigInt is a 64-bit whole number that a double cannot hold. */
 export type Cell = string | number | bigint | null
 
-/** What stands in `s<slot>` (and `n<slot>`) for a value, or `value` and `norm` for an element of a list. */
+/** `s<slot>` (and `n<slot>`) of a value, or `value` and `norm` of an element of a list. */
 function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): Cell[] {
   if (plan.kind === 'string') {
     return typeof value === 'string' ? [value, normalForm(value, schema)] : [null, null]
@@ -47,7 +47,7 @@ const double = (value: unknown): unknown => (typeof value === 'bigint' ? Number(
 export const scalarOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[] =>
   cells(plan, valuesOf(plan, draft)[0], schema)
 
-/** The cells of a field with several. */
+/** The cells of a list field, one array for each element. */
 export const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[][] =>
   valuesOf(plan, draft)
     .map((value) => cells(plan, value, schema))

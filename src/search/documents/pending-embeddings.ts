@@ -1,40 +1,40 @@
 /**
- * Which vectors are still to be made: a row for each document and embedding field, written in the transaction
- * that writes the document. Fields go by their slots, which are never used twice, so that a row cannot outlive
- * its field. What a model will not take has a row as well, until the document changes.
+ * Which vectors are still to be made. Each has a row, written in the transaction that writes the document. Fields are
+ * identified by slots, which are never reused, so a row cannot outlive its field. Texts that a model refused have
+ * rows too, until the document changes.
  */
 import type { FieldSlot } from '../schema/layout'
 
 export class PendingEmbeddings {
   #sql: SqlStorage
 
-  /** Called inside the transaction that gives a slot something to do. */
+  /** Called when a slot gets work, inside the transaction. */
   onMark: ((slot: number) => void) | undefined
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
   }
 
-  /** The document's vector is to be made, or made anew. */
+  /** The document needs a new vector. */
   mark({ slot }: FieldSlot, seq: number): void {
     this.#sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) VALUES (?, ?)', slot, seq)
     this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
     this.onMark?.(slot)
   }
 
-  /** Every document's vector is to be made. */
+  /** Every document needs a new vector. */
   markAll({ slot }: FieldSlot): void {
     this.#sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT ?, seq FROM documents', slot)
     this.onMark?.(slot)
   }
 
-  /** The document has its vector, or needs none. */
+  /** The document has its vector, or needs none any more. */
   settle({ slot }: FieldSlot, seq: number): void {
     this.#sql.exec('DELETE FROM pending_embeddings WHERE slot = ? AND seq = ?', slot, seq)
     this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
   }
 
-  /** The model does not take the document's text. */
+  /** The model refused the document's text. */
   refuse(slot: FieldSlot, seq: number, error: string): void {
     this.settle(slot, seq)
     this.#sql.exec(
@@ -50,7 +50,7 @@ export class PendingEmbeddings {
     return rows.toArray().length > 0
   }
 
-  /** Documents whose vectors are to be made, oldest first. */
+  /** Documents that need a vector, oldest first. */
   next({ slot }: FieldSlot, limit: number): number[] {
     return this.#sql
       .exec<{ seq: number }>(
@@ -62,7 +62,7 @@ export class PendingEmbeddings {
       .map(({ seq }) => seq)
   }
 
-  /** How many vectors are to be made, by slot. */
+  /** How many vectors are pending, by slot. */
   counts(): Map<number, number> {
     const rows = this.#sql.exec<{ slot: number; count: number }>(
       'SELECT slot, count(*) AS count FROM pending_embeddings GROUP BY slot',
@@ -70,7 +70,7 @@ export class PendingEmbeddings {
     return new Map(rows.toArray().map(({ slot, count }) => [slot, count]))
   }
 
-  /** What was refused: how many, and one of them. */
+  /** How many texts were refused, and one of them. */
   refused(): { count: number; id: string; error: string } | undefined {
     const [row] = this.#sql
       .exec<{ count: number; id: string; error: string }>(
@@ -81,7 +81,7 @@ export class PendingEmbeddings {
     return row
   }
 
-  /** Has the models asked once more about everything that they refused. */
+  /** Makes everything pending again that was refused. */
   retryRefused(): void {
     this.#sql.exec(
       'INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT slot, seq FROM refused_embeddings',

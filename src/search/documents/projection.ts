@@ -1,22 +1,22 @@
-/** include_fields and exclude_fields: which parts of a document a reply carries. */
+/** include_fields and exclude_fields: selects the parts of a document that a reply contains. */
 import { splitOutside } from '../fragment'
 import type { Document } from '../types'
 
 type Json = Record<string, unknown>
 
-/** A list of field patterns, as a tree of names: `a.b` is `b` below `a`. */
+/** Field patterns as a tree of names: `a.b` is `b` below `a`. */
 interface Selection {
   /** everything below this name is selected */
   whole: boolean
   children: Map<string, Selection>
-  /** `pre*`: names that begin so are selected */
+  /** `pre*`: names with this prefix are selected */
   prefixes: string[]
 }
 
 /**
- * A document as its fields are asked for.
- * @param include comma-separated names, dotted ones and `prefix*` too; '' for all
- * @param exclude the same, taken away afterwards
+ * Projects a document.
+ * @param include comma-separated names, dotted names and `prefix*`; '' for all
+ * @param exclude the same, removed afterwards
  */
 export function project(document: Document, include: string, exclude: string): Document {
   const included = parseSelection(include)
@@ -27,12 +27,12 @@ export function project(document: Document, include: string, exclude: string): D
   return projected as Document
 }
 
-/** Whether a top-level field survives: so that a costly one need not be read. */
+/** Whether any of a top-level field is selected. If not, an expensive one need not be read. */
 export function isProjected(name: string, include: string, exclude: string): boolean {
   return name in project({ id: '', [name]: true } as Document, include, exclude)
 }
 
-/** Whether a list of excluded names, as `project` takes it, covers a whole field. */
+/** Whether `exclude`, as `project` takes it, covers a whole field. */
 export const isExcluded = (field: string, exclude: string): boolean =>
   exclude
     .split(',')
@@ -46,7 +46,7 @@ export const isExcluded = (field: string, exclude: string): boolean =>
 const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
 
 function parseSelection(list: string): Selection | undefined {
-  // `$other(...)` is a join: there are none, and its commas are its own.
+  // `$other(...)` is a join, with commas of its own. Joins are not supported and are ignored.
   const names = (
     list.includes('$') ? splitOutside(list, ',').filter((name) => !isJoin(name)) : list.split(',')
   )
@@ -59,7 +59,7 @@ function parseSelection(list: string): Selection | undefined {
       root.prefixes.push(name.slice(0, -1))
       continue
     }
-    // The whole name is there too, as a key with dots of its own.
+    // A key can also contain dots itself.
     child(root, name).whole = true
     const parts = name.split('.')
     if (parts.length > 1) parts.reduce(child, root).whole = true
@@ -77,7 +77,7 @@ function child(selection: Selection, name: string): Selection {
 
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null
 
-/** What is selected of a value, undefined for nothing. @param path the dotted name of `value`, with a dot */
+/** The selected part of a value, undefined for nothing. @param path the dotted name of `value`, with a dot */
 function keep(value: unknown, selection: Selection, path: string): unknown {
   if (Array.isArray(value)) {
     const kept = value.map((element) => keep(element, selection, path)).filter((each) => each !== undefined)

@@ -1,21 +1,21 @@
-/** How a document becomes rows of its collection: their texts, and the statements that write them. */
+/** Turns a document into the rows of its collection, and prepares the statements that write them. */
 import { ApiError } from '../../errors'
 import { type FieldSlot, normColumn, scalarColumn, textColumn, valuesTable } from '../schema/layout'
 import type { Plan } from '../schema/plan'
 import { leaves, replace } from '../schema/values'
 import type { Draft } from './document'
 
-/** What a plan's index entries are written with. */
+/** The statements that write a plan's index entries. */
 export interface Statements {
   insertText: string
   insertColumns: string[]
   insertValues: string[]
 }
 
-// SQLite takes no longer string; some room is left for the rest of the row.
+// SQLite's limit for a string, less some room for the rest of the row.
 const MAX_BYTES = 2_000_000 - 10_000
 
-/** @throws ApiError 400 when a text is too long for a row, before anything has been written */
+/** @throws ApiError 400 when a text is too long for a row; nothing has been written then */
 export function stored(text: string): string {
   if (text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES) {
     throw new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
@@ -24,9 +24,9 @@ export function stored(text: string): string {
 }
 
 /**
- * A document as its rows hold it, without what is indexed and not stored.
+ * The JSON of a document's rows: what is stored, and what is only indexed.
  * @param draft loses the values of fields that are not stored
- * @returns JSON; of what is not stored too, where there is any
+ * @returns `unstored` is undefined if there are no such values
  * @throws ApiError 400 when it is too long for a row
  */
 export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: string | undefined } {
@@ -47,7 +47,7 @@ export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: st
   }
 }
 
-/** They are fixed as long as the plan is. */
+/** The statements of a plan. They never change, so SQLite compiles them once. */
 export function statementsFor(plan: Plan): Statements {
   const placeholders = (count: number): string => Array.from({ length: count }, () => '?').join(', ')
   const text = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))

@@ -1,9 +1,9 @@
 /**
- * The documents of a collection in SQLite: written with everything that is searched, read back as they came.
+ * The documents of a collection in SQLite, written with all their index entries.
  *
- * The cost of an import is here. A document takes one statement for itself, one for text_index, one for each
- * `columns` table and one for each list that it has; their texts are fixed as long as the schema is, so SQLite
- * compiles them once. Nothing here opens a transaction: the caller has one around a whole batch.
+ * This is where an import spends its time. A document takes one statement for itself, one for text_index, one for
+ * each `columns` table and one for each of its lists. Their texts change only with the schema, so SQLite compiles
+ * them once. Nothing here opens a transaction: the caller has one for a whole batch.
  */
 import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
@@ -31,7 +31,7 @@ const countersShape = v.object({
 
 type Counters = v.InferOutput<typeof countersShape>
 
-/** New vectors of a document by field name: null removes, a field that is not named keeps what it has. */
+/** New vectors of a document, by field name. Null removes a vector; fields that are not in the map keep theirs. */
 export type Vectors = Map<string, Float32Array | null>
 
 export class Store {
@@ -45,10 +45,10 @@ export class Store {
   readonly pending: PendingEmbeddings
   readonly vectorFields: VectorFields
 
-  /** The collection is gone; whoever still holds the store must not write. */
+  /** The collection is gone. Whoever still holds the store must not write. */
   closed = false
 
-  /** Called with the id of every document that is written or removed, inside the transaction. */
+  /** Called inside the transaction, with the id of each document that is written or removed. */
   onChange: ((id: string) => void) | undefined
 
   constructor(
@@ -86,7 +86,7 @@ export class Store {
     return this.#counters.nextSeq
   }
 
-  /** Stores a changed schema. Its tables have been changed already. */
+  /** Stores a changed schema, after its tables have been changed. */
   saveSchema(schema: StoredSchema): void {
     writeSchema(this.#sql, schema)
     this.#adopt(schema)
@@ -99,14 +99,14 @@ export class Store {
     this.#statements = statementsFor(this.#plan)
   }
 
-  /** Stores the counters; the last thing in every transaction that adds or removes documents. */
+  /** Stores the counters: the last write of every transaction that adds or removes documents. */
   saveCounters(): void {
     if (!this.#countersChanged) return
     writeMeta(this.#sql, 'counters', this.#counters)
     this.#countersChanged = false
   }
 
-  /** Reads what memory holds anew: a transaction was rolled back. */
+  /** Reloads what is in memory, after a rollback. */
   reset(): void {
     const schema = readSchema(this.#sql)
     if (schema !== undefined) this.#adopt(schema)
@@ -119,18 +119,17 @@ export class Store {
     return readMeta(this.#sql, 'counters', countersShape) ?? { nextSeq: 0, count: 0 }
   }
 
-  /** The index of a vector field. */
   vectors(field: Field): VectorIndex {
     return this.vectorFields.index(field, this.#schema.slots[field.name] as FieldSlot)
   }
 
-  /** The index of a vector field, also of one that is to take another's place. */
+  /** The index of a vector field or of its replacement. */
   indexOf({ field, slot }: FieldPlan): VectorIndex {
     return this.vectorFields.index(field, slot as FieldSlot)
   }
 
   /**
-   * Whether memory has room for a document's vectors.
+   * Checks whether memory has room for a document's vectors.
    * @param seq undefined for a new document
    * @throws ApiError 422
    */
@@ -142,7 +141,7 @@ export class Store {
     )
   }
 
-  /** Stores a vector that was made later than its document. @throws ApiError 422 when memory has no room for it */
+  /** Stores a vector that was made later than its document. @throws ApiError 422 when memory has no room */
   putVector(plan: FieldPlan, seq: number, vector: Float32Array): void {
     this.vectorFields.requireRoom(this.#plan, [plan], seq)
     this.indexOf(plan).put(seq, vector)
@@ -157,7 +156,7 @@ export class Store {
     return new Map(rows.toArray().map(({ id, seq }) => [id, seq]))
   }
 
-  /** An id for a document without one: its sequence number to be, unless an explicit id has taken that. */
+  /** An id for a document without one: its future sequence number, unless that is taken. */
   freeId(): string {
     for (;;) {
       const id = String(this.#counters.nextSeq)
@@ -167,10 +166,10 @@ export class Store {
     }
   }
 
-  /** Adds a document. Its vectors are not in `draft` but in `vectors`. @returns its sequence number */
+  /** Adds a document, with its vectors apart from `draft`. @returns its sequence number */
   insert(draft: Draft & { id: string }, vectors: Vectors): number {
     const seq = this.#counters.nextSeq
-    // Its fields are read before `#bodies` takes those out that are not stored.
+    // Index entries come first: `bodiesOf` removes the fields that are not stored.
     const write = this.#indexing(seq, draft)
     const { body, unstored } = bodiesOf(draft, this.#plan)
     this.#counters.nextSeq++
@@ -185,7 +184,7 @@ export class Store {
     return seq
   }
 
-  /** Replaces a document, keeping its place. */
+  /** Replaces a document. It keeps its sequence number. */
   update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
     const write = this.#indexing(seq, draft)
     const { body, unstored } = bodiesOf(draft, this.#plan)
@@ -215,7 +214,7 @@ export class Store {
     this.onChange?.(id)
   }
 
-  /** Removes every document. Sequence numbers go on from where they are. @returns how many there were */
+  /** Removes every document. Sequence numbers are not reset. @returns how many there were */
   truncate(): number {
     const { count } = this.#counters
     this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
@@ -230,7 +229,7 @@ export class Store {
     return count
   }
 
-  /** Takes a document's text and lists out of the index; its `columns` rows are replaced or removed by the caller. */
+  /** Removes a document's text and lists from the index. The caller replaces or removes its `columns` rows. */
   #removeFromIndex(seq: number): void {
     this.#sql.exec('DELETE FROM text_index WHERE rowid = ?', seq)
     for (const { slot } of this.#plan.lists) {
@@ -246,7 +245,7 @@ export class Store {
     }
   }
 
-  /** Works out a document's index entries and returns the writing of them. */
+  /** Computes a document's index entries. @returns a function that writes them */
   #indexing(seq: number, draft: Draft): () => void {
     const sql = this.#sql
     const { schema } = this
@@ -275,11 +274,10 @@ export class Store {
     }
   }
 
-  /** Documents by sequence number; missing ones are left out. */
+  /** Documents by sequence number. Missing ones are left out. */
   read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
     const documents = new Map<number, Document>()
-    // Every hit of a page and every document of an export passes here. A schema of documents would have nothing to check:
-    // they are any JSON, and `id` is a column of its own.
+    // Not checked by a schema: every hit and every exported document passes here, and a document is any JSON.
     for (const [seq, body] of this.bodies(seqs)) {
       const document = parseExact(body) as Document
       if (!withoutVectors) this.#restoreVectors(seq, document)

@@ -1,8 +1,8 @@
 /**
- * Documents on their way into a collection: checked, merged with what is there, written.
+ * Writes documents: checks them, merges them with what is stored, and stores the result.
  *
- * The built-in model's vectors are made on the way. Others are not waited for: the document is marked in the
- * transaction that writes it, and a queue makes them (embedding/queue.ts).
+ * The built-in model's vectors are made on the way. For others the document is marked in the same transaction, and a
+ * queue makes them later (embedding/queue.ts).
  */
 import { ApiError, reasonOf } from '../../errors'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
@@ -17,11 +17,11 @@ import { embeddingText, requireSources } from './embedding-text'
 import type { Store, Vectors } from './store'
 
 export interface Incoming {
-  /** the raw JSON, or a document of our own making */
+  /** raw JSON, or a document that Parley made */
   document: string | Draft
   action: WriteAction
   dirtyValues?: DirtyValues | undefined
-  /** the id that the request's path names */
+  /** the id in the request's path */
   id?: string
 }
 
@@ -31,17 +31,17 @@ export interface Written {
 }
 
 interface Prepared {
-  /** of the document that is replaced */
+  /** of the document that it replaces */
   seq: number | undefined
   draft: Draft & { id: string }
   vectors: Vectors
-  /** fields whose vectors are made in the background, and those that need none any more */
+  /** fields whose vectors are made in the background, and fields that need none any more */
   queued: FieldPlan[]
   settled: FieldPlan[]
   newFields: Field[]
 }
 
-/** Sequence numbers of the documents that a batch meets, and of those that it has added, by id. */
+/** Sequence numbers by id: of the stored documents that a batch concerns, and of those that it has added. */
 type Seqs = Map<string, number>
 
 export class Writer {
@@ -50,7 +50,7 @@ export class Writer {
   #embedders: Embedders
   #onTextRebuilt: () => void
 
-  /** @param onTextRebuilt text_index has been emptied for more columns: everything has to be indexed again */
+  /** @param onTextRebuilt text_index was recreated empty, and every document has to be indexed again */
   constructor(
     storage: DurableObjectStorage,
     store: Store,
@@ -64,15 +64,15 @@ export class Writer {
   }
 
   /**
-   * Writes a batch as one transaction. A document that is refused does not keep others out.
-   * @returns for each of `items`, in order, where it is now or why it is not
+   * Writes a batch in one transaction. A refused document does not affect the others.
+   * @returns the result for each of `items`, in order
    */
   write(items: Incoming[]): (Written | ApiError)[] {
     const parsed = items.map(parse)
     try {
       return this.#storage.transactionSync(() => this.#commit(parsed))
     } catch (error) {
-      // No input is known that gets here. Should one be found, it must not take its neighbours along.
+      // No known input leads here. If one does, it must not take the rest of the batch along.
       console.error('a batch was rolled back', reasonOf(error))
       this.#store.reset()
       return items.map((item) => this.#commitAlone(parse(item)))
@@ -80,10 +80,10 @@ export class Writer {
   }
 
   /**
-   * Writes all of a batch or nothing of it.
-   * @param before runs first, in the same transaction; false means that there is nothing to do
+   * Writes the whole batch or nothing.
+   * @param before runs first, in the same transaction; false skips the batch
    * @param after runs last in it, with the ids of the documents
-   * @throws ApiError for the first document that is refused
+   * @throws ApiError for the first refused document
    */
   writeTogether(items: Incoming[], before: () => boolean, after: (ids: string[]) => void): void {
     const parsed = items.map(parse)
@@ -136,7 +136,7 @@ export class Writer {
     return { seq, id }
   }
 
-  /** A vector goes with the text that it was made from: no search is to find a document by what it was. */
+  /** Removes a vector whose text has changed: no search may find a document by its old text. */
   #replaceVectors(seq: number, { queued, settled }: Prepared): void {
     const { pending } = this.#store
     for (const plan of queued) {
@@ -146,11 +146,11 @@ export class Writer {
     for (const { slot } of settled) pending.settle(slot as FieldSlot, seq)
   }
 
-  /** Adds fields that were found in a document. @throws ApiError 400 past the limit of string fields */
+  /** Adds fields that were detected in a document. @throws ApiError 400 past the limit of string fields */
   addFields(fields: Field[]): void {
     const schema: StoredSchema = structuredClone(this.#store.schema)
     let added = fields
-    // A field that was declared without a type takes its declaration's place.
+    // The detected field replaces a declaration without a type.
     const untyped = new Set(
       schema.fields
         .filter(({ name, type }) => !name.includes('.*') && /^(auto|string\*)$/.test(type))
@@ -161,8 +161,7 @@ export class Writer {
       schema.fields = schema.fields.filter(({ name }) => !(untyped.has(name) && byName.has(name)))
       added = [...byName.values()]
     }
-    // Refused before a table is touched: the transaction goes on without this document, and what it had
-    // already changed of the tables would stay.
+    // Checked before any table changes: without this document the transaction continues, and would keep such changes.
     textColumnsFor([...schema.fields, ...added])
     for (const field of added) addField(this.#store.sql, schema, field)
     if (schema.nextText > schema.textColumns) {
@@ -177,7 +176,7 @@ export class Writer {
     return ids.length === 0 ? new Map() : this.#store.find(ids)
   }
 
-  /** @throws ApiError for a document that cannot be taken */
+  /** @throws ApiError for a document that is refused */
   #prepare(item: Parsed, seqs: Seqs): Prepared {
     const store = this.#store
     if (item.draft instanceof ApiError) throw item.draft
@@ -209,7 +208,7 @@ export class Writer {
       whole = plan.embedded.length > 0 ? structuredClone(old) : old
       merge(whole, draft)
     } else if (seq !== undefined) {
-      // Replaced: what is not sent again is gone.
+      // A replacement removes vectors that it does not contain.
       for (const { name, field } of plan.vectors) {
         if (field.embed === undefined && !vectors.has(name)) vectors.set(name, null)
       }
@@ -223,7 +222,7 @@ export class Writer {
     }
   }
 
-  /** The id that a document came with; undefined asks for one. @throws ApiError 400 */
+  /** The id that a document came with; undefined if it needs one. @throws ApiError 400 */
   #identify(item: Parsed, draft: Draft): string | undefined {
     if (item.id !== undefined && Object.hasOwn(draft, 'id') && draft.id !== item.id) {
       throw new ApiError(400, 'The `id` of the resource does not match the `id` in the JSON body.')
@@ -236,8 +235,8 @@ export class Writer {
   }
 
   /**
-   * Adds to `vectors` what the built-in model makes, and null for what cannot be made. A vector that was sent, or
-   * whose text has not changed, is not made again.
+   * Adds the built-in model's vectors to `vectors`, and null where none can be made. Skips vectors that were sent or
+   * whose text is unchanged.
    */
   #embed(
     plan: Plan,
@@ -255,7 +254,7 @@ export class Writer {
       embeddingText(field, plan, old) === text &&
       this.#store.indexOf(field).get(seq) !== undefined
     for (const field of plan.embedded) {
-      // What a field is about to become decides what a document has to bring.
+      // The sources that a document must have are those of the replacement.
       const next = plan.replacing.find(({ name }) => name === field.name)
       if (!partial && !vectors.get(field.name)) requireSources(next ?? field, plan, whole)
       const text = embeddingText(field, plan, whole)
@@ -270,7 +269,7 @@ export class Writer {
     }
     for (const field of plan.replacing) {
       const text = embeddingText(field, plan, whole)
-      // A queue settles a document without text.
+      // The queue drops documents without a text.
       if (text === undefined || !isKept(field, text)) queued.push(field)
     }
     return { queued, settled }
@@ -313,7 +312,7 @@ export function takeVectors(plan: Plan, draft: Draft): Vectors {
     const found = leaves(draft, field.name, field.path)
     const [leaf] = found
     if (leaf === undefined) continue
-    // A list of vectors, from an array of objects, is nothing that a vector field can hold.
+    // A vector field cannot hold several vectors, as an array of objects would bring.
     if (found.length > 1 || leaf.inArray) invalidEmbedding(field)
     vectors.set(field.name, leaf.value === null ? null : vectorOf(field, leaf.value))
     replace(leaf, undefined)
@@ -327,7 +326,7 @@ function vectorOf(plan: FieldPlan, value: unknown): Float32Array {
   if (!Array.isArray(value) || value.length !== plan.field.num_dim) invalidEmbedding(plan)
   const numbers = value.some(isBigInt) ? value.map((each) => (isBigInt(each) ? Number(each) : each)) : value
   const vector = Float32Array.from(numbers)
-  // Beyond the range of a float32 numbers become infinite.
+  // Numbers beyond the range of float32 become infinite.
   if (!numbers.every((element) => typeof element === 'number') || !vector.every(Number.isFinite)) {
     throw new ApiError(400, `Field \`${plan.name}\` contains invalid float values.`)
   }

@@ -1,21 +1,21 @@
-/** What a failed call to an embedding model says about the next one. */
+/** Decides from a failed call to an embedding model what to do next. */
 import { ApiError, reasonOf } from '../../errors'
 import { ProviderError } from '../../models/provider-error'
 
 /**
- * Where a failure comes from: the texts that were sent, the moment (the provider is busy, broken or not reached),
- * or the setup (key, allowance, URL, model), which only its owner can change.
+ * The cause of a failure: the texts; the moment (the provider is busy, broken or unreachable); or the setup (key,
+ * quota, URL, model), which only the owner can change.
  */
 export type Cause = 'texts' | 'moment' | 'setup'
 
 export function causeOf(error: unknown): Cause {
   if (!(error instanceof ProviderError)) return error instanceof ApiError ? 'setup' : 'moment'
   if (error.fault === 'denied' || error.fault === 'exhausted') return 'setup'
-  // A reply of status 200 that is no answer says nothing of the texts.
+  // An invalid reply with status 200 says nothing about the texts.
   return error.fault === 'refused' && error.upstream !== 200 ? 'texts' : 'moment'
 }
 
-/** What may be said of a failure: the provider's words, which hold no secrets. */
+/** A failure's message for the owner: the provider's words, which contain no secrets. */
 export function messageOf(error: unknown): string {
   if (error instanceof ApiError) return error.message
   console.error('embedding failed', reasonOf(error))
@@ -28,13 +28,13 @@ const PAUSES: Record<Exclude<Cause, 'texts'>, readonly [number, number]> = {
   setup: [30_000, 3_600_000],
 }
 
-/** No provider has a collection wait for longer. */
+/** However long a provider asks to wait, this is the most. */
 const LONGEST_MS = 3_600_000
 
 /**
- * How long to leave a provider alone: exponential, half of it random so that collections do not come back
- * together, and never sooner than it asked.
- * @param failures how many came before this one, in a row
+ * How long to leave a provider alone: exponential backoff with jitter over half of it, and at least as long as the
+ * provider asked.
+ * @param failures consecutive ones before this
  * @returns milliseconds
  */
 export function pauseAfter(error: unknown, failures: number, random: () => number = Math.random): number {

@@ -1,9 +1,9 @@
 /**
- * The pending documents of one embedding field, on their way through its model.
+ * Embeds the pending documents of one field.
  *
- * A vector is stored only if, at that moment, the document is still pending and its text is the one that was sent:
- * whatever happened to the document meanwhile, and whenever the object died, no vector belongs to another text. A
- * text that several documents share is sent once.
+ * A vector is stored only if the document is still pending and its text is still the one that was sent. So no vector
+ * ever belongs to another text, whatever happens to the document or the object meanwhile. A text that several
+ * documents share is sent once.
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
@@ -18,15 +18,15 @@ import type { Embedders } from '../vectors/embedders'
 import type { Background } from '../work'
 import { causeOf, messageOf, pauseAfter } from './failure'
 
-/** Calls that are under way at the same time; an object has six connections, and searches need one. */
+/** Concurrent calls. An object has six connections, and searches need one. */
 const PARALLEL_CALLS = 4
-/** Characters of text in one call, unless a single text is longer: providers count the tokens of a whole call. */
+/** Characters in one call, unless a single text is longer. Providers count the tokens of a whole call. */
 const CALL_CHARACTERS = 400_000
 
 /** Why a model is not being asked. */
 const stallShape = v.object({
   message: v.string(),
-  /** in a row */
+  /** consecutive ones */
   failures: v.number(),
   /** unix milliseconds of the next try */
   until: v.number(),
@@ -34,18 +34,18 @@ const stallShape = v.object({
 
 export type Stall = v.InferOutput<typeof stallShape>
 
-/** Where the stall of a slot's queue is kept. */
+/** The `meta` key of a slot's stall. */
 export const stallKey = ({ slot }: FieldSlot): string => `embedding_stall:${slot}`
 
 export interface QueueSurroundings {
   storage: DurableObjectStorage
   store: Store
   embedders: Embedders
-  /** the last pending document of a slot has been dealt with */
+  /** no document of the slot is pending any more */
   onDrained(slot: FieldSlot): void
 }
 
-/** Documents by their text. */
+/** Sequence numbers of documents, by their text. */
 type Texts = Map<string, number[]>
 
 export class EmbeddingQueue implements Background {
@@ -53,7 +53,9 @@ export class EmbeddingQueue implements Background {
   #around: QueueSurroundings
   #slot: FieldSlot
   #parallel = PARALLEL_CALLS
-  /** the most texts that the provider is known to take in a call: servers of one's own may take fewer than OpenAI */
+  /**
+   * the most texts that the provider takes in a call, as far as known: self-hosted servers may take fewer than OpenAI
+   */
   #batchSize = Number.POSITIVE_INFINITY
   #running: Promise<number | undefined> | undefined
 
@@ -75,13 +77,13 @@ export class EmbeddingQueue implements Background {
     if (this.stall !== undefined) writeMeta(this.#around.store.sql, stallKey(this.#slot), undefined)
   }
 
-  /** The field as it is now, unless it is gone. */
+  /** The field at present, undefined if it is gone. */
   get #plan(): FieldPlan | undefined {
     const { embedded, replacing } = this.#around.store.plan
     return [...embedded, ...replacing].find(({ slot }) => slot?.slot === this.#slot.slot)
   }
 
-  /** Embeds some batches. Callers at the same time share a step. */
+  /** Embeds some batches. Concurrent callers share one step. */
   step(): Promise<number | undefined> {
     this.#running ??= this.#step().finally(() => {
       this.#running = undefined
@@ -125,7 +127,7 @@ export class EmbeddingQueue implements Background {
       failure = error
     }
     if (store.closed) return undefined
-    // What failed with an old key, or an old model, says nothing of what the field has by now.
+    // A failure with an old key or model says nothing about the present one.
     if (failure !== undefined && this.#plan?.field !== plan.field) return 0
     if (failure !== undefined) return this.#stalled(failure, stored > 0)
     this.#parallel = Math.min(PARALLEL_CALLS, this.#parallel + 1)
@@ -133,9 +135,9 @@ export class EmbeddingQueue implements Background {
     return 0
   }
 
-  /** Remembers a failure and says how long to wait. */
+  /** Stores a failure. @returns how long to wait */
   #stalled(error: unknown, progressed: boolean): number {
-    // A provider that is asked for too much is asked by one call at a time, and by one more after each good step.
+    // An overloaded provider gets one call at a time, and one more after each success.
     this.#parallel = 1
     const failures = progressed ? 0 : (this.stall?.failures ?? 0)
     const pause = pauseAfter(error, failures)
@@ -144,7 +146,7 @@ export class EmbeddingQueue implements Background {
     return pause
   }
 
-  /** The next texts, as many as one step sends. */
+  /** The next texts: as many as one step sends. */
   #texts(plan: FieldPlan, batchSize: number): Texts {
     const { store } = this.#around
     const texts: Texts = new Map()
@@ -174,8 +176,8 @@ export class EmbeddingQueue implements Background {
   }
 
   /**
-   * Embeds texts. Where the model refuses them together they are halved until those are found that it refuses
-   * alone, so that one cannot keep the others out. Where it takes all of them in the end, it was too many at once.
+   * Embeds texts. If the model refuses a batch, it is halved until the texts are found that the model refuses alone,
+   * so that one bad text does not block others. If it takes all of them in the end, the batch was too large.
    * @param onDone gets texts with their vectors, or with the reason why they have none
    * @returns how many the model refused
    * @throws ApiError, ProviderError when the fault is not in the texts
@@ -192,7 +194,7 @@ export class EmbeddingQueue implements Background {
       return 0
     } catch (error) {
       if (causeOf(error) !== 'texts') throw error
-      // A model that is gone or misconfigured may answer 400 to anything.
+      // A missing or misconfigured model may answer 400 to anything.
       await trial.passed(error)
       if (texts.length === 1) {
         onDone(texts, messageOf(error))
@@ -215,7 +217,7 @@ export class EmbeddingQueue implements Background {
       storage.transactionSync(() => {
         for (const [number, text] of some.entries()) {
           for (const seq of texts.get(text) ?? []) {
-            // It may have been changed, deleted or given a vector of its owner's since the text was sent.
+            // Since then the document may have changed, been deleted or got a vector from its owner.
             if (!store.pending.has(this.#slot, seq) || this.#textOf(plan, seq) !== text) continue
             this.#put(plan, seq, typeof vectors === 'string' ? vectors : vectors[number]!)
           }
@@ -237,20 +239,20 @@ export class EmbeddingQueue implements Background {
       store.putVector(plan, seq, vector)
       store.pending.settle(this.#slot, seq)
     } catch (error) {
-      // There is no room for it: that is the document's own fault to report, as it is in a write.
+      // Memory has no room for it: recorded as this document's error, as a write would report it.
       if (!(error instanceof ApiError)) throw error
       store.pending.refuse(this.#slot, seq, error.message)
     }
   }
 }
 
-/** Whether a model takes any text at all, tried once when it refuses some. */
+/** Checks whether a model takes any text at all. It is called once, when the model refuses some. */
 class Trial {
   #trying: Promise<unknown> | undefined
 
   constructor(readonly model: EmbeddingModel) {}
 
-  /** @throws `refusal` as a fault of the setup, or what kept the model from being tried */
+  /** @throws `refusal` as a fault of the setup, or what kept the check from running */
   async passed(refusal: unknown): Promise<void> {
     this.#trying ??= this.model.embed(['typesense'], 'document')
     try {
@@ -261,7 +263,7 @@ class Trial {
   }
 }
 
-/** @throws ApiError when the model makes other vectors than it did when the field was made */
+/** @throws ApiError when the vectors are not what the field was created with */
 function checked(vectors: Float32Array[], { field }: FieldPlan, count: number): Float32Array[] {
   const wrong = vectors.find(({ length }) => length !== field.num_dim)
   if (wrong !== undefined) {
@@ -276,7 +278,7 @@ function checked(vectors: Float32Array[], { field }: FieldPlan, count: number): 
   return vectors
 }
 
-/** Texts in calls that a provider takes. */
+/** Splits texts into calls that a provider accepts. */
 function cut(texts: string[], batchSize: number): string[][] {
   const calls: string[][] = []
   let call: string[] = []

@@ -1,4 +1,4 @@
-/** The embedding of a collection's documents in the background: a queue for each embedding field. */
+/** Embeds a collection's documents in the background, with a queue for each embedding field. */
 
 import { EmbeddingQueue, type QueueSurroundings } from './queue'
 import { completeReplacement } from './replacement'
@@ -7,7 +7,7 @@ export class EmbeddingQueues {
   #around: QueueSurroundings
   #queues = new Map<number, EmbeddingQueue>()
 
-  /** @param onReplaced a field has got its new vectors, and its old ones are to be dropped */
+  /** @param onReplaced a field has switched to its new vectors, and tables are to be dropped */
   constructor(around: Omit<QueueSurroundings, 'onDrained'>, onReplaced: () => void) {
     const { storage, store } = around
     this.#around = {
@@ -18,7 +18,7 @@ export class EmbeddingQueues {
     }
   }
 
-  /** The queues of the fields that there are now. */
+  /** The queues of all present fields. */
   works(): EmbeddingQueue[] {
     const { embedded, replacing } = this.#around.store.plan
     const slots = [...embedded, ...replacing].flatMap(({ slot }) => slot ?? [])
@@ -36,27 +36,27 @@ export class EmbeddingQueues {
     return this.#queues.get(slot)
   }
 
-  /** The queues with something left to do, be it only to put the new vectors in the place of the old ones. */
+  /** The queues with work left, even if only the switch to finished new vectors. */
   waiting(): EmbeddingQueue[] {
     const { pending, plan } = this.#around.store
     const replacing = new Set(plan.replacing.map(({ slot }) => slot!.slot))
     return this.works().filter(({ slot }) => replacing.has(slot) || pending.next({ slot }, 1).length > 0)
   }
 
-  /** Has models asked again, whatever kept them from answering: their owner has changed something. */
+  /** Retries everything: the owner has changed something. */
   retry(): void {
     this.#around.store.pending.retryRefused()
     for (const queue of this.works()) queue.clearStall()
   }
 
-  /** Whether a field is on its way to another model, and gets on. */
+  /** Whether any field is being replaced without a stall. */
   get replacing(): boolean {
     return this.#around.store.plan.replacing.some(({ slot }) => this.queueOf(slot!.slot)?.stall === undefined)
   }
 
   /**
-   * A step towards replacing the fields whose new model is the built-in one: whoever altered the schema waits for
-   * those, as for all that takes no provider.
+   * Takes a step towards replacing fields by the built-in model. Whoever alters a schema waits for this, since no
+   * provider is involved.
    * @returns whether nothing of that is left
    */
   async replaceAtOnce(): Promise<boolean> {
@@ -65,7 +65,7 @@ export class EmbeddingQueues {
     return next === undefined || (await this.queueOf(next.slot!.slot)?.step()) !== 0
   }
 
-  /** What GET /collections/:name says of it: nothing, once all is done. */
+  /** What GET /collections/:name reports; nothing when all is done. */
   summary(): Record<string, unknown> {
     const { pending, plan } = this.#around.store
     const counts = pending.counts()
@@ -77,7 +77,7 @@ export class EmbeddingQueues {
       summary.refused_embeddings = refused.count
       summary.embedding_error = `Document \`${refused.id}\`: ${refused.error}`
     }
-    // That nothing gets on is worse news than that one document is refused.
+    // A stalled queue is worse news than one refused document.
     if (stalls[0] !== undefined) summary.embedding_error = stalls[0].message
     if (plan.replacing.length > 0) {
       summary.replacing_embeddings = plan.replacing.map(({ name, field, slot }) => ({

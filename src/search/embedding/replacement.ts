@@ -1,10 +1,10 @@
 /**
- * Another model for an embedding field. Until every document has its vector by the new one, the field goes on
- * being what it was, for searches and for its owner; then it becomes the new one in a single transaction.
+ * Replaces the model of an embedding field. Until every document has its new vector, the field stays what it was, for
+ * searches and for its owner. Then one transaction switches it.
  *
- * Vectors of two models cannot be compared, so a field that had some of each would order documents by which model
- * they met. The new vectors therefore grow in a table of their own (`schema.replacing`), and a document that is
- * written meanwhile is embedded for both.
+ * Vectors of two models cannot be compared. A field with both would rank documents by which model made their vectors.
+ * So the new vectors go to a table of their own (`schema.replacing`), and a document that is written meanwhile is
+ * embedded for both.
  */
 
 import * as v from 'valibot'
@@ -16,7 +16,7 @@ import type { Field } from '../types'
 import type { Background } from '../work'
 import { stallKey } from './queue'
 
-/** Begins to make the vectors that `field` asks for. Changes `schema` in place; belongs in a transaction. */
+/** Starts making the vectors that `field` asks for. Changes `schema` in place; belongs in a transaction. */
 export function beginReplacement(store: Store, schema: StoredSchema, field: Field): void {
   cancelReplacement(store, schema, field.name)
   const slot: FieldSlot = { slot: schema.nextSlot++ }
@@ -25,7 +25,7 @@ export function beginReplacement(store: Store, schema: StoredSchema, field: Fiel
   store.pending.markAll(slot)
 }
 
-/** Gives up what has been made for a field so far. Changes `schema` in place; belongs in a transaction. */
+/** Cancels a replacement. Changes `schema` in place; belongs in a transaction. */
 export function cancelReplacement(store: Store, schema: StoredSchema, name: string): void {
   const begun = replacementOf(schema, name)
   if (begun === undefined) return
@@ -34,8 +34,8 @@ export function cancelReplacement(store: Store, schema: StoredSchema, name: stri
 }
 
 /**
- * Puts the new vectors in the place of the old ones. All have been made.
- * @returns false when `slot` holds no new ones
+ * Switches a field to its new vectors, which are complete.
+ * @returns false when `slot` is not a replacement's
  */
 export function completeReplacement(storage: DurableObjectStorage, store: Store, slot: FieldSlot): boolean {
   const schema = structuredClone(store.schema)
@@ -58,12 +58,12 @@ export function completeReplacement(storage: DurableObjectStorage, store: Store,
   return true
 }
 
-/** Names of tables that nothing reads any more. */
+/** Names of tables to be dropped. */
 const tables = v.array(v.string())
 
 /**
- * Forgets the vectors of an embedding field, those to be made too. Their table is dropped in the background: it
- * can be as large as the rest of the collection.
+ * Discards the vectors of an embedding field, pending ones included. The background drops the table, which can be as
+ * large as the rest of the collection.
  */
 export function discardVectors(store: Store, slot: FieldSlot): void {
   const table = vectorsTable(slot)
@@ -73,10 +73,10 @@ export function discardVectors(store: Store, slot: FieldSlot): void {
   writeMeta(store.sql, 'discarded', [...(readMeta(store.sql, 'discarded', tables) ?? []), table])
 }
 
-/** Rows that a step deletes: of 1,536 dimensions, 3 MB. */
+/** Rows deleted in a step: 3 MB at 1,536 dimensions. */
 const DISCARD_ROWS = 500
 
-/** The dropping of tables that nothing reads any more, a piece at a time. */
+/** Drops discarded tables, a piece at a time. */
 export const discarding = (storage: DurableObjectStorage): Background => ({
   name: 'discarding',
   async step() {

@@ -1,7 +1,7 @@
 /**
- * A collection that another version of Parley left: the built-in model under a name may be another one by now. Its
- * vectors are made anew in the background, by the machinery that gives a field another model (replacement.ts). Until
- * all are there, the old ones are searched with the model that made them.
+ * Another version of Parley may have other built-in models under the same names. Then a collection's vectors are made
+ * again in the background, as if its field got another model (replacement.ts). Until all are there, searches use the
+ * old vectors with the model that made them.
  */
 
 import type { Store } from '../documents/store'
@@ -12,7 +12,7 @@ import { beginReplacement } from './replacement'
 
 const isBuiltIn = (model: string | undefined): boolean => model?.startsWith('local/') === true
 
-/** Only from one built-in model to another: a provider's vectors cost money, which their owner decides about. */
+/** Only from one built-in model to another. A provider's vectors cost money, so their owner decides. */
 function isOutdated(field: Field, env: Cloudflare.Env): boolean {
   if (field.embed === undefined) return false
   const current = servedNow(field, env).embed?.served_by
@@ -20,7 +20,7 @@ function isOutdated(field: Field, env: Cloudflare.Env): boolean {
   return current !== server && isBuiltIn(current) && isBuiltIn(server)
 }
 
-/** Begins to make the vectors of outdated fields anew. Changes nothing where there are none. */
+/** Starts replacing the vectors of outdated fields. */
 export function upgradeEmbeddings(storage: DurableObjectStorage, store: Store, env: Cloudflare.Env): void {
   const outdated = store.schema.fields.filter(
     (field) => isOutdated(field, env) && replacementOf(store.schema, field.name) === undefined,

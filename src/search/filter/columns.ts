@@ -1,4 +1,4 @@
-/** A condition on a field's typed values: see schema/layout.ts for where they lie. */
+/** A condition on a field's typed values (schema/layout.ts has the tables). */
 import type { SqlFragment } from '../fragment'
 import {
   columnsTable,
@@ -10,14 +10,14 @@ import {
 } from '../schema/layout'
 import type { Field } from '../types'
 
-/** How a condition names a field's value, and its second column: norm of a string, longitude of a point. */
+/** The columns of a value. The second one is the norm of a string, or the longitude of a point. */
 export interface Columns {
   value: string
   norm: string
 }
 
 /**
- * True of the documents with a value that meets the condition; of an array, any element.
+ * Documents with a value that meets the condition. For an array, one element is enough.
  * @param condition makes the condition from the names of the columns
  */
 export function someValue(

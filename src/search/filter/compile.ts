@@ -1,12 +1,12 @@
 /**
- * From a filter's tree to a boolean SQL expression over `d.seq`, a document's number.
+ * Compiles a filter's tree to a boolean SQL expression over `d.seq`, a document's sequence number.
  *
- * Each clause is an EXISTS over the typed columns, never NULL, so that negation is the plain complement: a
- * document that lacks the field does not match `:=x` and does match `:!=x`.
+ * Each clause is an EXISTS over the typed columns and never NULL, so negation is the plain complement: a document
+ * that lacks the field fails `:=x` and passes `:!=x`.
  *
- * SQLite sets three bounds on a statement: 100 bound values, 100 KB of text and expressions 100 deep. Runs of
- * one operator become balanced trees, and where a group would still pass a bound, its operands are evaluated
- * here, in statements of their own, and take part as a list of numbers: one bound value.
+ * SQLite limits a statement to 100 bound values, 100 KB of text and expressions 100 deep. Runs of one operator become
+ * balanced trees. If a group is still too large, its operands run here, as statements of their own, and enter the
+ * expression as a list of sequence numbers, one bound value.
  */
 import { ApiError } from '../../errors'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
@@ -29,7 +29,7 @@ import { boolClause, numberClause } from './number'
 import { type FilterClause, type FilterNode, isNegated, isPresence, parseFilter } from './parse'
 import { anyString, stringClause } from './string'
 
-// The search around a filter binds and writes something too, so a filter may take a part of each bound only.
+// The search around a filter needs bindings, text and depth as well, so a filter gets a part of each limit.
 const MAX_BINDINGS = 40
 const MAX_LENGTH = 24_000
 const MAX_DEPTH = 40
@@ -39,8 +39,8 @@ interface Compiled extends SqlFragment {
 }
 
 /**
- * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`; a blank filter is `1`.
- * @param range the documents that it will be asked about: what is evaluated here is evaluated for those alone
+ * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`. A blank filter becomes `1`.
+ * @param range the documents that the filter will run on; operands that run here look at no others
  * @throws ApiError 400 with Typesense's messages
  */
 export function compileFilter(
@@ -81,7 +81,7 @@ function fits(children: Compiled[]): boolean {
   return bindings <= MAX_BINDINGS && length <= MAX_LENGTH && depthOf(children) <= MAX_DEPTH
 }
 
-/** Evaluates the children in as few statements as the bounds allow and puts their numbers together. */
+/** Runs the children in as few statements as the limits allow, and combines the results. */
 function materialize(context: FilterContext, children: Compiled[], operator: 'AND' | 'OR'): Compiled {
   let result: Set<number> | undefined
   for (let start = 0; start < children.length; ) {

@@ -1,7 +1,7 @@
 /**
- * What every document that passes a filter is sure to meet, on fields with one typed value each: the part of a filter
- * that an index outside of the object can be told. It is never narrower than the filter. What cannot be said simply
- * (negations, alternatives, words, beginnings, places, ids, lists of values) is left out, and SQL decides in the end.
+ * The part of a filter that an index outside of the object can apply: conditions that every matching document meets,
+ * on fields with one typed value. They are never narrower than the filter. Negations, alternatives, words, prefixes,
+ * places, ids and lists of values are left out, and SQL applies the whole filter in the end.
  */
 
 import { findField } from '../schema/find-field'
@@ -13,7 +13,7 @@ import { patternsOf } from './string'
 
 export interface Bound {
   value: number
-  /** the value itself is outside */
+  /** excludes the value itself */
   open: boolean
 }
 
@@ -24,7 +24,7 @@ export interface Range {
 }
 
 /**
- * What the typed value in a slot is: strings stand for their normal form (text/words.ts), whole numbers of 64 bits for the
+ * A condition on the typed value in a slot. Strings are in normal form (text/words.ts), 64-bit whole numbers are the
  * nearest double.
  */
 export type Condition =
@@ -32,7 +32,7 @@ export type Condition =
   | { slot: number; within: Range }
 
 /**
- * The conditions that a filter implies, all of which hold for every document that passes it.
+ * The conditions that a filter implies. All of them hold for every document that passes it.
  * @param filterBy a filter that compiles
  * @throws ApiError 400 for a filter that does not parse
  */
@@ -41,7 +41,7 @@ export function impliedConditions(schema: StoredSchema, filterBy: string): Condi
   return tree === undefined ? [] : required(tree).flatMap((clause) => conditionOf(schema, clause) ?? [])
 }
 
-/** The clauses that a document has to pass whatever the others say. */
+/** The clauses that a document has to pass in any case. */
 function required(node: FilterNode): FilterClause[] {
   if (node.kind === 'clause') return [node]
   return node.kind === 'and' ? node.children.flatMap(required) : []
@@ -72,7 +72,7 @@ function numberCondition(slot: number, field: Field, clause: FilterClause): Cond
     ...equal.map((value): Range => closed(value, value)),
     ...ranges.map(([from, to]): Range => closed(from, to)),
     ...compared.map(({ sign, bound }): Range => {
-      // Rounded, the bound itself may stand for values on either side of it.
+      // A bound that was rounded may equal values on either side of the true one, so it is included.
       const end = { value: Number(bound), open: sign.length === 1 && typeof bound === 'number' }
       return sign.startsWith('>') ? { from: end } : { to: end }
     }),
@@ -85,7 +85,7 @@ const closed = (from: Numeric, to: Numeric): Range => ({
   to: { value: Number(to), open: false },
 })
 
-/** The narrowest range that contains all of these. */
+/** The narrowest range that contains all of them. */
 function hull(ranges: Range[]): Range {
   const froms = ranges.map(({ from }) => from)
   const tos = ranges.map(({ to }) => to)
@@ -94,20 +94,20 @@ function hull(ranges: Range[]): Range {
   return { ...(from && { from }), ...(to && { to }) }
 }
 
-/** The bound further out. @param side -1 for lower bounds, 1 for upper ones */
+/** The outer one of two bounds. @param side -1 for lower bounds, 1 for upper ones */
 function outer(a: Bound, b: Bound, side: 1 | -1): Bound {
   if (a.value === b.value) return a.open ? b : a
   return (a.value - b.value) * side > 0 ? a : b
 }
 
-/** What lies in both. */
+/** The values in both ranges. */
 export function intersection(a: Range, b: Range): Range {
   const from = a.from && b.from ? inner(a.from, b.from, 1) : (a.from ?? b.from)
   const to = a.to && b.to ? inner(a.to, b.to, -1) : (a.to ?? b.to)
   return { ...(from && { from }), ...(to && { to }) }
 }
 
-/** The bound further in. @param side 1 for lower bounds, -1 for upper ones */
+/** The inner one of two bounds. @param side 1 for lower bounds, -1 for upper ones */
 function inner(a: Bound, b: Bound, side: 1 | -1): Bound {
   if (a.value === b.value) return a.open ? a : b
   return (a.value - b.value) * side > 0 ? a : b

@@ -1,4 +1,4 @@
-/** What the clauses of a filter are compiled with, and what is wrong with one. */
+/** What clauses are compiled with, and the errors that they report. */
 import { ApiError } from '../../errors'
 import type { Range } from '../range'
 import type { StoredSchema } from '../schema/layout'
@@ -6,7 +6,7 @@ import type { StoredSchema } from '../schema/layout'
 export interface FilterContext {
   sql: SqlStorage
   schema: StoredSchema
-  /** the documents that the filter is asked about */
+  /** the documents that the filter runs on */
   range: Range
 }
 

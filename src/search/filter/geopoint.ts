@@ -1,4 +1,4 @@
-/** Filters on places: within a circle, `(lat, lng, 5 km)`, or a polygon, `(lat, lng, lat, lng, lat, lng, ...)`. */
+/** Filters on places: a circle, `(lat, lng, 5 km)`, or a polygon, `(lat, lng, lat, lng, lat, lng, ...)`. */
 import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
@@ -10,8 +10,8 @@ const METERS: Record<string, number> = { km: 1000, mi: 1609.344 }
 const MAX_AREAS = 12
 
 /**
- * Metres between a place in the columns and a fixed one, by the haversine formula on a sphere of the mean
- * earth radius, 6371008.8 m. Binds the latitude twice and then the longitude, in degrees.
+ * Metres between a place in the columns and a fixed one: the haversine formula on a sphere of the mean earth radius,
+ * 6371008.8 m. Binds the latitude twice, then the longitude, in degrees.
  */
 export function distanceSql({ value, norm }: Columns, latitude: number, longitude: number): SqlFragment {
   const halfChord =
@@ -60,7 +60,7 @@ const circle =
     return { sql: `${distance.sql} <= ?`, bindings: [...distance.bindings, meters] }
   }
 
-/** Even-odd rule: a place is inside when a ray to the east crosses an odd number of edges. */
+/** Even-odd rule: a place is inside if a ray to the east crosses an odd number of edges. */
 const polygon =
   (corners: (readonly [number, number])[]): Area =>
   ({ value, norm }) => {
@@ -72,7 +72,7 @@ const polygon =
     const crossed =
       `(${y1} > ${value}) <> (${y2} > ${value})` +
       ` AND ${norm} < (${x2} - ${x1}) * (${value} - ${y1}) / (${y2} - ${y1}) + ${x1}`
-    // 1.0: whole degrees come out of JSON as integers, and integers divide without a fraction.
+    // JSON gives whole degrees as integers, and SQLite's integer division drops the fraction: hence * 1.0.
     return fragment(
       `(SELECT count(*) FROM json_each(?) e WHERE ${crossed.replace(' / ', ' * 1.0 / ')}) % 2 = 1`,
       JSON.stringify(edges),

@@ -12,10 +12,10 @@ const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
 const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
 
-/** A BigInt is a whole number of 64 bits that a double cannot hold. */
+/** A BigInt is a 64-bit whole number that a double cannot hold. */
 export type Numeric = number | bigint
 
-/** What the values of a clause on numbers ask for; a document passes that meets any of it. */
+/** The tests of a clause on numbers. A document passes if it meets any of them. */
 export interface NumberTests {
   equal: Numeric[]
   /** both ends included */
@@ -23,7 +23,7 @@ export interface NumberTests {
   compared: { sign: string; bound: Numeric }[]
 }
 
-/** @throws ApiError 400 for a value that is no number of the field's type */
+/** @throws ApiError 400 for a value that is not a number of the field's type */
 export function numberTests(field: Field, clause: FilterClause): NumberTests {
   const { equal, ranges, compared }: NumberTests = { equal: [], ranges: [], compared: [] }
   for (const { text } of clause.values) {
@@ -52,7 +52,7 @@ export function numberClause(context: FilterContext, field: Field, clause: Filte
         fragment(`EXISTS (SELECT 1 FROM json_each(?) r WHERE ${between})`, JSON.stringify(ranges)),
       )
     }
-    // Of many comparisons with one sign only the widest counts.
+    // Of comparisons with the same sign, only the widest counts.
     for (const sign of new Set(compared.map((comparison) => comparison.sign))) {
       const bounds = compared.filter((comparison) => comparison.sign === sign).map(({ bound }) => bound)
       const widest = bounds.reduce((a, b) => (sign.startsWith('>') === a < b ? a : b))
@@ -77,7 +77,7 @@ function toNumber(field: Field, text: string): Numeric {
   return value
 }
 
-/** The values that a clause on booleans allows, each once. @throws ApiError 400 */
+/** The distinct values that a clause on booleans allows. @throws ApiError 400 */
 export function boolValues(field: Field, clause: FilterClause): number[] {
   const wanted = clause.values.map(({ text }) => {
     if (text === 'true') return 1

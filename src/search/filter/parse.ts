@@ -1,6 +1,6 @@
 /**
- * The grammar of filter_by, from text to a tree. What a value means depends on its field's type, so values
- * stay text here; compile.ts reads them.
+ * Parses filter_by into a tree. Values stay text: compile.ts reads them, since their meaning depends on the field's
+ * type.
  *
  *     expression := operand (('&&' | '||') operand)*      equal precedence, from left to right
  *     operand    := '(' expression ')' | clause
@@ -13,7 +13,7 @@ export type FilterOperator = ':' | ':=' | ':!=' | ':!'
 
 export interface FilterValue {
   text: string
-  /** it stood in backticks: `*`, `>` and `..` in it are ordinary characters */
+  /** it was in backticks: `*`, `>` and `..` are ordinary characters in it */
   quoted: boolean
 }
 
@@ -21,23 +21,23 @@ export interface FilterClause {
   kind: 'clause'
   field: string
   operator: FilterOperator
-  /** the values stood in square brackets */
+  /** the values were in square brackets */
   list: boolean
   values: FilterValue[]
 }
 
 export interface FilterGroup {
   kind: 'and' | 'or'
-  /** two or more; none of them of this group's kind when it is the first */
+  /** two or more; only the first can be a group of the same kind */
   children: FilterNode[]
 }
 
 export type FilterNode = FilterClause | FilterGroup
 
-/** A filter with more clauses than this is refused; a list of values is one clause, however long it is. */
+/** A filter with more clauses is refused. A list of values is one clause, of any length. */
 export const MAX_CLAUSES = 4000
 
-/** How deep a tree may be: each pair of parentheses and each change between && and || is a level. */
+/** How deep a tree may be. Each pair of parentheses and each change between && and || adds a level. */
 export const MAX_DEPTH = 100
 
 const MALFORMED = 'Could not parse the filter query.'
@@ -45,7 +45,7 @@ const TOO_DEEP = `The filter is nested too deeply: at most ${MAX_DEPTH} levels a
 const UNBALANCED = 'Could not parse the filter query: unbalanced parentheses.'
 
 /**
- * The tree of a filter, undefined for a blank one.
+ * @returns the tree of a filter, undefined for a blank one
  * @throws ApiError 400 with Typesense's messages
  */
 export function parseFilter(text: string): FilterNode | undefined {
@@ -70,7 +70,7 @@ class FilterParser {
     return node
   }
 
-  /** @param level how many parentheses are open, so that the recursion is bounded before a tree exists */
+  /** @param level open parentheses: bounds the recursion before there is a tree */
   #expression(level: number): Subtree {
     if (level > MAX_DEPTH) throw new ApiError(400, TOO_DEEP)
     let { node, depth } = this.#operand(level)
@@ -80,7 +80,7 @@ class FilterParser {
       if (kind === undefined) return { node, depth }
       this.#position += 2
       const right = this.#operand(level)
-      // A run of one operator is one flat group; the first child is the only place where it can begin.
+      // A run of one operator becomes one flat group.
       if (node.kind === kind) {
         node.children.push(right.node)
         depth = Math.max(depth, right.depth + 1)
@@ -129,7 +129,7 @@ class FilterParser {
         return field
       }
       if (character === '(' || character === ')') {
-        // `(a:1` and `a:1)` are told from a missing colon by what is left of the brackets.
+        // Unbalanced brackets, as in `(a:1` and `a:1)`, are another error than a missing colon.
         throw new ApiError(400, isBalanced(this.text) ? MALFORMED : UNBALANCED)
       }
       if (this.#startsWith('&&') || this.#startsWith('||')) break
@@ -188,7 +188,7 @@ class FilterParser {
     while (this.#position < this.text.length && !(open === 0 && this.#endsValue(this.#position, inList))) {
       const character = this.text[this.#position]!
       if (character === '`') {
-        // Backticks in the middle of a value shield what they enclose: pre`,`post.
+        // Backticks inside a value quote a part of it: pre`,`post.
         const end = this.text.indexOf('`', this.#position + 1)
         if (end === -1) throw new ApiError(400, MALFORMED)
         text += this.text.slice(this.#position + 1, end)

@@ -1,11 +1,11 @@
 /**
- * Filters on strings, all of which compare normal forms (text/words.ts): case, accents and punctuation do not count.
+ * Filters on strings. They compare normal forms (text/words.ts): case, accents and punctuation do not count.
  *
  *     field: a b    every word is in the value         field:=a b    the value is these words, in order
- *     field: a pre* the last one by its beginning      field:=a pre* the value begins so
+ *     field: a pre* the last one is a prefix           field:=a pre* the value begins like this
  *
- * Facets and sortable fields have their normal form in a column. Of other fields only the full-text index
- * knows the words, and only their stems: it gives a superset, and the documents decide.
+ * Facets and sortable fields have their normal form in a column. Of other fields, only the full-text index has the
+ * words, as stems. It gives a superset, and the documents decide.
  */
 import { fragment, oneOf, type SqlFragment } from '../fragment'
 import { hasValues, textColumn } from '../schema/layout'
@@ -18,16 +18,16 @@ import type { FilterClause } from './parse'
 
 export interface Pattern {
   tokens: string[]
-  /** the same words unfolded, for FTS5, which folds by rules of its own */
+  /** the words unfolded, for FTS5, which folds by its own rules */
   written: string[]
-  /** the last token stands for every word that begins with it */
+  /** the last token matches every word that begins with it */
   prefix: boolean
 }
 
-// More words than this cannot shrink the superset enough to pay for a longer query.
+// More words hardly shrink the superset, and make the query longer.
 const MAX_INDEX_WORDS = 16
 
-/** The values of a clause on strings, as words. */
+/** The values of a clause, as words. */
 export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =>
   clause.values.map(({ text, quoted }) => {
     const prefix = !quoted && text.endsWith('*')
@@ -43,7 +43,7 @@ export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =
 export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
   const whole = clause.operator === ':=' || clause.operator === ':!='
   const patterns = patternsOf(clause, context.schema)
-  // A value of punctuation alone contains no word; as a whole value it equals others of its kind.
+  // A value of punctuation has no words. `:` matches nothing by it; `:=` matches other values of punctuation.
   const useful = whole ? patterns : patterns.filter(({ tokens }) => tokens.length > 0)
   if (useful.length === 0) return fragment('0')
   if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
@@ -52,7 +52,7 @@ export function stringClause(context: FilterContext, field: Field, clause: Filte
   )
 }
 
-/** Documents with a string in a field that has no column of its own: only the documents tell. */
+/** Documents with any string in a field that has no column: found by reading the documents. */
 export function anyString(context: FilterContext, field: Field): SqlFragment {
   const seqs: number[] = []
   for (const { seq, body } of candidates(context, field, { tokens: [], written: [], prefix: false })) {
@@ -75,7 +75,7 @@ function equals(norm: string, patterns: Pattern[]): SqlFragment {
 }
 
 function contains(norm: string, patterns: Pattern[]): SqlFragment {
-  // Spaces around the words and the value make a word what stands between two spaces.
+  // With spaces around words and value, a match is a whole word.
   const needles = patterns.map(({ tokens, prefix }) =>
     tokens.map((token, index) => (prefix && index === tokens.length - 1 ? ` ${token}` : ` ${token} `)),
   )
@@ -90,7 +90,7 @@ function contains(norm: string, patterns: Pattern[]): SqlFragment {
   )
 }
 
-/** Asks the index for candidates, then their documents; what remains is a list of numbers. */
+/** Finds candidates by the index, then compares the documents themselves. */
 function compareDocuments(
   context: FilterContext,
   field: Field,
@@ -114,11 +114,11 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
   const words = written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
     const word = prepare(each, context.schema).trim()
     if (!prefix || index < written.length - 1) return `"${word}"`
-    // A stem can be shorter than what was typed and end otherwise (happily, happi), but it keeps the first
-    // two letters, and words of two letters are not stemmed.
+    // A stem can be shorter than what was typed and end differently (happily, happi). But it keeps the first two
+    // letters, and words of two letters are not stemmed.
     return `"${[...word].slice(0, 2).join('')}"*`
   })
-  // What is indexed but not stored lies apart from the document, under the field's name.
+  // Fields that are indexed but not stored are in a table of their own.
   const table = field.store ? 'documents' : 'unstored'
   const { low, high } = context.range
   if (words.length === 0) {

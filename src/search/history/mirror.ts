@@ -1,10 +1,9 @@
 /**
- * A history collection's copy in D1.
+ * Copies a history collection to D1.
  *
- * Each change of a document leaves its id in the outbox, in the same transaction. A flush sends the present
- * state of those documents, whatever they went through, and clears the entries that have not changed since: it
- * can be repeated at any time, and what D1 holds in the end is what the documents are. There is one flush at
- * a time, so that an older state can never arrive after a newer one.
+ * Each change of a document adds its id to the outbox, in the same transaction. A flush sends the present state of
+ * those documents, and clears the entries that have not changed since. It can be repeated at any time, and D1 ends up
+ * with what the documents are. Only one flush runs at a time, so an older state never arrives after a newer one.
  */
 
 import * as v from 'valibot'
@@ -18,14 +17,14 @@ import type { Store } from '../documents/store'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { Document } from '../types'
 
-/** Documents that one D1 call carries, in number and in characters of JSON. */
+/** Limits of one D1 call: documents, and characters of JSON. */
 const FLUSH_DOCUMENTS = 200
 const FLUSH_CHARACTERS = 600_000
 
-/** How long a reply waits for D1. After that the alarm sees to it. */
+/** How long a reply waits for D1. After that the alarm takes over. */
 const PATIENCE_MS = 2_000
 
-/** The alarm that stands by while a flush is under way, in case the object does not live to see its end. */
+/** The alarm set during a flush, in case the object dies before its end. */
 const STANDBY_MS = 30_000
 
 export class HistoryMirror {
@@ -54,8 +53,8 @@ export class HistoryMirror {
   }
 
   /**
-   * Notes a change, inside its transaction.
-   * @param replaced whether the document is gone because another took its place: its turn's record then goes another way
+   * Records a change, inside its transaction.
+   * @param replaced the document gave way to another one. Then its conversation takes care of the turn's record
    */
   record(documentId: string, replaced = false): void {
     this.#sql.exec(
@@ -66,7 +65,7 @@ export class HistoryMirror {
     )
   }
 
-  /** Notes that every document is about to go. */
+  /** Records that every document is about to be removed. */
   recordAll(): void {
     this.#sql.exec(
       'INSERT OR REPLACE INTO outbox (document_id, version) SELECT id, ? FROM documents',
@@ -74,7 +73,7 @@ export class HistoryMirror {
     )
   }
 
-  /** Has the documents that are there already sent as well, a few at a time. */
+  /** Queues the documents that exist already, a few at a time. */
   backfill(): void {
     writeMeta(this.#sql, 'backfill', 0)
   }
@@ -85,11 +84,11 @@ export class HistoryMirror {
     )
   }
 
-  /** Waits until D1 has everything, or for as long as a reply may wait. */
+  /** Waits until D1 has everything, at most as long as a reply may wait. */
   async settle(): Promise<void> {
     if (!this.pending) return
     this.#alarm.within(STANDBY_MS)
-    // While D1 is known not to answer, nobody is made to wait for that.
+    // While D1 is known not to answer, nobody waits for it.
     if (this.#failures > 0 || this.#stalled) return
     const flushed = this.flush()
     const answered = await Promise.race([
@@ -104,7 +103,7 @@ export class HistoryMirror {
     }
   }
 
-  /** Sends what D1 does not have. @returns whether it has everything now; if not, the alarm is set */
+  /** Sends what D1 lacks. @returns whether D1 has everything now; if not, the alarm is set */
   flush(): Promise<boolean> {
     this.#flushing ??= this.#flushAll().finally(() => {
       this.#flushing = undefined
@@ -112,7 +111,7 @@ export class HistoryMirror {
     return this.#flushing
   }
 
-  /** The alarm's part in it. A flush that fails sets the alarm itself. */
+  /** The background's step. A failed flush sets the alarm itself. */
   async step(): Promise<undefined> {
     await this.flush()
   }
@@ -130,7 +129,7 @@ export class HistoryMirror {
     }
   }
 
-  /** Sees that the outbox has something, from the documents that were there before it. @returns false: all is sent */
+  /** Fills an empty outbox with documents that are older than it. @returns false when all is sent */
   #fillFromBackfill(): boolean {
     if (this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length > 0) return true
     const after = readMeta(this.#sql, 'backfill', v.number())
@@ -181,7 +180,7 @@ export class HistoryMirror {
     )
   }
 
-  /** Removes the history from D1: the collection is going. @returns false when some of it is left for another time */
+  /** Removes the history from D1, for a deleted collection. @returns false when some of it is left for later */
   async removeAll(): Promise<boolean> {
     const late = scheduler.wait(PATIENCE_MS).then(() => 'late' as const)
     try {
@@ -201,8 +200,8 @@ const text = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined ? '' : String(value)
 
 /**
- * A document as a row of history. D1 binds no parameter above 2 MB, and JSON may double a text: the copy of
- * a longer message ends there, while the document itself stays whole.
+ * A document as a row of history. D1 binds no parameter above 2 MB, and JSON can double a text, so D1's copy of a
+ * longer message is cut. The document itself stays whole.
  */
 const messageOf = (document: Document): Omit<MessageRow, 'historyId'> => ({
   documentId: document.id,

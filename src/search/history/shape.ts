@@ -1,7 +1,7 @@
-/** How a history collection is known that keeps no model's history now: a clone, a backup, one whose model is yet to come. */
+/** Recognises a history collection that no model uses now: a clone, a backup, or one whose model is created later. */
 import type { CollectionSchema } from '../types'
 
-/** Fields of a message, by Typesense's names and types (contract 1.3). */
+/** Fields of a message: Typesense's names and types. */
 const TYPES: Record<string, readonly string[]> = {
   conversation_id: ['string'],
   model_id: ['string'],
@@ -10,7 +10,7 @@ const TYPES: Record<string, readonly string[]> = {
   timestamp: ['int32', 'int64'],
 }
 
-/** Whether the documents of a schema are messages of conversations, by their fields. */
+/** Whether a schema has all fields of a message. */
 export const isHistoryShaped = ({ fields }: Pick<CollectionSchema, 'fields'>): boolean =>
   Object.entries(TYPES).every(([name, types]) =>
     fields.some((field) => field.name === name && types.includes(field.type)),

@@ -1,4 +1,4 @@
-/** A history collection's documents as what they are: the messages of conversations. */
+/** Reads and writes the documents of a history collection as messages of conversations. */
 
 import * as v from 'valibot'
 import { removeAll } from '../documents/bulk'
@@ -6,9 +6,7 @@ import type { Store } from '../documents/store'
 import { MESSAGES_A_TURN } from '../limits'
 import type { RecentMessages, Step, StoredMessage } from '../types'
 
-/**
- * Makes conversations quick to find. SQLite keeps the index by itself, from the documents' own text.
- */
+/** Creates the index by conversation. SQLite maintains it from the documents' own text. */
 export function indexConversations(sql: SqlStorage): void {
   sql.exec(
     `CREATE INDEX IF NOT EXISTS documents_conversation
@@ -23,7 +21,7 @@ const MESSAGES = `SELECT id, body->>'$.role' AS role, body->>'$.message' AS mess
   FROM documents WHERE body->>'$.conversation_id' = ?`
 
 /**
- * A conversation's messages, oldest first; of the same second, in the order in which they came.
+ * A conversation's messages, oldest first; within a second, in the order of insertion.
  * @param without origins of turns whose question and answer do not count
  */
 export function conversationMessages(
@@ -39,7 +37,7 @@ export function conversationMessages(
     .filter(({ documentId }) => !left.has(documentId))
 }
 
-/** The last of them. Reads no more rows than it needs, since the index gives them newest first. */
+/** The last messages. The index is read newest first, so no more rows are read than needed. */
 export function recentMessages(
   store: Store,
   conversationId: string,
@@ -70,7 +68,7 @@ const messageOf = ({ id, role, message, model, timestamp }: Row): StoredMessage 
   modelId: String(model ?? ''),
 })
 
-/** Those of these timestamps at which a conversation has at least a question and an answer. */
+/** The timestamps at which the conversation has at least a question and an answer. */
 export const wholeTurns = (store: Store, conversationId: string, timestamps: number[]): number[] =>
   store.sql
     .exec<{ timestamp: number }>(
@@ -87,7 +85,7 @@ export const wholeTurns = (store: Store, conversationId: string, timestamps: num
 export const isKnownOrigin = (sql: SqlStorage, origin: string): boolean =>
   sql.exec('SELECT 1 FROM origins WHERE origin = ?', origin).toArray().length > 0
 
-/** Notes that a turn has been added, and which documents it has brought. */
+/** Records that a turn has been added, with the ids of its documents. */
 export function noteOrigin(sql: SqlStorage, origin: string, documentIds: string[]): void {
   sql.exec('INSERT INTO origins (origin, documents) VALUES (?, ?)', origin, JSON.stringify(documentIds))
 }
@@ -106,8 +104,8 @@ function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
 }
 
 /**
- * Removes the questions and answers of turns, within a transaction of the caller's.
- * @param onRemoved in the place of what happens when a document is deleted
+ * Removes the questions and answers of turns, within the caller's transaction.
+ * @param onRemoved called in place of the store's `onChange`
  */
 export function removeReplaced(store: Store, origins: string[], onRemoved: (id: string) => void): void {
   const { onChange } = store
@@ -119,10 +117,10 @@ export function removeReplaced(store: Store, origins: string[], onRemoved: (id: 
   }
 }
 
-/** Documents of a conversation that one step removes. */
+/** Documents that one step removes. */
 const REMOVED_AT_ONCE = 200
 
-/** Removes documents of a conversation, and with the last of them the note of which turns were added. */
+/** Removes documents of a conversation, and with the last of them the record of its turns. */
 export function removeConversation(
   storage: DurableObjectStorage,
   store: Store,
@@ -144,7 +142,7 @@ export function removeConversation(
   return { count: found.length, done }
 }
 
-/** Removes documents that D1 does not hold any more: the outbox has nothing to do with it. */
+/** Removes documents that D1 has removed already, so nothing goes to the outbox. */
 export function expireMessages(storage: DurableObjectStorage, store: Store, documentIds: string[]): void {
   const { onChange } = store
   store.onChange = undefined
@@ -174,7 +172,7 @@ const conversationsOf = (sql: SqlStorage, seqs: number[]): string[] =>
     .toArray()
     .map(({ id }) => String(id))
 
-/** `0` is the character after `/`. */
+/** Origins begin with the conversation's id and `/`; `0` is the character after `/`. */
 function forgetOrigins(sql: SqlStorage, conversationId: string): void {
   sql.exec('DELETE FROM origins WHERE origin >= ? AND origin < ?', `${conversationId}/`, `${conversationId}0`)
 }

@@ -8,13 +8,13 @@ import { findField } from '../schema/find-field'
 import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from '../schema/layout'
 import type { Field } from '../types'
 
-/** A facet has its values in columns; a geopoint's have no order to count them by. */
+/** Facets need values in columns. Geopoints have no order to count by. */
 const isFacet = (field: Field): boolean =>
   field.facet && hasValues(field) && !isGeopoint(field) && !isDynamic(field)
 
 export interface FacetRange {
   label: string
-  /** undefined: without end on this side */
+  /** undefined: unbounded */
   from: number | bigint | undefined
   /** exclusive */
   to: number | bigint | undefined
@@ -36,7 +36,7 @@ export interface FacetQuery {
 const unknownFacet = (name: string): ApiError =>
   new ApiError(404, `Could not find a facet field named \`${name}\` in the schema.`)
 
-/** @throws ApiError 404 for a field that is no facet, 400 for a bad range or order */
+/** @throws ApiError 404 for a field that is not a facet, 400 for a bad range or order */
 export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest[] {
   const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
   return parts.flatMap((part) => {
@@ -101,7 +101,7 @@ const bound = (text: string | undefined): number | bigint | undefined => {
   return text.trim() === '' ? undefined : exactNumber(text.trim())
 }
 
-/** @throws ApiError 400 for a query without a colon or about a field that is not among the facets */
+/** @throws ApiError 400 for a query without a colon, or on a field that is not among the facets */
 export function parseFacetQuery(text: string, facets: FacetRequest[]): FacetQuery | undefined {
   if (text.trim() === '') return undefined
   const colon = text.indexOf(':')

@@ -1,7 +1,6 @@
 /**
- * Typesense's search parameters, all of them strings, as a request that has been checked against the schema.
- * Checks come in Typesense's order, so that of two faults the same one is answered. Unknown parameters are
- * ignored.
+ * Parses Typesense's search parameters, all of them strings, and checks them against the schema. Checks come in
+ * Typesense's order, so that two faults at once give the same error. Unknown parameters are ignored.
  */
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
@@ -44,7 +43,7 @@ export interface HighlightOptions {
   endTag: string
   affixTokens: number
   snippetThreshold: number
-  /** whether `highlights`, the old form, is wanted too */
+  /** also return `highlights`, the old form */
   v1: boolean
 }
 
@@ -55,14 +54,14 @@ export interface SearchRequest {
   embeddingField: Field | undefined
   vectorQuery: VectorQuery | undefined
   filterBy: string
-  /** as given, undefined where the defaults of sort.ts hold */
+  /** as given; undefined for the defaults of sort.ts */
   sort: SortKey[] | undefined
   facets: FacetRequest[]
   maxFacetValues: number
   facetQuery: FacetQuery | undefined
   perPage: number
   offset: number
-  /** what the reply names: a page, or an offset when only that was asked for */
+  /** what the reply mentions: a page, or an offset if only that was given */
   window: { page: number } | { offset: number }
   groupBy: string[]
   groupLimit: number
@@ -75,10 +74,10 @@ export interface SearchRequest {
   typos: TypoRules
   rerankHybridMatches: boolean
   pinnedHits: { id: string; position: number }[]
-  /** whether filter_by holds for pinned documents too */
+  /** filter_by applies to pinned documents too */
   filterPinned: boolean
   hiddenHits: string[]
-  /** milliseconds after which the search answers with what it has found so far */
+  /** milliseconds after which the search returns what it has found so far */
   cutoffMs: number
 }
 
@@ -175,7 +174,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
   }
 }
 
-/** @throws ApiError 422 for a page that lies too deep, or that has too many hits in its groups */
+/** @throws ApiError 422 for a page that is too deep, or with too many hits in its groups */
 function checkDepth(offset: number, perPage: number, groupLimit: number): void {
   if (offset + perPage > MAX_DEPTH) {
     throw new ApiError(
@@ -303,7 +302,7 @@ function resolveQueryField(schema: StoredSchema, name: string): Field[] {
   if (name.startsWith('$')) throw new ApiError(400, 'Query by reference is not yet supported.')
   const exact = findField(schema, name)
   if (exact !== undefined && exact.type !== 'object' && exact.type !== 'object[]') return [exact]
-  // A star, or the name of an object, stands for every string field below it.
+  // A star, or the name of an object, means every string field below it.
   const beginning = name.endsWith('*') ? name.slice(0, -1) : exact === undefined ? undefined : `${name}.`
   const expanded =
     beginning === undefined

@@ -1,7 +1,4 @@
-/**
- * sort_by: its grammar, its defaults, and the ORDER BY that it becomes. Documents that lack a sorted value
- * come last in either direction.
- */
+/** sort_by: its grammar, its defaults, and its ORDER BY. Documents without a value come last in either direction. */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { distanceSql } from '../filter/geopoint'
@@ -43,7 +40,7 @@ const MAX_KEYS = 3
 const MAX_EVAL_CASES = 8
 const MALFORMED = 'Parameter `sort_by` is malformed.'
 
-/** The first step, which needs no schema. @throws ApiError 400 for a missing colon or more than three keys */
+/** Parses the syntax, without a schema. @throws ApiError 400 for a missing colon or more than three keys */
 export function splitSort(sortBy: string): { name: string; direction: string }[] {
   const keys = splitOutside(sortBy, ',')
     .filter((part) => part !== '')
@@ -139,9 +136,8 @@ function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {
 }
 
 /**
- * The keys that a search sorts by: what was asked for, filled up to three with the text match and the vector
- * distance where there are such; without sort_by the default sorting field follows them. Newest first decides
- * what is left.
+ * Adds the implied keys: text match and vector distance, where the search has them, up to three keys; without sort_by
+ * also the default sorting field. The last tie-breaker is newest first.
  */
 export function completeSort(
   given: SortKey[] | undefined,
@@ -162,7 +158,7 @@ export function completeSort(
 }
 
 /**
- * The order over a relation `d(seq, score, distance, fused)`: see run/candidates.ts for what they are.
+ * The order over a relation `d(seq, score, distance, fused)` (run/candidates.ts).
  * @throws ApiError 400 for a bad filter in `_eval`
  */
 export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, hybrid: boolean): Order {
@@ -193,7 +189,7 @@ export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, 
 
 const evalColumn = (index: number): string => `e${index}`
 
-/** Which of so many equal parts of the matches a document is in: 1 are the best. */
+/** The column that tells in which of so many equal parts a match is. 1 is the best. */
 export const bucketColumn = (buckets: number): string => `bucket${buckets}`
 
 function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hybrid: boolean): SqlFragment {
@@ -206,7 +202,7 @@ function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hyb
     case 'vector_distance':
       return fragment(`d.distance ${direction} NULLS LAST`)
     case 'text_match': {
-      // BM25 in FTS5 is the lower the better, a fused score the higher the better.
+      // BM25 of FTS5 is better the lower it is; a fused score is better the higher it is.
       const by = hybrid ? `d.fused ${direction}` : `d.score ${reverse(direction)}`
       if (key.buckets === 0) return fragment(`${by} NULLS LAST`)
       return fragment(`d.${bucketColumn(key.buckets)} ${reverse(direction)}`)
@@ -226,7 +222,7 @@ function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hyb
   }
 }
 
-/** The score of the first of the cases that a document of a range meets. */
+/** The score of the first case that a document meets. */
 function evaluation(
   cases: { filter: string; score: number }[],
   sql: SqlStorage,
@@ -241,7 +237,7 @@ function evaluation(
   return { sql: `CASE ${text} ELSE 0 END`, bindings }
 }
 
-/** A filter with few bound values: there may be many in one order, and a statement takes a hundred in all. */
+/** A filter with few bound values: an order may contain many filters, and a statement has a hundred bindings. */
 function shortFilter(sql: SqlStorage, schema: StoredSchema, filter: string, range: Range): SqlFragment {
   const { where, bindings } = compileFilter(sql, schema, filter, range)
   if (bindings.length <= 2) return { sql: where, bindings }
@@ -256,14 +252,14 @@ function shortFilter(sql: SqlStorage, schema: StoredSchema, filter: string, rang
 
 const reverse = (direction: Direction): Direction => (direction === 'ASC' ? 'DESC' : 'ASC')
 
-/** A document's value of a scalar field as SQL; strings by their normal form, so that case does not count. */
+/** The SQL of a document's value of a scalar field. Strings are in normal form, so case does not count. */
 export function fieldValue(schema: StoredSchema, field: Field): string {
   const slot = schema.slots[field.name]!
   const column = isString(field) ? normColumn(slot) : scalarColumn(slot)
   return `(SELECT c.${column} FROM ${columnsTable(slot)} c WHERE c.seq = d.seq)`
 }
 
-/** Metres from the key's place to the document's, or to the nearest of its places. */
+/** Metres from the key's place to the document's place, or to the nearest of its places. */
 export function nearestPlace(
   schema: StoredSchema,
   key: { field: Field; latitude: number; longitude: number },

@@ -8,17 +8,17 @@ import type { Field } from '../types'
 
 export interface VectorQuery {
   field: Field
-  /** empty: the vector comes from `id`, from `queries` or from embedding q */
+  /** empty: the vector comes from `id`, `queries` or q */
   vector: number[]
-  /** nearest neighbours to take, undefined for the default of the kind of search */
+  /** how many neighbours; undefined for the default of the kind of search */
   k: number | undefined
-  /** candidates farther than this are dropped */
+  /** farther candidates are dropped */
   distanceThreshold: number | undefined
-  /** weight of the vector's rank in hybrid search */
+  /** weight of the vector rank in a hybrid search */
   alpha: number
-  /** a document whose own vector is the query; it is not among the results */
+  /** a document whose vector is the query; it is not a result */
   id: string | undefined
-  /** texts to embed and average instead of q */
+  /** texts to embed and average, in place of q */
   queries: string[]
   queryWeights: number[]
 }
@@ -82,7 +82,7 @@ function applyOption(query: VectorQuery, option: string): void {
       if (Number(value) > MAX_NEIGHBOURS) {
         throw malformed(`: \`k\` parameter takes at most ${MAX_NEIGHBOURS} neighbours.`)
       }
-      // Zero is Typesense's way of asking for its default.
+      // Zero means the default, as in Typesense.
       query.k = Number(value) || undefined
       break
     case 'distance_threshold':
@@ -107,7 +107,7 @@ function applyOption(query: VectorQuery, option: string): void {
         return weight
       })
       break
-    // ef and flat_search_cutoff tune an approximate index; search here is exact.
+    // ef and flat_search_cutoff tune an approximate index. Search here is exact, so they are ignored.
   }
 }
 

@@ -1,13 +1,13 @@
 /**
- * What a search has found, as relations over which hits are ordered, facets counted and groups made:
+ * What a search has found, as SQL relations. Ordering, facets and groups work on these:
  *
- *     seq        the document's number
- *     score      BM25 as FTS5 gives it, lower is better; NULL when the words were not found
+ *     seq        the document's sequence number
+ *     score      FTS5's BM25, lower is better; NULL when the words were not found
  *     distance   of the document's vector; NULL when it is not among the nearest
  *     fused      both ranks in one number, higher is better; hybrid searches only
  *
- * They come in parts, each small enough for one statement (scan.ts); no document is in two of them. Most of the work
- * stays SQL, so that ten thousand matches do not pass through JavaScript for the sake of ten hits.
+ * They come in parts, each small enough for one statement (scan.ts), and no document is in two parts. Most of the
+ * work stays in SQL, so ten thousand matches need not pass through JavaScript to give ten hits.
  */
 import { fragment, join, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
@@ -15,27 +15,27 @@ import type { Order } from '../request/order'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
-/** Some of what was found. */
+/** A part of the matches. */
 export interface Part {
   relation: SqlFragment
-  /** the numbers of all of its documents are in here */
+  /** contains the sequence numbers of all of its documents */
   range: Range
 }
 
 export interface Candidates {
-  /** All that was found, unless the search is cut off. @param width numbers that the first part spans */
+  /** All matches, unless the search is cut off. @param width sequence numbers that the first part spans */
   parts(pace: Pace, width?: number): AsyncIterable<Part>
-  /** whether `score` and `distance` carry something */
+  /** whether `score` and `distance` are set */
   text: boolean
   vector: boolean
-  /** how many they are, where that is known already */
+  /** the number of matches, if already known */
   found: number | undefined
 }
 
-/** A filter as it is for the documents of a range: `1` lets all of them pass. */
+/** A filter for the documents of a range; `1` passes all of them. */
 export type RangedFilter = (range: Range) => SqlFragment
 
-/** Text matches in text_index: an FTS5 expression, and the weights as FTS5's `rank` takes them. */
+/** A query of text_index: an FTS5 expression, and the weights in the form of FTS5's `rank`. */
 export interface TextMatch {
   match: string
   /** `bm25(2.0, 1.0)` */
@@ -82,7 +82,7 @@ export const textMatchesIn = ({ match, rank }: TextMatch, filter: SqlFragment, r
 export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
   inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
 
-/** How many there are, as far as the search gets. */
+/** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {
   let total = 0
   for await (const { relation } of parts(pace)) {
@@ -95,16 +95,16 @@ export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace:
   return total
 }
 
-/** A window on what was found. */
+/** A window of the matches. */
 export interface Top {
   offset: number
   limit: number
   order: Order
-  /** it looks at the score, best first, before anything else */
+  /** the score, best first, comes before all other keys */
   byScore: boolean
 }
 
-/** A document as it was found: the columns of the relation. */
+/** A match: the columns of the relation. */
 export interface Match {
   seq: number
   score: number | null
@@ -112,10 +112,10 @@ export interface Match {
   fused: number | null
 }
 
-/** A match, and what it is ordered by besides. */
+/** A match with the columns that it is ordered by. */
 export type OrderedMatch = Match & Record<string, SqlStorageValue>
 
-/** With the columns that an order needs. */
+/** Adds the columns that an order needs. */
 export const ordered = ({ relation, range }: Part, { columns }: Order): SqlFragment => {
   const own = columns(range)
   if (own.length === 0) return relation
@@ -123,9 +123,8 @@ export const ordered = ({ relation, range }: Part, { columns }: Order): SqlFragm
 }
 
 /**
- * A window of what was found and how many there are in all, in one pass, which is most of what a search costs.
- * Where the score comes first, what the order looks at after it is read only for matches that are as good as
- * the window's last.
+ * A window of the matches and their total number in one pass, which is most of the cost of a search. If the score is
+ * the first key, the columns of other keys are read only for matches that are as good as the window's last.
  */
 export async function countedWindow(
   sql: SqlStorage,
@@ -154,7 +153,7 @@ export async function countedWindow(
   return { rows: best.slice(offset, wanted), found: known ?? found }
 }
 
-/** Fewer rows than this are not worth a statement that leaves some out. */
+/** With fewer rows, pruning costs more than it saves. */
 const PRUNED_FROM = 1_000
 
 const plain = (part: Part, order: Order, wanted: number): SqlFragment =>
@@ -190,7 +189,7 @@ function counted(part: Part, order: Order, byScore: boolean, wanted: number): Sq
   )
 }
 
-/** The first of rows that several parts have brought, in order. */
+/** The first rows in order, of those from several parts. */
 async function bestOf(
   sql: SqlStorage,
   rows: OrderedMatch[],
@@ -198,7 +197,7 @@ async function bestOf(
   wanted: number,
   pace: Pace,
 ): Promise<OrderedMatch[]> {
-  // As they were read: SQLite need not read a number of JSON to its last digit.
+  // Rows are taken from this map, since SQLite may not read a number from JSON to its last digit.
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
   const query = join(
     [
@@ -215,10 +214,10 @@ async function bestOf(
   return best
 }
 
-/** Bytes that one bound value holds: SQLite takes none above 2 MB. */
+/** Bytes of a bound value: SQLite takes none above 2 MB. */
 const MOST_BINDING = 1_000_000
 
-/** Rows as a relation of their own. @param names what they have besides the columns of a match */
+/** Turns rows into a relation. @param names columns besides those of a match */
 export function rowsAsRelation(rows: readonly OrderedMatch[], names: readonly string[] = []): SqlFragment {
   const columns = ['seq', 'score', 'distance', 'fused', ...names]
   const select = `SELECT ${columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')} FROM json_each(?)`
@@ -232,7 +231,7 @@ export function rowsAsRelation(rows: readonly OrderedMatch[], names: readonly st
   }
   for (const row of rows) {
     const text = JSON.stringify(columns.map((name) => row[name]))
-    // A character takes three bytes of UTF-8 at most for each of its UTF-16 units; keys of groups may have any.
+    // One UTF-16 unit takes at most three bytes of UTF-8, and group keys may contain any text.
     const bytes = names.length === 0 ? text.length : text.length * 3
     if (length + bytes > MOST_BINDING) flush()
     texts.push(text)

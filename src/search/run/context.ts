@@ -1,4 +1,4 @@
-/** What a search needs of the collection it runs in. The Collection object makes one; tests can too. */
+/** What a search needs of its collection. The Collection object provides it, and so can tests. */
 import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
 import type { StoredSchema } from '../schema/layout'
@@ -14,10 +14,10 @@ export interface SearchContext {
   count(): number
   /** the index of a vector field */
   vectors(field: Field): VectorIndex
-  /** the embedder of an auto-embedding field */
+  /** the model of an embedding field */
   embedder(field: Field): EmbeddingModel
-  /** A reranking model by its name; undefined where this deployment cannot serve it. @throws ApiError 400 */
+  /** A reranking model by name; undefined if this deployment cannot serve it. @throws ApiError 400 */
   reranker(name: string): Reranker | undefined
-  /** Documents by sequence number, vectors put back in unless `withoutVectors`. Missing ones are left out. */
+  /** Documents by sequence number, with their vectors unless `withoutVectors`. Missing ones are left out. */
   read(seqs: number[], withoutVectors?: boolean): Map<number, Document>
 }

@@ -1,6 +1,6 @@
 /**
- * Counts of facet values over everything that a search found, not over its page alone. Each part of it is counted by
- * SQLite, and the counts are added up here.
+ * Counts facet values over all matches of a search, not only over its page. SQLite counts each part, and the counts
+ * are added up here.
  */
 import { ApiError } from '../../errors'
 import { integer } from '../../exact-json'
@@ -53,7 +53,7 @@ export async function countFacets(
 
 type Counted = Pick<FacetCounts, 'counts' | 'stats'>
 
-/** The relation v(seq, value): every value of the field among the documents found. */
+/** The relation v(seq, value): every value of the field in the matching documents. */
 function facetValues(
   schema: StoredSchema,
   field: Field,
@@ -70,7 +70,7 @@ function facetValues(
     fragment(`) d JOIN ${table} c ON c.seq = d.seq WHERE ${value} IS NOT NULL`),
   ]
   if (query !== undefined) {
-    // Words by their beginnings; a value is padded so that a space stands before each word.
+    // Matches word prefixes: with a space in front of the value, each word follows a space.
     const beginnings = tokenize(query.text, schema).map((token) => ` ${token.text}`)
     const text = isString(field)
       ? norm
@@ -97,8 +97,8 @@ interface Counting {
 type Scalar = string | number | bigint
 
 /**
- * A field's values as a statement gives them, for `readValue`. SqlStorage would round whole numbers beyond 2^53, so they
- * come as text.
+ * SQL of a field's values, for `readValue`. SqlStorage would round whole numbers beyond 2^53, so those are read as
+ * text.
  */
 const exactly = (field: Field, value: string): string =>
   isInt64(field) ? `iif(${value} BETWEEN -${SAFE} AND ${SAFE}, ${value}, CAST(${value} AS TEXT))` : value
@@ -108,13 +108,13 @@ const SAFE = Number.MAX_SAFE_INTEGER
 const readValue = <Value extends Scalar | null>(field: Field, value: Value): Value | bigint | number =>
   typeof value === 'string' && isInt64(field) ? integer(value) : value
 
-/** A value as it was found so far. */
+/** A value and its counts so far. */
 interface Entry {
   value: Scalar
   count: number
-  /** how often it stands in the documents */
+  /** occurrences in the documents */
   times: number
-  /** the value of the field that values are ordered by, of the best document */
+  /** of the field that values are ordered by: its value in the best document */
   rank: Scalar | null
 }
 
@@ -128,7 +128,7 @@ class Values implements Counting {
   constructor(schema: StoredSchema, { field, order }: FacetRequest) {
     this.#field = field
     this.#order = order
-    // A value stands where its best document would.
+    // A value ranks where its best document does.
     this.#rankField = order === undefined || order.by === 'value' ? undefined : order.by
     this.#rank =
       this.#rankField === undefined
@@ -154,7 +154,7 @@ class Values implements Counting {
 
   add(pace: Pace, sql: SqlStorage, values: SqlFragment): void {
     const isAscending = this.#order?.direction === 'ASC'
-    // The rows become the entries: there may be half a million, and copies would double them.
+    // The rows become the entries. There may be half a million, and copies would double the memory.
     for (const row of pace.query<Entry>(sql, this.#query(values))) {
       row.value = readValue(this.#field, row.value)
       if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
@@ -209,13 +209,13 @@ class Values implements Counting {
 
 type Numeric = number | bigint
 
-/** What a field's numbers come to. Those of an int64 field are added up exactly. */
+/** Adds up a field's numbers, exactly for int64. */
 class Totals {
   readonly #isExact: boolean
   #min: Numeric = Number.POSITIVE_INFINITY
   #max: Numeric = Number.NEGATIVE_INFINITY
   #sum = 0
-  /** what does not go into `#sum` without being rounded */
+  /** the part of the sum that `#sum` cannot hold without rounding */
   #large = 0n
   #times = 0
 
@@ -223,7 +223,7 @@ class Totals {
     this.#isExact = isInt64(field)
   }
 
-  /** Adds a value that stands in the documents so often. */
+  /** Adds a value with its number of occurrences. */
   add(value: Numeric, times: number): void {
     this.bounds(value, value)
     this.times(times)
@@ -257,10 +257,10 @@ class Totals {
   }
 }
 
-/** Two numbers up to this one add up to a safe integer. */
+/** The sum of two such numbers is still a safe integer. */
 const HALF_OF_SAFE = 2 ** 52 - 1
 
-/** A range with documents, and what all values of the part come to. Large whole numbers come as text. */
+/** A range with documents, and the totals of the part. Large whole numbers come as text. */
 interface RangeRow {
   range: number
   count: number
@@ -273,7 +273,7 @@ interface RangeRow {
 
 const readNumber = (value: number | string): Numeric => (typeof value === 'string' ? integer(value) : value)
 
-/** Ranges that hold nothing are left out, as values without documents are. */
+/** Counts ranges. Empty ones are left out, like values without documents. */
 class Ranges implements Counting {
   readonly #field: Field
   readonly #ranges: FacetRange[]
@@ -318,7 +318,9 @@ class Ranges implements Counting {
     this.#totals.sum(readNumber(first.high), 2 ** 32)
   }
 
-  /** Values of 64 bits are added up in two halves, `high` * 2^32 + `sum`: whole, a few of them pass 64 bits. */
+  /**
+   * 64-bit values are summed as two halves, `high` * 2^32 + `sum`: the sum of a few whole ones would exceed 64 bits.
+   */
   #sums(): string {
     if (!isInt64(this.#field)) return 'total(value) AS sum, 0 AS high'
     const low = exactly(this.#field, 'sum(value & 4294967295)')
@@ -330,13 +332,13 @@ class Ranges implements Counting {
       .map(({ label }, index) => ({ count: this.#counts[index]!, highlighted: label, value: label }))
       .filter(({ count }) => count > 0)
       .sort((a, b) => b.count - a.count)
-    // As for values, there is nothing to say of a field without any.
+    // As with values, a field without any has no stats.
     if (counts.length === 0) return { counts, stats: { total_values: 0 } }
     return { counts, stats: { ...this.#totals.stats, total_values: counts.length } }
   }
 }
 
-/** The first `limit` in order, without sorting them all. */
+/** The first `limit` items in order, without sorting all of them. */
 function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b: Item) => number): Item[] {
   const kept: Item[] = []
   for (const item of items) {
@@ -346,7 +348,7 @@ function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b:
   return kept.sort(order).slice(0, limit)
 }
 
-/** As SQLite compares: numbers by value, texts by code points. */
+/** Compares as SQLite does: numbers by value, texts by code points. */
 function compare(a: Scalar, b: Scalar): number {
   if (a === b) return 0
   if (typeof a !== 'string' && typeof b !== 'string') return a < b ? -1 : a > b ? 1 : 0
@@ -358,7 +360,7 @@ function compare(a: Scalar, b: Scalar): number {
   return left.length - right.length
 }
 
-/** UTF-16 has its pairs of surrogates before the last of the single units; code points have them after. */
+/** In UTF-16 order, surrogates precede the units from U+E000 on. In code point order they come last. */
 const rankOf = (unit: number): number =>
   unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit
 

@@ -1,6 +1,5 @@
 /**
- * Matches held in memory, as columns of numbers: what has to be ranked as a whole cannot be ranked in parts. A match
- * takes 32 bytes.
+ * Matches in memory, as columns of numbers, 32 bytes a match. What has to be ranked as a whole cannot stay in parts.
  */
 import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'
@@ -11,7 +10,7 @@ import type { Neighbour } from '../vectors/vector-index'
 import type { Candidates, Part } from './candidates'
 import type { Pace } from './pace'
 
-/** Matches that make one part: as JSON they stay below what one bound value may hold. */
+/** Matches in a part. As JSON they fit into one bound value. */
 const A_PART = 4_096
 
 export class Gathered {
@@ -20,7 +19,7 @@ export class Gathered {
   readonly scores: number[] = []
   readonly distances: number[] = []
   readonly fused: number[] = []
-  /** by how many buckets there are, the bucket of each match */
+  /** by number of buckets: the bucket of each match */
   readonly buckets = new Map<number, number[]>()
 
   get size(): number {
@@ -68,7 +67,7 @@ export class Gathered {
     return { relation, range: { low, high } }
   }
 
-  /** Those whose value is as good as that of the best `count`, higher being better. Missing values are the worst. */
+  /** Matches at least as good as the best `count`. Higher is better; missing values are the worst. */
   best(count: number, values: readonly number[]): Gathered {
     if (this.size <= Math.max(A_PART, count)) return this
     const sorted = Float64Array.from(values, orWorst).sort()
@@ -81,10 +80,10 @@ export class Gathered {
     return best
   }
 
-  /** Puts the matches into equal parts, the best into the first, as SQL's ntile() does. */
+  /** Divides the matches into equal parts, the best in the first, like SQL's ntile(). */
   fill(count: number, isFused: boolean): void {
     const goodness = isFused ? this.fused : this.scores.map((score) => -score)
-    // Places by native sorting: a comparison in JavaScript for each pair would keep others waiting.
+    // Native sorting of numbers: a JavaScript comparator would block other requests for too long.
     const sorted = Float64Array.from(goodness, orWorst).sort().reverse()
     const taken = new Uint32Array(this.size)
     const larger = this.size % count
@@ -105,7 +104,7 @@ export class Gathered {
 
 const orWorst = (value: number): number => (Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value)
 
-/** Where a value stands first among those that fall. */
+/** The first position of a value in a descending array. */
 function firstPlace(falling: Float64Array, value: number): number {
   let [low, high] = [0, falling.length]
   while (low < high) {
@@ -117,9 +116,9 @@ function firstPlace(falling: Float64Array, value: number): number {
 }
 
 /**
- * Brings candidates into memory.
- * @param into where others are already
- * @throws ApiError 422 when they are too many
+ * Loads candidates into memory.
+ * @param into already has some of them
+ * @throws ApiError 422 when there are too many
  */
 export async function gather(
   sql: SqlStorage,
@@ -142,14 +141,14 @@ export async function gather(
 }
 
 /**
- * Rank fusion as Typesense does it:
+ * Rank fusion, as in Typesense:
  *
  *     fused = (1 - alpha) / text rank + alpha / vector rank
  *
- * Text ranks are dense: documents with equal scores share one. Vector ranks count from 1 by distance. A side on
- * which the document was not found adds nothing.
+ * Text ranks are dense: documents with equal scores share one. Vector ranks count from 1 by distance. A side that did
+ * not find the document adds nothing.
  *
- * @param text matches by their words
+ * @param text keyword matches
  * @param neighbours nearest first
  */
 export function fuse(text: Gathered, neighbours: readonly Neighbour[], alpha: number): Gathered {
@@ -167,7 +166,7 @@ export function fuse(text: Gathered, neighbours: readonly Neighbour[], alpha: nu
   return fused
 }
 
-/** The rank of a score among these, 1 for the lowest; equal ones have one. */
+/** The dense rank of a score among these, 1 for the lowest. */
 function denseRanks(scores: readonly number[]): (score: number) => number {
   const sorted = Float64Array.from(scores).sort()
   let count = 0

@@ -1,4 +1,4 @@
-/** group_by: the best hits of every group, groups in the order of their best hits. */
+/** group_by: the best hits of every group. Groups are in the order of their best hits. */
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { fragment, join, type SqlFragment } from '../fragment'
@@ -13,7 +13,7 @@ import type { Pace } from './pace'
 import { FIRST_WIDTH_GROUPED } from './scan'
 
 export type GroupRow = OrderedMatch & {
-  /** same for the members of one group: its values as JSON, or the number of a document that is alone */
+  /** the group's values as JSON, or the sequence number of a document that is a group of its own */
   group_key: string | number
   /** how many hits the group has */
   group_found: number
@@ -26,12 +26,12 @@ export interface Groups {
   found: number
 }
 
-/** Rows to choose from are cut to those that are wanted when they are more than this many beyond twice as many. */
+/** Rows are pruned when there are more than twice those needed plus this many. */
 const CUT_FROM = 1_000
 
 /**
- * Groups are made part by part. The groups of the page are among the best of each part, and so are their hits among
- * the best of each part's members; how large a group is takes a count over all parts.
+ * Groups are formed part by part. The groups of the page are among the best of each part, and their hits among the
+ * best of each part's members. The size of a group takes a count over all parts.
  * @throws ApiError 422 for more groups than are counted
  */
 export async function groupHits(
@@ -69,13 +69,13 @@ interface Grouping {
   sql: SqlStorage
   pace: Pace
   order: Order
-  /** the key of a document's group, as SQL over `d` */
+  /** SQL over `d` of a document's group key */
   key: string
   /** columns of rows besides those of a match */
   names: string[]
-  /** by its key, how many hits a group has */
+  /** the number of hits of each group, by its key */
   sizes: Map<string, number>
-  /** groups of one document that lacks the value */
+  /** groups of a single document that lacks the value */
   alone: number
 }
 
@@ -114,7 +114,7 @@ function countGroups(grouping: Grouping, { relation }: Part): void {
   }
 }
 
-/** A part's matches with the keys of their groups, and with the sizes of these where the order looks at them. */
+/** A part's matches with their group keys, and with group sizes if the order needs them. */
 function keyed(grouping: Grouping, part: Part): SqlFragment {
   const { sql, pace, order, key } = grouping
   const rows = wrapped(`SELECT d.*, ${key} AS group_key FROM (`, ordered(part, order), ') d')
@@ -136,9 +136,9 @@ function keyed(grouping: Grouping, part: Part): SqlFragment {
   )
 }
 
-/** The best `limit` of each group of a relation with group_key, best first. */
+/** The best `limit` members of each group in a relation with group_key, best first. */
 function bestOfGroups({ sql, pace, order }: Grouping, rows: SqlFragment, limit: number): GroupRow[] {
-  // A group's size is counted here where the order does not know it yet.
+  // Counts group sizes here unless the order has already.
   const size = order.byGroupSize ? '' : ', count(*) OVER (PARTITION BY d.group_key) AS group_found'
   const query = join(
     [
@@ -154,14 +154,14 @@ function bestOfGroups({ sql, pace, order }: Grouping, rows: SqlFragment, limit: 
   return pace.query<GroupRow>(sql, query)
 }
 
-/** Of rows that several parts have brought, the best `limit` of each group, of the first `groups` groups. */
+/** Of rows from several parts: the best `limit` members of each of the first `groups` groups. */
 function cut(grouping: Grouping, rows: GroupRow[], limit: number, groups: number): GroupRow[] {
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
   const best = bestOfGroups(grouping, rowsAsRelation(rows, grouping.names), limit)
   return best.slice(0, limit * groups).map(({ seq }) => bySeq.get(seq)!)
 }
 
-/** The hits of groups, group by group. @param heads their best ones, in order */
+/** The hits of groups, group by group. @param heads their best hits, in order */
 async function members(
   grouping: Grouping,
   heads: GroupRow[],
@@ -210,13 +210,13 @@ function groupValue(schema: StoredSchema, name: string): string {
   return `json((SELECT nullif(json_group_array(value), '[]') FROM (${values})))`
 }
 
-/** A group's values for the reply, of the fields that it has values of. */
+/** A group's values for the reply, without fields that it has no value of. */
 export function groupValues(
   schema: StoredSchema,
   { groupBy }: SearchRequest,
   key: GroupRow['group_key'],
 ): unknown[] {
-  // A group of one document without a value has the document's number for a key.
+  // A group of one document without a value has the sequence number as its key.
   const values: unknown = typeof key === 'number' ? undefined : parseExact(key)
   if (!Array.isArray(values)) return []
   return groupBy.flatMap((name, index) => {

@@ -1,7 +1,7 @@
 /**
- * Highlights: where the words of the query stand in a document's fields, in Typesense's two forms. A word is
- * marked when it has the stem of a query word, and by its beginning when the query's last word is unfinished.
- * Nothing is escaped, as in Typesense: the text is the document's own.
+ * Highlights the words of the query in a document's fields, in Typesense's two forms. A word is marked if it has the
+ * stem of a query word; if the query's last word is unfinished, matching prefixes are marked too. Nothing is escaped,
+ * as in Typesense.
  */
 
 import type { HighlightOptions } from '../request/request'
@@ -12,17 +12,17 @@ import type { Mark, WordMatcher } from '../text/matcher'
 import { type TokenRules, tokenize } from '../text/words'
 import type { Document, Highlight } from '../types'
 
-/** Words of a text that are close enough to be seen together; Typesense's window. */
+/** The window, in words, in which matches are shown together; Typesense's. */
 const WINDOW = 10
 
 interface Passage {
   snippet: string
   matchedTokens: string[]
-  /** the whole value, where it is asked for */
+  /** the whole value, if asked for */
   value?: string
 }
 
-/** One value's snippet: the best window of matches with some tokens around it, or all of a short text. */
+/** A value's snippet: the best window of matches and some tokens around it, or all of a short text. */
 function highlightText(
   text: string,
   matcher: WordMatcher,
@@ -45,7 +45,7 @@ function highlightText(
   return full ? { ...passage, value: mark(text, 0, text.length, marks, options) } : passage
 }
 
-/** The window with the most different words of the query; the first of equals. */
+/** The window with the most different query words; of equal ones, the first. */
 function bestWindow(marks: Mark[]): { first: number; last: number } {
   let best = { first: 0, last: 0, words: 0 }
   for (const [index, { token }] of marks.entries()) {
@@ -92,7 +92,7 @@ export function highlightDocument(
       highlightText(text, matcher, schema, options, full),
     )
     if (!passages.some(({ matchedTokens }) => matchedTokens.length > 0)) continue
-    // The new form has the document's own shape, so the values are met again in the same order.
+    // The new form has the document's shape, and visits the values in the same order.
     const queue = [...passages]
     mirror(result.highlight, document, name, () => {
       const { snippet, matchedTokens, value } = queue.shift()!
@@ -123,7 +123,7 @@ function oldForm(field: string, array: boolean, passages: Passage[]): Highlight 
 
 type Json = Record<string, unknown>
 
-/** Puts `leaf()` into `target` at every string that a name reaches in `source`, in the source's shape. */
+/** Puts `leaf()` into `target` for every string that a name reaches in `source`, in the shape of `source`. */
 function mirror(target: Json, source: Document, name: string, leaf: () => Json): void {
   walk(source, name, partsOf(name), target, beside, ({ key, value }, parent) => {
     if (typeof value === 'string') parent[key] = leaf()
@@ -133,7 +133,7 @@ function mirror(target: Json, source: Document, name: string, leaf: () => Json):
   })
 }
 
-/** What stands in the copy beside a node of the document. Fields that lie in one object share what is beside it. */
+/** The node of the copy that corresponds to a node of the document. Fields in the same object share it. */
 function beside(parent: Json, key: string | number, node: unknown): Json {
   const known = Object.hasOwn(parent, key) ? parent[key] : Array.isArray(node) ? [] : {}
   parent[key] = known
@@ -141,15 +141,15 @@ function beside(parent: Json, key: string | number, node: unknown): Json {
 }
 
 export interface MatchCounts {
-  /** fields in which at least one word stands */
+  /** fields with at least one of the words */
   fields: number
-  /** different words of the query that stand in any of them */
+  /** different query words found in any of them */
   words: number
   /** index of the field with the most different words, -1 for none */
   bestField: number
 }
 
-/** How much of the query a document holds, for text_match_info. */
+/** How much of the query a document contains, for text_match_info. */
 export function countMatches(
   document: Document,
   fields: string[],
@@ -171,7 +171,7 @@ export function countMatches(
   return { fields: matched, words: all.size, bestField: best.field }
 }
 
-/** A facet's value with the beginning of each word marked that the facet query asks for. */
+/** Marks the prefixes in a facet value that match the facet query. */
 export function highlightFacet(
   value: string,
   queryTokens: string[],

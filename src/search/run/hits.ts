@@ -1,4 +1,4 @@
-/** From rows to hits: only for the documents of one page, whose words are looked at here for the first time. */
+/** Turns rows into hits. Only the documents of one page are read. */
 
 import { isExcluded, isProjected, project } from '../documents/projection'
 import type { SearchRequest } from '../request/request'
@@ -13,11 +13,11 @@ import { countMatches, highlightDocument, type MatchCounts } from './highlight'
 import type { Pace } from './pace'
 
 export interface HitRow extends Match {
-  /** it was put where it is by pinned_hits */
+  /** placed by pinned_hits */
   curated?: boolean
 }
 
-/** What the search was, as far as hits say so. */
+/** What hits report about the search. */
 export interface HitContext {
   terms: Term[]
   text: boolean
@@ -26,16 +26,16 @@ export interface HitContext {
 }
 
 /**
- * BM25 as an integer that grows with relevance. FTS5's scores are negative, and as small as a millionth where
- * a word is in most documents; this keeps them apart and stays a safe integer.
+ * BM25 as an integer that grows with relevance. FTS5's scores are negative, and as small as a millionth for a word
+ * that is in most documents. This keeps such scores distinct and the result a safe integer.
  */
 export const textMatchScore = (score: number): number =>
   Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, Math.round(-score * 1e12)))
 
-/** Documents that are read and highlighted without a rest. */
+/** Documents that are read and highlighted before others get a turn. */
 const AT_ONCE = 50
 
-/** The hits of the rows by their documents' numbers, in their order. Rows whose document is gone are left out. */
+/** The hits of rows, in order, by sequence number. Deleted documents are left out. */
 export async function buildHits(
   context: SearchContext,
   request: SearchRequest,
@@ -46,7 +46,7 @@ export async function buildHits(
   const hits = new Map<number, Hit>()
   const matcher = new WordMatcher(search.text ? search.terms : [])
   for (let from = 0; from < rows.length; from += AT_ONCE) {
-    // Whoever was cut off is told what was found all the same.
+    // Even a search that was cut off returns what it has found.
     if (from > 0) await pace.rest()
     addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matcher }, hits)
   }
@@ -94,7 +94,7 @@ function highlights(
   matcher: WordMatcher,
 ): Pick<Hit, 'highlight' | 'highlights'> {
   if (matcher.words === 0) return { highlight: {}, highlights: [] }
-  // As in Typesense: who leaves a field out sees its highlights only on asking for them by name.
+  // As in Typesense: fields in exclude_fields are highlighted only if highlight_fields names them.
   const shown = queryFields.map(({ field }) => field.name).filter((name) => !isExcluded(name, excludeFields))
   const names = highlight.fields ?? shown
   const fields = [...new Set([...names, ...(names.length > 0 ? highlight.fullFields : [])])]

@@ -1,15 +1,14 @@
 /**
- * Keyword search: which words have to be found, and how matches are ranked.
+ * Keyword search: which words a document needs, and how matches are ranked.
  *
- * A document matches when every word of the query is in one of the fields, whichever. Where that finds fewer
- * than drop_tokens_threshold documents the query is relaxed: any of its informative words will do, and BM25
- * puts those first that have the rare ones and many of them. Questions put in whole sentences are relaxed
- * sooner, because the one document that happens to hold all their words is seldom the only answer: with five
- * informative words or more, as soon as all of them find fewer than ten documents. drop_tokens_threshold=0
- * means that nothing is ever relaxed.
+ * A document matches if every word of the query is in any of the fields. If fewer than drop_tokens_threshold
+ * documents match, the query is relaxed: one of its informative words is enough, and BM25 ranks documents with rare
+ * words, and many words, first. Questions in whole sentences are relaxed sooner, since the one document that happens
+ * to contain all words is seldom the only answer: with five informative words or more, as soon as fewer than ten
+ * documents contain all of them. drop_tokens_threshold=0 turns relaxing off.
  *
- * A word that the index does not hold is replaced by its nearest relatives (text/typo.ts) when the query as it
- * stands finds fewer than typo_tokens_threshold documents.
+ * If the query finds fewer than typo_tokens_threshold documents, words that the index lacks are replaced by similar
+ * ones (text/typo.ts).
  */
 
 import { fragment, type SqlFragment } from '../fragment'
@@ -39,10 +38,10 @@ import {
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
 
-/** From this many informative words on a query is taken for a question. */
+/** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
 
-/** A question that found fewer documents than this is relaxed. */
+/** A question that finds fewer documents is relaxed. */
 const ENOUGH_FOR_A_QUESTION = 10
 
 export interface KeywordSearch {
@@ -50,14 +49,14 @@ export interface KeywordSearch {
   terms: Term[]
   match: TextMatch
   found: number
-  /** the best matches, where they were asked for (`top`) */
+  /** the best matches, if `top` asked for them */
   rows: OrderedMatch[] | undefined
 }
 
 /**
- * Decides how the query is put to the index, by counting what it finds.
- * @param top the best matches to bring along
- * @returns undefined when the query has no word to look for
+ * Decides which words to search for, by counting what they find.
+ * @param top the best matches to return as well
+ * @returns undefined when the query has no word to search for
  */
 export async function planKeywordSearch(
   context: SearchContext,
@@ -101,7 +100,7 @@ const matchOf = (
   rank: rankOf(context, request),
 })
 
-/** The match of documents with any of the terms' words. */
+/** Matches documents with any of the terms' words. */
 export const matchOfAny = (
   context: SearchContext,
   request: SearchRequest,
@@ -118,14 +117,14 @@ function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }:
 const columnsOf = ({ schema }: SearchContext, { queryFields }: SearchRequest) =>
   queryFields.map(({ field, prefix }) => ({ column: textColumn(schema.slots[field.name]!), prefix }))
 
-/** Weights of the text columns up to the last one that is searched; the others play no part. */
+/** The weights of the text columns, up to the last one that is searched. */
 function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest): string {
   const weights: number[] = []
   for (const { field, weight } of queryFields) weights[schema.slots[field.name]!.text!] = weight
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
 }
 
-/** The terms with corrections for words that the index does not hold, undefined when there are none. */
+/** The terms with corrections for words that the index lacks; undefined if there are none. */
 function correct(context: SearchContext, request: SearchRequest, terms: Term[]): Term[] | undefined {
   let any = false
   const corrected = terms.map((term) => {
@@ -144,7 +143,7 @@ function isKnown(context: SearchContext, request: SearchRequest, term: Term): bo
   return rows.toArray().length > 0
 }
 
-/** The documents without any of the excluded words: a query of exclusions alone. */
+/** Documents without any of the excluded words, for a query that only excludes. */
 export function withoutExcluded(
   context: SearchContext,
   request: SearchRequest,
@@ -161,14 +160,14 @@ export function withoutExcluded(
     )
 }
 
-/** `q` as words; the last one may be unfinished where any field takes prefixes. */
+/** Parses `q`. Its last word may be unfinished if any field takes prefixes. */
 export function queryOf({ sql, schema }: SearchContext, { q, queryFields }: SearchRequest): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
   return mostTelling(parseQuery(q, schema, unfinished), (words) => documentsWith(sql, words))
 }
 
-/** In how many documents the index has each of some folded words. */
+/** How many documents contain each of some folded words. */
 function documentsWith(sql: SqlStorage, words: string[]): (word: string) => number {
   const rows = sql.exec<{ term: string; doc: number }>(
     `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql)} v ON v.term = w.value`,

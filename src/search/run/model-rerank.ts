@@ -1,7 +1,7 @@
 /**
- * rerank_model: the best hits of a search, read again by a model that looks at the question and a document
- * together, and put in its order. It costs a call, so it is asked for by the search, and it has a time to answer
- * in: past it, or without an answer, the hits stay in the order that they have.
+ * rerank_model: a model reads the question together with each of the best hits, and puts them in order. That costs a
+ * call, so the search has to ask for it, and the model has limited time. If it fails or is late, the hits keep their
+ * order.
  */
 import { ApiError } from '../../errors'
 import type { Reranker } from '../../models/reranker'
@@ -11,29 +11,29 @@ import { stringsAt } from '../schema/values'
 import type { Hit, RerankInfo, SearchParameters } from '../types'
 import type { SearchContext } from './context'
 
-/** Hits that are read again, unless the search says otherwise, and at most. */
+/** Hits to rerank: the default, and the most. */
 const DEFAULT_TOP = 30
 const MOST_TOP = 100
 
-/** Milliseconds that the model may take, unless the search says otherwise, and at most. */
+/** Milliseconds for the model: the default, and the most. */
 const DEFAULT_BUDGET = 500
 const MOST_BUDGET = 5_000
 
 export interface Reranking {
   /** the model's name */
   name: string
-  /** absent where this deployment cannot serve it */
+  /** undefined if this deployment cannot serve it */
   model: Reranker | undefined
-  /** how many of the best hits are read again */
+  /** how many of the best hits are reranked */
   top: number
   /** milliseconds */
   budget: number
 }
 
 /**
- * What a search asks for, from its parameters rerank_model, rerank_top and rerank_timeout_ms.
+ * Parses rerank_model, rerank_top and rerank_timeout_ms.
  * @param create finds a model by its name
- * @returns undefined when it asks for none
+ * @returns undefined when reranking is not asked for
  * @throws ApiError 400
  */
 export function parseReranking(
@@ -64,18 +64,18 @@ function within(params: SearchParameters, name: string, otherwise: number, most:
   return value
 }
 
-/** The search that finds everything that is to be read again besides the page. */
+/** The search that finds the page and all hits that are reranked. */
 export const widened = (request: SearchRequest, { top }: Reranking): SearchRequest => ({
   ...request,
   offset: 0,
   perPage: Math.max(top, request.offset + request.perPage),
 })
 
-/** Whether a page shows any of the hits that are read again. */
+/** Whether any reranked hit can be on the page. */
 export const concerns = (request: SearchRequest, { top }: Reranking, hasWords: boolean): boolean =>
   hasWords && request.offset < top && request.perPage > 0
 
-/** What of each document the model is to read: the fields that were searched, or those that were embedded. */
+/** The text of each document for the model: the fields that were searched, or else the sources of the embedding. */
 export function textsToRead(context: SearchContext, request: SearchRequest, seqs: number[]): string[] {
   const { schema } = context
   const searched = request.queryFields.map(({ field }) => field.name)
@@ -90,8 +90,8 @@ export function textsToRead(context: SearchContext, request: SearchRequest, seqs
 }
 
 /**
- * Puts the best hits in the model's order; pinned ones keep their places.
- * @param hits in the order of the search, from its first one
+ * Puts the best hits in the model's order. Pinned hits keep their places.
+ * @param hits in the order of the search, from the first one
  * @param texts what the model reads of each, in the same order
  */
 export async function rerankHits(
@@ -116,7 +116,7 @@ export async function rerankHits(
     const read = places.map((place) => texts[place] ?? '')
     const scores = await inTime(reranking.model, query, read, reranking.budget)
     const order = places.map((place, index) => ({ hit: hits[place]!, score: scores[index]! }))
-    // The sort is stable: what the model finds equally good stays in the order of the search.
+    // The sort is stable, so hits with equal scores keep the order of the search.
     order.sort((a, b) => b.score - a.score)
     const arranged = [...hits]
     for (const [index, place] of places.entries()) {
@@ -130,7 +130,7 @@ export async function rerankHits(
   }
 }
 
-/** @throws ApiError 408 when the model takes too long, or its own */
+/** @throws ApiError 408 when the model takes too long, or the model's own */
 async function inTime(model: Reranker, query: string, texts: string[], budget: number): Promise<number[]> {
   const abort = new AbortController()
   let timer: ReturnType<typeof setTimeout> | null = null

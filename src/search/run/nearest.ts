@@ -1,4 +1,4 @@
-/** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
+/** The vector side of a search: the query's vector, and the documents nearest to it. */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { fragment, join, oneOf } from '../fragment'
@@ -19,15 +19,15 @@ export interface VectorSearch {
   k: number | undefined
   distanceThreshold: number | undefined
   alpha: number
-  /** a document to leave out: the one whose vector is the query */
+  /** the document whose vector is the query: it is not a result */
   except: number | undefined
 }
 
 /**
- * The vector search that a request asks for, texts embedded.
- * @param hasWords whether q has words to look for: `*` has none
- * @param scope a document that it hides is no reference: distances to it would tell what it says
- * @returns undefined when it asks for none
+ * The vector search that a request asks for, with its texts embedded.
+ * @param hasWords whether q has words; `*` has none
+ * @param scope a document hidden by it cannot be the query, since distances to it would reveal its content
+ * @returns undefined when none is asked for
  * @throws ApiError 400 when there is nothing to make a vector of, or the embedder's own
  */
 export async function resolveVectorSearch(
@@ -105,8 +105,8 @@ async function embed(
 }
 
 /**
- * Asks an index that lies outside of the object among which documents the nearest are.
- * @returns undefined: among all that are searched
+ * Asks an outside index which documents may be the nearest.
+ * @returns undefined: all that are searched
  * @throws VectorsUnavailable
  */
 export async function seekNeighbours(
@@ -115,16 +115,16 @@ export async function seekNeighbours(
   among: Restriction,
   { k, enough }: Wanted,
 ): Promise<Candidates | undefined> {
-  // One more, because the excepted document would take a place.
+  // One more, to make up for the excepted document.
   const more = search.except === undefined ? 0 : 1
   const wanted = { k: k + more, enough: enough + more }
   return await context.vectors(search.field).seek?.(search.vector, wanted, among)
 }
 
 /**
- * The nearest documents, measured.
+ * The nearest documents, with exact distances.
  * @param filter `1` for all
- * @param candidates what the seeking has found
+ * @param candidates from `seekNeighbours`
  */
 export async function nearestNeighbours(
   context: SearchContext,
@@ -160,7 +160,7 @@ async function allowedBy(
   return passed
 }
 
-/** Those of the documents that pass a filter: few enough for one statement. */
+/** The candidates that pass a filter: few enough for one statement. */
 const listed = (candidates: Candidates, filter: RangedFilter): Parts =>
   async function* () {
     const among = oneOf([...candidates])

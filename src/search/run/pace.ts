@@ -1,41 +1,41 @@
 /**
- * The pace of one search, so that it keeps nobody waiting.
+ * Paces one search so that others are served meanwhile.
  *
- * A statement of SQLite cannot be interrupted, and while one runs nothing else does: no other request of the object,
- * and where objects share a thread nobody's. So a search reads its collection in slices (scan.ts) and lets others in
- * between them. One that needs no more than a slice never waits. The others take turns, a slice each, and a few of
- * them at a time, because each holds what it has found so far in memory.
+ * A SQLite statement cannot be interrupted, and while one runs the object serves nothing else; nor do other objects
+ * on the same thread. So a search reads its collection in slices (scan.ts) and yields between them. A search that
+ * needs only one slice never waits. Longer ones take turns, a slice each. Only a few run at a time, since each holds
+ * its matches in memory.
  */
 import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 
-/** What a slice may take. */
+/** The limits of a slice. */
 export interface Slice {
-  /** milliseconds that it is to take */
+  /** the target, in milliseconds */
   ms: number
   /**
-   * Rows that SQLite reads in it. They are counted besides the time because the clock of a deployed Worker stands
-   * still while it computes.
+   * Rows that SQLite may read. They count besides the time, because the clock of a deployed Worker stands still while
+   * it computes.
    */
   rows: number
-  /** documents' numbers that it spans at most: what lies ahead may cost more than what was seen */
+  /** sequence numbers that it spans at most, since later documents may cost more than earlier ones */
   width: number
 }
 
 const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
 
-/** Characters of conditions that hardly matter. Twice as many make a document twice as dear, about. */
+/** Up to this many characters, conditions cost little. Twice as many make a document about twice as expensive. */
 const CONDITIONS_A_SLICE = 250
 
-/** Searches of one object that may be longer than a slice at the same time. */
+/** Long searches that one object runs at a time. */
 const AT_ONCE = 8
-/** Others of that kind that may wait for their turn to begin. */
+/** Long searches that may wait to begin. */
 const MOST_WAITING = 120
-/** When to ask again, in seconds. */
+/** Retry-After, in seconds. */
 const RETRY_SECONDS = 5
 
-/** What is given to a caller who is not there any more. */
+/** Ends the search of a caller who is gone. */
 class Gone extends ApiError {
   constructor() {
     super(499, 'The caller has gone.')
@@ -54,7 +54,7 @@ export class LongSearches {
   constructor(readonly slice: Slice = SLICE) {}
 
   /**
-   * Gives a search a name to be abandoned by.
+   * Registers a search under a ticket, by which it can be abandoned.
    * @param ticket undefined for a search that cannot be abandoned
    */
   begin(ticket: string | undefined, pace: Pace): void {
@@ -65,7 +65,7 @@ export class LongSearches {
     if (ticket !== undefined) this.#tickets.delete(ticket)
   }
 
-  /** Nobody waits for the search of this ticket any more. */
+  /** Ends the search with this ticket at its next rest. */
   abandon(ticket: string): void {
     this.#tickets.get(ticket)?.abandon()
   }
@@ -101,7 +101,7 @@ export class LongSearches {
     })
   }
 
-  /** A long search has ended: the next one that waits takes its place. */
+  /** A long search has ended: the next one that waits starts. */
   leave(): void {
     const next = this.#begin.shift()
     if (next === undefined) this.#active--
@@ -109,16 +109,16 @@ export class LongSearches {
   }
 
   /**
-   * Settles when it is this search's turn again. A timer lies between any two turns: only then does workerd look at
-   * its sockets, and promises that are settled already would run one after the other without it.
+   * Resolves when it is this search's turn. There is a timer between turns, because workerd looks at its sockets only
+   * then; promises alone would run one after the other.
    */
   turn(): Promise<void> {
     return this.#wait(this.#turns)
   }
 
   /**
-   * Settles when a search may begin: at once where no long one is under way, else before the next turn of those. It
-   * may be a long one itself, and several that come together must not have their first slices in a row.
+   * Resolves when a search may begin: at once if no long one runs, else before their next turn. The search may turn
+   * out to be long, and the first slices of several must not run in a row.
    */
   async firstTurn(): Promise<void> {
     if (this.#active > 0) await this.#wait(this.#firstTurns)
@@ -144,7 +144,7 @@ export class LongSearches {
 }
 
 export class Pace {
-  /** whether the search was ended before it had seen everything */
+  /** whether the search ended before it had read everything */
   cutoff = false
   readonly #others: LongSearches
   readonly #limit: number
@@ -154,14 +154,14 @@ export class Pace {
   #rows = 0
   #isLong = false
   #gone = false
-  /** how much dearer a document is than in a search without conditions */
+  /** how much more a document costs than in a search without conditions */
   readonly weight: number
 
   /**
    * @param others the long searches of the same object
    * @param limit milliseconds after which the search is cut off
-   * @param conditions characters of what is asked of each document
-   * @param check called when others have been let in: throws when the search cannot go on
+   * @param conditions characters of the conditions on each document
+   * @param check called after others had a turn; throws when the search cannot go on
    */
   constructor(others: LongSearches, limit: number = CUTOFF_MS, conditions = 0, check: () => void = () => {}) {
     this.#others = others
@@ -170,7 +170,7 @@ export class Pace {
     this.#check = check
   }
 
-  /** The rows of a query, which are counted. */
+  /** Runs a query and counts the rows it reads. */
   query<Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] {
     const cursor = sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings)
     const rows = cursor.toArray()
@@ -182,19 +182,19 @@ export class Pace {
     return this.#others.slice
   }
 
-  /** How much of the present slice is used up: 1 is all of it. */
+  /** The part of the present slice that is used up; 1 is all of it. */
   get used(): number {
     const { ms, rows } = this.slice
     return Math.max((performance.now() - this.#since) / ms, this.#rows / rows)
   }
 
-  /** Nobody waits for the result any more. */
+  /** The caller is gone: ends the search at its next rest. */
   abandon(): void {
     this.#gone = true
   }
 
   /**
-   * Lets others in where the slice is used up.
+   * Gives others a turn if the slice is used up.
    * @returns whether to go on: false when the search is cut off
    * @throws ApiError what `check` throws, and 503 when the object has too many long searches
    */
@@ -213,7 +213,7 @@ export class Pace {
     return !this.cutoff
   }
 
-  /** To be called at the end, whatever it is. */
+  /** Always call this at the end. */
   end(): void {
     if (this.#isLong) this.#others.leave()
     this.#isLong = false

@@ -1,4 +1,4 @@
-/** From what was found to the reply's page: its rows in order, pinned ones in their places, and groups. */
+/** Turns matches into the reply's page: rows in order, pinned documents in their places, groups. */
 
 import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
@@ -12,23 +12,23 @@ import { type GroupRow, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import type { Pace } from './pace'
 
-/** What was found, and what the page needs to know of how. */
+/** The matches, and how they were found. */
 export interface Found {
   candidates: Candidates
-  /** what words were searched for in the end */
+  /** the words searched for in the end */
   terms: Term[]
   /** pinned documents that exist, by position */
   pinned: { seq: number; position: number }[]
-  /** the page's rows and the number of all, where they are known already */
+  /** the page's rows and the total, if already known */
   top?: { rows: HitRow[]; found: number } | undefined
 }
 
 type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'> & {
-  /** the numbers of the documents of `hits`, in their order */
+  /** the sequence numbers of `hits`, in order */
   seqs: number[]
 }
 
-/** The hits or groups of the page that a request asks for. */
+/** The hits or groups of the requested page. */
 export async function makePage(
   context: SearchContext,
   request: SearchRequest,
@@ -56,7 +56,7 @@ export async function makePage(
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }
 
-/** The candidates with the buckets that the order looks at: which one a document is in depends on all others. */
+/** Adds the buckets that the order uses. A document's bucket depends on all other matches. */
 async function inBuckets(
   sql: SqlStorage,
   candidates: Candidates,
@@ -69,10 +69,7 @@ async function inBuckets(
   return { ...candidates, parts: gathered.parts, found: gathered.size }
 }
 
-/**
- * A window with the pinned documents at their positions; those whose position lies past the end follow the
- * last hit.
- */
+/** A window with the pinned documents at their positions. Those positioned past the end follow the last hit. */
 async function arrange(
   sql: SqlStorage,
   candidates: Candidates,
@@ -84,7 +81,7 @@ async function arrange(
   const places = new Map<number, number>()
   let next = 0
   for (const [index, { seq, position }] of pinned.entries()) {
-    // Two pins on one position stand one after the other.
+    // Two documents pinned to one position follow each other.
     next = Math.min(Math.max(position - 1, next), natural + index)
     places.set(next++, seq)
   }

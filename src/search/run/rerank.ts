@@ -1,9 +1,9 @@
 /**
- * rerank_hybrid_matches: every hit gets both of its sides. What the words found has its distance measured,
- * however far it is, and what the vector found is scored by whichever of the words it holds.
+ * rerank_hybrid_matches: completes both sides of every hit. Keyword matches get their distance measured, however far
+ * they are, and neighbours get a score by whichever words they contain.
  *
- * Measured are the best ten thousand by their words, and the neighbours. What comes after those and is no
- * neighbour keeps the rank of its words: its vector could add no more than 0.3 / 101 to that.
+ * Distances are measured for the best ten thousand keyword matches and for the neighbours. Any later match keeps its
+ * keyword rank: its vector could add no more than 0.3 / 101.
  */
 
 import { oneOf } from '../fragment'
@@ -15,14 +15,14 @@ import { type Gathered, gather } from './gathered'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
-/** Text matches whose distances are measured: each takes 6 microseconds. */
+/** Keyword matches whose distances are measured: each takes 6 microseconds. */
 const MAX_MEASURED = 10_000
 
 /**
  * Completes both sides of a hybrid search.
- * @param text the matches by words; those that the vector alone has found are added to them
- * @param anyWord the match of documents with any of the words
- * @returns distances of them all, nearest first
+ * @param text keyword matches; gets those added that only the vector has found
+ * @param anyWord matches documents with any of the words
+ * @returns distances of all of them, nearest first
  */
 export async function completeSides(
   context: SearchContext,
@@ -51,10 +51,10 @@ export async function completeSides(
   return measure(context, vector, [...measured], pace)
 }
 
-/** Distances of documents that are measured without a rest. */
+/** Distances computed before others get a turn. */
 const MEASURED_AT_ONCE = 1_000
 
-/** Distances of these documents, as far as they have a vector, nearest first. */
+/** The distances of documents that have a vector, nearest first. */
 async function measure(
   context: SearchContext,
   { field, vector }: VectorSearch,

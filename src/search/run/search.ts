@@ -1,9 +1,9 @@
 /**
- * One search, from Typesense's parameters to its reply.
+ * Runs one search, from Typesense's parameters to its reply.
  *
- * Hits are ordered and counted, facets and groups made, inside SQLite, a slice of the collection at a time (pace.ts).
- * A search that needs no more than one slice sees one state of the collection. A longer one may see of what is written
- * meanwhile some and some not; it begins again when the schema changes.
+ * SQLite orders and counts hits, facets and groups, a slice of the collection at a time (pace.ts). A search within
+ * one slice sees one state of the collection. A longer one may see some of what is written meanwhile; it starts again
+ * if the schema changes.
  */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
@@ -27,32 +27,32 @@ import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
 import { completeSides } from './rerank'
 
-/** Neighbours that a hybrid search takes into account at least. */
+/** The least number of neighbours in a hybrid search. */
 const HYBRID_K = 100
-/** and those that it is content with where an index can name no more: the next would weigh 0.3 / 51. */
+/** This many are enough if the index cannot name more: the next one would weigh 0.3 / 51. */
 const HYBRID_ENOUGH = 50
-/** After this time Vectorize is asked again. */
+/** Retry-After when Vectorize does not answer, in seconds. */
 const RETRY_SECONDS = 5
 
-/** The schema has changed while others were let in. */
+/** The schema has changed while others had a turn. */
 class Outdated extends Error {}
 
-/** How often a search begins again before it gives up. */
+/** How often a search starts before it gives up. */
 const MOST_BEGINNINGS = 3
 
 /** How a search shares its object with others. */
 export interface Sharing {
   /** the long searches of the same object */
   others: LongSearches
-  /** what the search can be abandoned by */
+  /** the name by which it can be abandoned */
   ticket?: string | undefined
 }
 
 /**
  * Searches a collection.
  * @param scope what the key of the search may see
- * @throws ApiError with the contract's status and message for whatever is wrong with the parameters; 408 when the
- *   search is cut off before it has found anything
+ * @throws ApiError with the contract's status and message for wrong parameters; 408 when the search is cut off before
+ *   it has found anything
  */
 export async function executeSearch(
   context: SearchContext,
@@ -100,7 +100,7 @@ async function run(
   const search = await find(context, wide, { query, vector, seeking: candidates }, pace)
   const { seqs, ...page } = await makePage(context, wide, search, pace)
   const facets = await countFacets(context, request, search.candidates, pace)
-  // As Typesense: a part of the result is a result, nothing at all is not.
+  // As in Typesense, partial results count as a result, none at all do not.
   if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {
     facet_counts: facets,
@@ -123,17 +123,17 @@ async function run(
 
 interface Prepared {
   request: SearchRequest
-  /** the request, of as many hits as are to be reranked */
+  /** the request, widened to all hits that are reranked */
   wide: SearchRequest
   query: ParsedQuery
   vector: VectorSearch | undefined
   candidates: Candidates | 'unavailable' | undefined
   reranking: ReturnType<typeof parseReranking>
-  /** where this search is concerned by it */
+  /** undefined if this page is not affected */
   reranked: Reranking | undefined
 }
 
-/** Reads the request, has its texts embedded and Vectorize asked, which is what a search waits for. */
+/** Does what a search waits for: embeds texts and asks Vectorize. */
 async function prepare(
   context: SearchContext,
   params: SearchParameters,
@@ -146,7 +146,7 @@ async function prepare(
   const reranking = parseReranking(params, request, context.reranker)
   const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
   const wide = reranked ? widened(request, reranked) : request
-  // A faulty filter is answered before an embedder is paid; what it matches is asked for after the wait.
+  // Checks the filter before an embedder is paid. What it matches is read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE)
   }
@@ -158,9 +158,9 @@ async function prepare(
 }
 
 /**
- * Whether a search has to begin again after a wait: the vectors of a field that has got another model meanwhile
- * cannot be compared with the question's.
- * @throws ApiError when it asks for fields that were dropped: they have no columns any more
+ * Whether a search has to start again after a wait: if a field has another model now, its vectors cannot be compared
+ * with the question's.
+ * @throws ApiError when the request names fields that were dropped
  */
 function isOutdated(
   context: SearchContext,
@@ -174,7 +174,7 @@ function isOutdated(
   return slotOf(schema) !== slotOf(context.schema)
 }
 
-/** Replaces the hits of a wider search by those of the page, the best ones in the model's order. */
+/** Cuts the page out of a wider search, after the model has ordered the best hits. */
 async function rerank(
   context: SearchContext,
   request: SearchRequest,
@@ -188,7 +188,7 @@ async function rerank(
   result.rerank = info
 }
 
-/** The page as a window of the best text matches, where it is sorted by them first of all. */
+/** The page as a window of the best keyword matches, if those come first in the order. */
 function topWanted(context: SearchContext, request: SearchRequest): Top | undefined {
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
@@ -203,7 +203,7 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   }
 }
 
-/** Neighbours that are wanted of a search. @param isHybrid words are looked for as well */
+/** How many neighbours to find. @param isHybrid words are searched too */
 function wantedNeighbours(request: SearchRequest, { k }: VectorSearch, isHybrid: boolean): Wanted {
   const page = Math.max(1, request.offset + request.perPage)
   if (k !== undefined) return { k, enough: k }
@@ -212,7 +212,7 @@ function wantedNeighbours(request: SearchRequest, { k }: VectorSearch, isHybrid:
     : { k: page, enough: page }
 }
 
-/** Candidates from an index outside of the object. @returns 'unavailable' when it cannot be searched now */
+/** Candidates from an outside index. @returns 'unavailable' when it cannot be searched now */
 async function seek(
   context: SearchContext,
   request: SearchRequest,
@@ -242,7 +242,7 @@ async function find(
   asked: {
     query: ParsedQuery
     vector: VectorSearch | undefined
-    /** candidates from an index outside of the object */
+    /** candidates from an outside index */
     seeking: Candidates | 'unavailable' | undefined
   },
   pace: Pace,
@@ -265,7 +265,7 @@ async function find(
   if (seeking === 'unavailable' && keyword === undefined) {
     throw new ApiError(503, 'Vectorize did not answer. Ask again in a moment.', RETRY_SECONDS)
   }
-  // The words alone answer a hybrid search whose vectors cannot be searched.
+  // If vectors cannot be searched, a hybrid search answers from the words alone.
   const nearest =
     seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, pace, seeking)
   if (keyword === undefined) {
@@ -281,7 +281,7 @@ async function find(
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
 }
 
-/** filter_by, without the documents that are hidden or pinned and those with an excluded word. */
+/** filter_by, minus hidden and pinned documents and those with an excluded word. */
 function effectiveFilter(
   context: SearchContext,
   request: SearchRequest,
@@ -306,7 +306,7 @@ function effectiveFilter(
 }
 
 function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
-  // Groups have places, their hits have not.
+  // In a grouped search only groups have positions, so no hit can be pinned.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,

@@ -1,9 +1,10 @@
 /**
- * Credentials of embedding models. A schema keeps each sealed, in an object that holds its masked form too, so that
- * showing a schema opens nothing; they are opened for the call that needs them.
+ * Credentials of embedding models. A schema stores each one as an object of its sealed and its masked form, so that
+ * showing a schema opens nothing. They are opened only for the call that needs them.
  *
- * A string is always a secret in clear, whatever it looks like, and what callers send holds nothing else. Else whoever
- * has a copy of the database could hand in what is sealed there, and have it opened and sent to a host of their own.
+ * A string is always a secret in clear, whatever it looks like, and callers may send only strings. Otherwise someone
+ * with a copy of the database could submit a sealed secret and have Parley open it and send it to a host of their
+ * own.
  */
 import { open, reseal, seal } from '../../db/sealing'
 import { ApiError } from '../../errors'
@@ -14,20 +15,20 @@ import type { StoredSchema } from './layout'
 import { isObject } from './values'
 
 const SECRETS = ['api_key', 'access_token', 'refresh_token', 'client_id', 'client_secret', 'project_id']
-/** Those in the key file of a Google service account. */
+/** Credentials in the key file of a Google service account. */
 const ACCOUNT_SECRETS = ['private_key', 'client_email']
 
 type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'>
 type Secret = string | SealedSecret
 type Change = (secret: Secret) => Promise<Secret>
 
-/** Never true of what came from a caller: `requireClear` has refused it. */
+/** Never true of a caller's input: `requireClear` has refused it. */
 const isSealed = (secret: unknown): secret is SealedSecret =>
   isObject(secret) && typeof secret.sealed === 'string' && typeof secret.masked === 'string'
 
 const isSecret = (value: unknown): value is Secret => typeof value === 'string' || isSealed(value)
 
-/** @throws ApiError 400 for a credential in a caller's config that is no string */
+/** @throws ApiError 400 for a credential that is not a string */
 export function requireClear(config: Record<string, unknown>): void {
   requireStrings(config, SECRETS, '')
   if (!isObject(config.service_account)) return
@@ -41,7 +42,7 @@ function requireStrings(config: Record<string, unknown>, names: string[], path: 
   }
 }
 
-/** A config with its credentials as they may be shown. */
+/** A config with masked credentials. */
 export const maskConfig = <T extends Record<string, unknown>>(config: T): T & { api_key?: string } =>
   mapConfig(config, (secret) => (isSealed(secret) ? secret.masked : maskSecret(secret))) as T & {
     api_key?: string
@@ -101,22 +102,22 @@ async function changeFields(fields: Field[], change: Change): Promise<Field[]> {
   )
 }
 
-/** A config with its credentials in clear. @throws ApiError 400 when one cannot be opened */
+/** A config with credentials in clear. @throws ApiError 400 when one cannot be opened */
 export const openConfig = async (config: EmbeddingModelConfig, env: Sealing): Promise<OpenedConfig> =>
   (await changeConfig(config, (secret) => openSecret(secret, env))) as OpenedConfig
 
 const openSecret = async (secret: Secret, env: Sealing): Promise<string> =>
   isSealed(secret) ? open(secret.sealed, env) : secret
 
-/** Fields with their credentials in clear. @throws ApiError 400 when one cannot be opened */
+/** Fields with credentials in clear. @throws ApiError 400 when one cannot be opened */
 export const openFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
   changeFields(fields, (secret) => openSecret(secret, env))
 
-/** The same, where one that cannot be opened any more stays sealed. */
+/** Like `openFields`, but a credential that cannot be opened stays sealed. */
 export const openWhatOpens = (fields: Field[], env: Sealing): Promise<Field[]> =>
   changeFields(fields, (secret) => openSecret(secret, env).catch(() => secret))
 
-/** Fields as they are stored. @throws ApiError 400 when the deployment has no ENCRYPTION_KEY */
+/** Fields with credentials sealed, to be stored. @throws ApiError 400 when the deployment has no ENCRYPTION_KEY */
 export const sealFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
   changeFields(fields, async (secret) => (isSealed(secret) ? secret : sealSecret(secret, env)))
 
@@ -126,8 +127,8 @@ const sealSecret = async (secret: string, env: Sealing): Promise<SealedSecret> =
 })
 
 /**
- * A schema with its credentials sealed under the present key.
- * @returns also how many credentials that changed: those of the previous key, and those that were not sealed yet
+ * Seals the credentials of a schema under the present key.
+ * @returns the new schema, and how many credentials changed: those sealed under the previous key or not sealed at all
  * @throws ApiError 400 when one cannot be opened
  */
 export async function resealSchema(
@@ -148,7 +149,7 @@ export async function resealSchema(
   return { schema: changed, count }
 }
 
-/** A schema with the credentials changed of its fields, and of those that are to take their places. */
+/** Changes the credentials of a schema's fields and of their replacements. */
 async function changeSchema(schema: StoredSchema, change: Change): Promise<StoredSchema> {
   const fields = await changeFields(schema.fields, change)
   const replacing: StoredSchema['replacing'] = {}
@@ -159,10 +160,7 @@ async function changeSchema(schema: StoredSchema, change: Change): Promise<Store
   return { ...schema, fields, replacing }
 }
 
-/**
- * A stored schema in which sealed credentials are still strings, told apart by how they begin, with them as they are
- * stored now.
- */
+/** Converts a schema of an earlier version, which stored a sealed credential as one string with a prefix. */
 export function liftSealed(schema: StoredSchema): StoredSchema {
   const liftField = (field: Field): Field =>
     field.embed === undefined
@@ -177,7 +175,7 @@ export function liftSealed(schema: StoredSchema): StoredSchema {
 
 const liftConfig = (config: EmbeddingModelConfig): EmbeddingModelConfig =>
   mapConfig(config, (secret) => {
-    // What masking leaves of a secret can hold a colon, what sealing makes cannot.
+    // The masked part can contain a colon, the sealed part cannot.
     const [, masked, sealed] = (typeof secret === 'string' && /^sealed:(.*):([^:]*)$/s.exec(secret)) || []
     return masked === undefined || sealed === undefined ? secret : { sealed, masked }
   }) as EmbeddingModelConfig

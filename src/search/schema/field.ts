@@ -1,4 +1,4 @@
-/** One field of a schema: the checks of its definition, in Typesense's order and words, and its defaults. */
+/** Reads the definition of one field. Checks come in Typesense's order and words. */
 import { ApiError } from '../../errors'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
@@ -17,7 +17,7 @@ const isGeo = (type: string): boolean => type === 'geopoint' || type === 'geopoi
 /** The catch-all: every field that no other definition names. */
 export const isFallback = (field: Field): boolean => field.name === '.*'
 
-/** Stands for fields to come rather than for one of its own: a pattern, or a type yet to be found out. */
+/** Stands for fields to come: a pattern, or a field whose type the first document decides. */
 export const isDynamic = (field: Field): boolean =>
   field.name.includes('.*') || field.type === 'auto' || field.type === 'string*'
 
@@ -33,8 +33,8 @@ function boolean(raw: Json, property: string, name: string, fallback: boolean): 
 }
 
 /**
- * Reads a field's definition and fills in its defaults. An embedding field comes back without `num_dim`
- * unless the definition has one; its sources are checked by `checkEmbedSources`, once all fields are known.
+ * Reads a field's definition and fills in the defaults. `num_dim` of an embedding field stays undefined unless the
+ * definition has it. `checkEmbedSources` checks its sources later, when all fields are known.
  * @throws ApiError 400
  */
 export function parseField(raw: unknown, nestedFields: boolean): Field {
@@ -45,7 +45,7 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
   }
   const { name, type } = raw
   if (name === '') refuse('Field name cannot be empty.')
-  // An own `__proto__` cannot be kept in a plain object, and plain objects is what documents become.
+  // A plain object cannot keep `__proto__` as a key of its own, and documents are plain objects.
   if (name === '__proto__') refuse('Field name cannot be `__proto__`.')
   const dynamic = name === '.*' || name.includes('.*') || type === 'auto' || type === 'string*'
 
@@ -174,8 +174,8 @@ function parseVector(raw: Json, field: Field): void {
 }
 
 /**
- * Checks what needs the whole of a schema: `embed.from`.
- * @param known all fields that the sources may be
+ * Checks `embed.from`, which needs the whole schema.
+ * @param known the fields that may be sources
  * @throws ApiError 400
  */
 export function checkEmbedSources(field: Field, known: Field[]): void {
@@ -190,7 +190,7 @@ export function checkEmbedSources(field: Field, known: Field[]): void {
 }
 
 /**
- * Checks that Typesense makes when all definitions have been read.
+ * Checks that Typesense makes after it has read all definitions.
  * @throws ApiError 400
  */
 export function checkFields(fields: Field[], defaultSortingField: string): void {

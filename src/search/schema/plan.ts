@@ -1,4 +1,4 @@
-/** What has to be done for each field of a document, worked out once for each version of a schema. */
+/** What indexing does with each field of a document, computed once for each version of a schema. */
 
 import type { Field } from '../types'
 import { isDynamic } from './field'
@@ -32,7 +32,7 @@ export interface FieldPlan {
   kind: Kind
   /** a list of values; a vector is not one */
   array: boolean
-  /** parts of a dotted name in a collection with nested fields */
+  /** parts of a dotted name, in a collection with nested fields */
   path: string[] | undefined
   slot: FieldSlot | undefined
   /** `s<slot>` is followed by `n<slot>` */
@@ -46,11 +46,11 @@ export interface ColumnsPlan {
 }
 
 export interface Plan {
-  /** every field that stands for itself */
+  /** fields that exist; patterns are in `dynamic` */
   fields: FieldPlan[]
-  /** patterns, `.*`, and fields whose type is yet to be found out */
+  /** patterns, `.*`, and fields whose type is not known yet */
   dynamic: Field[]
-  /** what dirty_values is when nothing is said */
+  /** the default of dirty_values is to coerce */
   coerces: boolean
   text: FieldPlan[]
   columns: ColumnsPlan[]
@@ -58,7 +58,7 @@ export interface Plan {
   lists: FieldPlan[]
   vectors: FieldPlan[]
   embedded: FieldPlan[]
-  /** what embedding fields are about to become */
+  /** the fields that embedding fields are about to become */
   replacing: FieldPlan[]
   /** names of the fields that embeddings are made from */
   sources: Set<string>

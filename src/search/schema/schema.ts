@@ -1,4 +1,4 @@
-/** A collection's schema: from the request that creates it, and back to the summary that describes it. */
+/** Reads a collection's schema from the request that creates it, and describes it for GET. */
 import { ApiError } from '../../errors'
 import type { CollectionSchema, CollectionSummary, Field } from '../types'
 import { maskConfig } from './embedding-secrets'
@@ -27,8 +27,8 @@ function names(value: unknown, property: string, what: string): string[] {
 }
 
 /**
- * Reads the body of POST /collections: every check that needs no call, in Typesense's order and words.
- * Dimensions of embedding fields are not known yet (vectors/embedders.ts finds them out).
+ * Reads the body of POST /collections. Makes every check that needs no call, in Typesense's order and words.
+ * Dimensions of embedding fields are found out later (vectors/embedders.ts).
  * @throws ApiError 400
  */
 export function parseSchema(body: unknown): CollectionSchema {
@@ -74,7 +74,7 @@ export function parseSchema(body: unknown): CollectionSchema {
   }
 }
 
-/** Definitions of fields; one of the name `id` is ignored, since every document has that anyway. */
+/** Reads the definitions of fields. One named `id` is ignored: every document has an id anyway. */
 function parseFields(raw: unknown[], nested: boolean): Field[] {
   const fields = raw
     .filter((field) => !isObject(field) || field.name !== 'id')
@@ -86,7 +86,7 @@ function parseFields(raw: unknown[], nested: boolean): Field[] {
   return fields
 }
 
-/** A field with the credentials of its embedder masked. */
+/** A field with its embedder's credentials masked. */
 export function maskField<T>(field: T): T {
   if (!isObject(field) || !isObject(field.embed) || !isObject(field.embed.model_config)) return field
   return { ...field, embed: { ...field.embed, model_config: maskConfig(field.embed.model_config) } }

@@ -7,7 +7,7 @@ import { isObject } from './values'
 
 const fieldSlot = v.looseObject({ slot: v.number(), text: v.optional(v.number()) })
 
-/** What else a config holds is for its model to check, and stays as its owner sent it. */
+/** The model checks the rest of a config, which stays as its owner sent it. */
 const modelConfig = v.custom<EmbeddingModelConfig>(
   (config) => isObject(config) && typeof config.model_name === 'string',
 )

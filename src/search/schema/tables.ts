@@ -1,4 +1,6 @@
-/** The tables of a collection: made with it, and changed as fields come and go (layout.ts has the picture). */
+/**
+ * Creates the tables of a collection, and changes them when fields are added or removed (layout.ts describes them).
+ */
 import { ApiError } from '../../errors'
 import { TOKENIZER } from '../text/words'
 import type { CollectionSchema, Field } from '../types'
@@ -20,14 +22,14 @@ import {
   vectorsTable,
 } from './layout'
 
-/** SQLite allows 100 columns a table, and of a virtual table it counts the options with them. */
+/** SQLite allows 100 columns a table. For a virtual table it counts the options too. */
 export const MAX_TEXT_COLUMNS = 90
 
-/** Columns of text_index that are made in advance, for fields to come. */
+/** Columns created in advance, for fields added later: FTS5 cannot add a column. */
 const SPARE_TEXT_COLUMNS = 16
 const SPARE_TEXT_COLUMNS_WITH_PATTERNS = 64
 
-/** How many columns text_index is to have for these fields. @throws ApiError 400 past the limit */
+/** How many columns text_index needs for these fields. @throws ApiError 400 past the limit */
 export function textColumnsFor(fields: Field[]): number {
   const needed = fields.filter((field) => !isDynamic(field) && isSearchable(field)).length
   if (needed > MAX_TEXT_COLUMNS) {
@@ -47,7 +49,6 @@ export function createTextIndex(sql: SqlStorage, textColumns: number): void {
   )
 }
 
-/** Makes the tables of a new collection. */
 export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredSchema {
   const stored: StoredSchema = {
     ...schema,
@@ -65,7 +66,7 @@ export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredS
 const needsSlot = (field: Field): boolean =>
   !isDynamic(field) && (isVector(field) || isSearchable(field) || hasValues(field))
 
-/** Adds a field to a schema, and the room for its values. Changes `schema` in place. */
+/** Adds a field to a schema and creates the columns or tables for its values. Changes `schema` in place. */
 export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields.push(field)
   if (!needsSlot(field)) return
@@ -111,14 +112,13 @@ function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string
 }
 
 /**
- * Takes a field out of a schema, and its values out of the tables. What text_index holds of it stays there in
- * a column that nothing asks for any more. Changes `schema` in place.
- * A vector field's table is left to the caller, who has it dropped.
+ * Removes a field from a schema and its values from the tables. Its column in text_index stays, and nothing queries
+ * it again. The caller drops the table of a vector field. Changes `schema` in place.
  */
 export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields = schema.fields.filter((other) => other !== field)
   const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
-  // A pattern may bear a field's name only if it is that field, so the slot is this field's own.
+  // A pattern has a slot only if a real field has the same name, and then the slot is that field's.
   if (slot === undefined || isDynamic(field)) return
   delete schema.slots[field.name]
   if (isVector(field)) return
@@ -134,7 +134,7 @@ export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field)
   }
 }
 
-/** Gives text_index as many columns as the fields need now, empty: every document has to be indexed again. */
+/** `x: auto` and the field that was detected from it share the name, and the slot is that field's. */
 export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
   schema.textColumns = textColumnsFor(schema.fields)
   schema.nextText = 0

@@ -1,14 +1,14 @@
-/** Values inside nested documents: `person.name` reaches through objects, and through arrays of them. */
+/** An object of JSON: neither null nor an array. */
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A value where it stands, so that it can be replaced or removed there. */
+/** A value and the place that holds it, so that it can be replaced or removed there. */
 export interface Leaf {
   parent: Record<string, unknown> | unknown[]
   key: string | number
   value: unknown
-  /** an array of objects was passed on the way: the field has a value for each of them */
+  /** the path passes an array of objects: the field has a value for each of them */
   inArray: boolean
 }
 
@@ -21,6 +21,11 @@ export function leaves(
   name: string,
   path: readonly string[] | undefined,
 ): Leaf[] {
+  // Most fields are keys of the document itself, and an import asks for each of them several times.
+  if (Object.hasOwn(document, name)) {
+    return [{ parent: document, key: name, value: document[name], inArray: false }]
+  }
+  if (path === undefined) return []
   const found: Leaf[] = []
   walk(document, name, path, undefined, nothingBeside, (leaf) => found.push(leaf))
   return found
@@ -85,10 +90,7 @@ export function replace(leaf: Leaf, value: unknown): void {
   else parent[leaf.key] = value
 }
 
-/**
- * Lays a patch over a document: objects are merged deeply, everything else replaces, null removes.
- * The document is changed in place.
- */
+/** Merges a patch into a document, in place: objects merge deeply, null removes, everything else replaces. */
 export function merge(document: Record<string, unknown>, patch: Record<string, unknown>): void {
   for (const [key, value] of Object.entries(patch)) {
     const old = Object.hasOwn(document, key) ? document[key] : undefined
@@ -99,7 +101,10 @@ export function merge(document: Record<string, unknown>, patch: Record<string, u
   }
 }
 
-/** Puts a value at a dotted name, in the objects that are there; where one is missing, under the name itself. */
+/**
+ * Puts a value at a dotted name. If one of the objects on the way is missing, the whole name becomes a key of the
+ * document.
+ */
 export function place(
   document: Record<string, unknown>,
   name: string,

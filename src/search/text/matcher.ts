@@ -1,25 +1,25 @@
-/** The words of a query, as the words of a document are compared with them for highlights. */
+/** Finds the words of a query in the text of a document, for highlights. */
 import { completions, type Term } from './query'
 import { stem, type TokenRules, tokenize } from './words'
 
-/** A word of the query in a text. */
+/** A query word found in a text. */
 export interface Mark {
   /** index of the token among the text's tokens */
   token: number
-  /** of the query's words, which */
+  /** index of the query word */
   word: number
   start: number
   end: number
 }
 
-/** Where the tokens of a text begin and end, and those among them that match. */
+/** Where the tokens of a text begin and end, and which of them match. */
 export interface MarkedText {
   starts: number[]
   ends: number[]
   marks: Mark[]
 }
 
-// Letters and digits of ASCII: what unicode61 takes for a word there.
+// ASCII letters and digits: what unicode61 counts as word characters.
 const IS_WORD = Uint8Array.from({ length: 128 }, (_, code) =>
   /[A-Za-z0-9]/.test(String.fromCharCode(code)) ? 1 : 0,
 )
@@ -31,16 +31,16 @@ export class WordMatcher {
   #exact = new Map<string, number>()
   #stems = new Map<string, number>()
   #beginnings: { text: string; stemmedText: string; word: number }[] = []
-  // Porter's stemmer leaves the first two letters alone and, of what it leaves, changes the last letter at most
-  // (happy, happi). So a word is worth stemming only if it begins with a stem but for its last letter; those
-  // are kept by their first two letters. A beginning of one letter switches the test off.
+  // Porter's stemmer keeps the first two letters of a word, and changes at most the last letter of what it keeps
+  // (happy, happi). So a word needs stemming only if it begins with a query stem minus its last letter. Those trunks
+  // are indexed by their first two letters. A prefix of one letter turns the test off.
   #trunks = new Map<number, string[]>()
   #everyWord = false
-  // Stemming is what costs, and the documents of one page share their words.
+  // Stemming is the expensive part, and the documents of a page share words.
   #known = new Map<string, { word: number; length: number } | null>()
-  // The same values are looked at for highlights and for text_match_info.
+  // Highlights and text_match_info read the same values.
   #seen = new Map<string, MarkedText>()
-  /** how many different words there are to find */
+  /** how many different words to look for */
   readonly words: number
 
   constructor(terms: Term[]) {
@@ -67,7 +67,7 @@ export class WordMatcher {
     this.#trunks.set(key, [...(this.#trunks.get(key) ?? []), stemmed.slice(0, -1)])
   }
 
-  /** The query word that a folded token matches, and how much of the token: undefined for none. */
+  /** The query word that a folded token matches, and how many of its letters. Undefined for none. */
   match(token: string): { word: number; length: number } | undefined {
     if (!this.#everyWord) {
       const trunks = this.#trunks.get(keyOf(token))
@@ -86,17 +86,17 @@ export class WordMatcher {
     if (exact !== undefined) return { word: exact, length: token.length }
     for (const { text, stemmedText, word } of this.#beginnings) {
       if (token.startsWith(text)) return { word, length: text.length }
-      // FTS5 stems the beginning too, and so it finds this.
+      // FTS5 stems the prefix too, so it finds this one.
       if (stemmed.startsWith(stemmedText)) return { word, length: token.length }
     }
     return undefined
   }
 
-  /** A text's tokens, and those among them that match. */
+  /** The tokens of a text, and those that match. */
   read(text: string, rules: TokenRules): MarkedText {
     const seen = this.#seen.get(text)
     if (seen !== undefined) return seen
-    // A page of hits can be hundreds of thousands of words, nearly all of them plain; those are not made strings.
+    // A page of hits can hold hundreds of thousands of words, nearly all plain ASCII. No strings are made for those.
     const isPlain = rules.symbols_to_index.length === 0 && /^[\0-\x7f]*$/.test(text)
     const marked = isPlain ? this.#readPlain(text) : this.#readTokens(text, rules)
     this.#seen.set(text, marked)
@@ -136,7 +136,8 @@ export class WordMatcher {
       marked.ends.push(token.end)
       const match = this.match(token.text)
       if (match === undefined) continue
-      // Folding can change a word's length; then its beginning cannot be told in the original.
+      // Folding can change a word's length. Then the matched beginning cannot be located in the original, so all of
+      // it is marked.
       const isSameLength = token.end - token.start === token.text.length
       const end = isSameLength ? token.start + match.length : token.end
       marked.marks.push({ token: index, word: match.word, start: token.start, end })

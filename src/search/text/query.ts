@@ -1,22 +1,22 @@
 /**
- * The words of `q`, and how they are put to text_index.
+ * The words of `q`, and the FTS5 expressions made of them.
  *
- * Every word reaches FTS5 in double quotes, so nothing that a user types is ever syntax. A word that the
- * tokenizer takes apart (`state-of-the-art`) is a phrase. As in Typesense, "double quotes" make a phrase and
- * a leading minus excludes a word or a phrase.
+ * Every word goes to FTS5 in double quotes, so user input is never syntax. A word that the tokenizer splits
+ * (`state-of-the-art`) becomes a phrase. As in Typesense, "double quotes" make a phrase, and a leading minus excludes
+ * a word or phrase.
  */
 import { stemmer } from 'stemmer'
 import { STOPWORDS } from './stopwords'
 import { prepare, type TokenRules, tokenize } from './words'
 
 export interface Term {
-  /** folded words; more than one is a phrase */
+  /** folded words; several make a phrase */
   tokens: string[]
-  /** the same words as they were typed: FTS5 folds by rules of its own, and so it gets these */
+  /** the words as typed, for FTS5, which folds by its own rules */
   written: string[]
-  /** the last token stands for every word that begins with it */
+  /** the last token matches every word that begins with it */
   prefix: boolean
-  /** words of the index to take instead, because it does not hold this one */
+  /** words of the index to use instead, because it lacks this one */
   corrections: string[]
 }
 
@@ -26,7 +26,7 @@ export interface ParsedQuery {
 }
 
 /**
- * All that a query asks for; how much of it takes part in a search, long-query.ts says.
+ * Parses all that a query asks for. long-query.ts decides how much of it a search uses.
  * @param prefix whether the last word may be unfinished
  */
 export function parseQuery(q: string, rules: TokenRules, prefix: boolean): ParsedQuery {
@@ -53,8 +53,8 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
 }
 
 /**
- * The terms of a relaxed query: single words, stopwords left out unless there is nothing else, and phrases as
- * such beside their words, which ranks documents that have the words together higher.
+ * The terms of a relaxed query: single words without stopwords (unless there is nothing else). Phrases stay beside
+ * their words, so that documents with the whole phrase rank higher.
  */
 export function relax(terms: Term[]): Term[] {
   const relaxed: Term[] = []
@@ -79,13 +79,13 @@ export function relax(terms: Term[]): Term[] {
   return informative.length > 0 ? informative : relaxed
 }
 
-/** How many words of a query say what it is about. */
+/** How many words of a query are not stopwords. */
 export const informativeWords = (terms: Term[]): number =>
   terms.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token))).length
 
 /**
- * A term as FTS5 reads it.
- * @param prefix whether its last word may match by its beginning here
+ * A term as an FTS5 expression.
+ * @param prefix whether the last word may match by its beginning
  */
 export function termExpression(term: Term, rules: TokenRules, prefix: boolean): string {
   const words = prepare(term.written.join(' '), rules).trim().replace(/\s+/g, ' ')
@@ -102,8 +102,8 @@ export function termExpression(term: Term, rules: TokenRules, prefix: boolean): 
 
 /**
  * The MATCH expression of a query.
- * @param columns text columns to look in, each with whether the last word matches by its beginning there
- * @param operator whether every term has to be found (in any of the columns) or one of them
+ * @param columns text columns to search, and whether the last word may match by its beginning in each
+ * @param operator AND: every term has to be in one of the columns. OR: one term is enough
  */
 export function matchExpression(
   terms: Term[],
@@ -131,7 +131,7 @@ export function matchExpression(
   return `${names(columns)} : ((${wanted}) NOT (${unwanted}))`
 }
 
-// Endings that Porter's stemmer takes off, the combined ones too.
+// Endings that Porter's stemmer removes, combined ones included.
 const ENDINGS =
   `s es ed ing ies ied ying ly ment ments ness nesses ful fully fulness less al ally als ial ially ical ically
 icals ic ics able ably ible ibly ability ibility ance ances ence ences ancy ency ant ants ent ents ation ations
@@ -140,19 +140,19 @@ izations ise ised ising isation ism isms ist ists ity ities iti ive ives ively i
 eness ate ates ated ating y e`.split(/\s+/)
 
 /**
- * Words that what was typed so far may become and that the stemmer shortens below it.
+ * Words that an unfinished word may become but that the prefix query misses, because the stemmer cuts them shorter
+ * than what was typed.
  *
- * The index holds stems, so the prefix query for `documentati` misses `document`, the stem of
- * `documentation`. A completion stands for its stem: it is a word that begins with what was typed and whose
- * stem does not. Whole words are returned because FTS5 stems what it is asked, and stems of stems differ
- * (university, univers, univer).
+ * The index holds stems. So the prefix query for `documentati` misses `document`, the stem of `documentation`. Each
+ * completion begins with what was typed and has a stem that does not. Whole words are returned because FTS5 stems
+ * what it is asked, and the stem of a stem can differ (university, univers, univer).
  */
 export function completions(typed: string): string[] {
   if (!/^[a-z]{4,}$/.test(typed)) return []
   const typedStem = stemmer(typed)
   const byStem = new Map<string, string>()
   for (const ending of ENDINGS) {
-    // A doubled consonant is the beginning of -ing or -ed alone: stopp, stopped, stop.
+    // A doubled consonant only occurs before -ing and -ed: stopp, stopped, stop.
     const doubled = /([b-df-hj-np-tv-z])\1$/.test(typed) && (ending === 'ing' || ending === 'ed')
     for (let shared = doubled ? 0 : 1; shared <= Math.min(ending.length, typed.length - 3); shared++) {
       const begun = ending.slice(0, shared)
@@ -160,7 +160,7 @@ export function completions(typed: string): string[] {
       const root = typed.slice(0, typed.length - shared)
       const word = root + ending
       const stem = stemmer(word)
-      // Nothing shorter than three letters: `string` is no form of `str`, nor `thing` of `th`.
+      // Stems have at least three letters: `string` is not a form of `str`, nor `thing` of `th`.
       if (stem.length < 3 || stem.startsWith(typedStem) || !/[aeiouy]/.test(stem)) continue
       const known = byStem.get(stem)
       if (known === undefined || word.length < known.length) byStem.set(stem, word)

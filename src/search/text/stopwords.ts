@@ -1,6 +1,6 @@
 /**
- * English words that say how a question is put rather than what it is about. They are dropped when a query
- * that found too little is relaxed; a query of nothing else keeps them.
+ * English words that shape a question and do not say what it is about. A query that found too little is relaxed by
+ * dropping them, unless it has nothing else.
  */
 const WORDS = `
 a about above after again against all also am an and any are as at be because been before being below between

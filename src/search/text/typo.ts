@@ -1,20 +1,20 @@
 /**
- * Corrections for words that the index does not hold.
+ * Corrects words that the index does not hold.
  *
- * The index's own vocabulary is the dictionary, read through fts5vocab. It holds stems, and so are the words
- * compared by stem. The first letter is taken to be right: that keeps the scan to a part of the vocabulary.
+ * The dictionary is the index's own vocabulary, read through fts5vocab. It holds stems, so words are compared by
+ * stem. The first letter is assumed to be right: that limits the scan to a part of the vocabulary.
  */
 import { stem } from './words'
 
 export interface TypoRules {
   /** 0 to 2 */
   maxTypos: number
-  /** shortest words that may have one typo, and two */
+  /** shortest words that may have one typo, or two */
   minLengthOneTypo: number
   minLengthTwoTypos: number
 }
 
-// Of many words at the same distance these are the most frequent.
+// At most this many; among words at the same distance, the most frequent.
 const MAX_CORRECTIONS = 4
 
 export const typosAllowed = (word: string, rules: TypoRules): number =>
@@ -23,19 +23,19 @@ export const typosAllowed = (word: string, rules: TypoRules): number =>
     word.length >= rules.minLengthTwoTypos ? 2 : word.length >= rules.minLengthOneTypo ? 1 : 0,
   )
 
-/** The table of the index's words, each with the number of documents that hold it; made when it is first needed. */
+/** Name of the table of the index's words and how many documents hold each. It is created on first use. */
 export function vocabularyOf(sql: SqlStorage): string {
   sql.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('text_index', 'row')`)
   return 'vocabulary'
 }
 
 /**
- * Words that a search can use instead of one that is not in the index: the nearest stems, written so that
- * FTS5 stems them to themselves.
+ * Words to search for in place of one that the index lacks: the nearest stems, written so that FTS5 stems them back
+ * to themselves.
  */
 export function corrections(sql: SqlStorage, word: string, rules: TypoRules): string[] {
   const allowed = typosAllowed(word, rules)
-  // Words that are not Latin are neither stemmed nor misspelt in ways that letters count.
+  // Only Latin words have stems, and counting letters says little about typos in other scripts.
   if (allowed === 0 || !/^[a-z][a-z0-9]*$/.test(word)) return []
   const wanted = stem(word)
   const next = String.fromCharCode(wanted.charCodeAt(0) + 1)
@@ -60,7 +60,7 @@ export function corrections(sql: SqlStorage, word: string, rules: TypoRules): st
     .slice(0, MAX_CORRECTIONS)
 }
 
-/** A word whose stem this is: stems are stemmed again when FTS5 is asked for them, and not all survive that. */
+/** Finds a word that has this stem. FTS5 stems what it is asked, and not every stem is its own stem. */
 function unstem(term: string): string | undefined {
   const endings = ['', 'e', 's', 'ity', 'ed', 'ing', 'ation']
   const spellings = endings.map((ending) => term + ending)
@@ -69,8 +69,8 @@ function unstem(term: string): string | undefined {
 }
 
 /**
- * Letters to insert, delete, replace or swap with their neighbour (optimal string alignment), or `limit + 1`
- * when there are more than `limit`.
+ * Counts the letters to insert, delete, replace or swap with a neighbour (optimal string alignment distance). Stops
+ * at `limit + 1`.
  */
 export function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit) return limit + 1

@@ -1,14 +1,14 @@
 /**
- * Words, for everything that has to agree on what a word is: the index, queries, filters and highlights.
+ * What a word is, for the index, queries, filters and highlights alike.
  *
- * SQLite's tokenizer does the indexing (`porter unicode61 remove_diacritics 2`); this file prepares text for
- * it and takes the same view of a text in JavaScript, where highlights and filters need it.
+ * SQLite's tokenizer builds the index (`porter unicode61 remove_diacritics 2`). This file prepares text for it, and
+ * tokenizes in JavaScript the same way for highlights and filters.
  */
 
 import { stemmer } from 'stemmer'
 import { regExp } from '../../once'
 
-/** How a collection departs from the default tokenizer. */
+/** How a collection's tokenizer differs from the default one. */
 export interface TokenRules {
   token_separators: string[]
   symbols_to_index: string[]
@@ -17,14 +17,14 @@ export interface TokenRules {
 export interface Token {
   /** lower case, no diacritics */
   text: string
-  /** UTF-16 offsets into the text that was tokenized; `end` is exclusive */
+  /** UTF-16 offsets into the original text; `end` is exclusive */
   start: number
   end: number
 }
 
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
 
-// Scripts written without spaces: each character is indexed as a word, and a query's run of them becomes a phrase.
+// Scripts written without spaces. Each character is indexed as a word, and a run of them in a query becomes a phrase.
 const UNSPACED_CLASS = String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
 const UNSPACED = regExp(UNSPACED_CLASS, 'u')
 const UNSPACED_ALL = regExp(UNSPACED_CLASS, 'gu')
@@ -32,7 +32,7 @@ const UNSPACED_OR_NOT = regExp(`${UNSPACED_CLASS}|(?:(?!${UNSPACED_CLASS}).)+`, 
 const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+`, 'gu')
 const MARKED_LATIN = regExp(String.raw`([a-z])\p{M}+`, 'giu')
 
-// unicode61 takes private-use characters for letters, so an indexed symbol is carried as one.
+// unicode61 treats private-use characters as letters, so an indexed symbol is mapped to one.
 const SYMBOL_BASE = 0xe000
 const symbolLetter = (symbol: string): string =>
   String.fromCharCode(SYMBOL_BASE + (symbol.charCodeAt(0) & 0xff))
@@ -40,7 +40,7 @@ const symbolLetter = (symbol: string): string =>
 const escapeClass = (symbols: string[]): string =>
   symbols.map((symbol) => symbol.replace(/[\\\]^-]/g, '\\$&')).join('')
 
-/** Text as it is given to text_index, in columns and in queries alike. */
+/** Prepares text for text_index, for its columns and for queries. */
 export function prepare(text: string, rules: TokenRules): string {
   let prepared = text
   if (rules.token_separators.length > 0) {
@@ -53,13 +53,13 @@ export function prepare(text: string, rules: TokenRules): string {
 }
 
 /**
- * Lower case, and Latin letters without diacritics. Of other scripts unicode61 keeps the marks too: they make
- * other letters (й is not и, が is not か).
+ * Lower-cases, and strips diacritics from Latin letters. In other scripts unicode61 keeps the marks, and so does
+ * this: there they make different letters (й is not и, が is not か).
  */
 export const fold = (word: string): string =>
   word.normalize('NFD').replace(MARKED_LATIN(), '$1').normalize('NFC').toLowerCase()
 
-/** The words of a text with their places in it. */
+/** The words of a text and where they are in it. */
 export function tokenize(text: string, rules: TokenRules): Token[] {
   const symbols = rules.symbols_to_index.filter((symbol) => !rules.token_separators.includes(symbol))
   const word = symbols.length > 0 ? new RegExp(`[\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu') : WORD()
@@ -78,12 +78,12 @@ export function tokenize(text: string, rules: TokenRules): Token[] {
   return tokens
 }
 
-/** A value as filters compare it: its words in order, so that case, accents and punctuation do not count. */
+/** The form in which filters compare a value: its words in order, without case, accents and punctuation. */
 export const normalForm = (text: string, rules: TokenRules): string =>
   tokenize(text, rules)
     .map((token) => token.text)
     .join(' ')
 
-/** The stem that the index holds for a word: Porter's, and only for words that FTS5 would stem. */
+/** The stem that the index holds for a word: Porter's, for words that FTS5 would stem. */
 export const stem = (word: string): string =>
   word.length >= 3 && /^[a-z0-9]+$/.test(word) ? stemmer(word) : word

@@ -1,4 +1,4 @@
-/** Keeps the items with the highest scores: a binary heap with the least of them on top. */
+/** Keeps the items with the highest scores: a binary heap with the lowest of them on top. */
 export class BoundedHeap {
   #limit: number
   #scores: number[] = []

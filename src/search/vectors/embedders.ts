@@ -16,26 +16,26 @@ import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'
 
 const configOf = (field: Field): EmbeddingModelConfig => field.embed?.model_config as EmbeddingModelConfig
 
-/** The model that made a field's vectors and goes on making them. */
+/** The model that has made a field's vectors and goes on making them. */
 export function serverOf({ embed, num_dim }: Field, env: Cloudflare.Env): string {
   const { model_config, served_by } = embed as EmbedConfig
   return served_by ?? formerlyServedBy(model_config.model_name, num_dim, env)
 }
 
-/** A field whose vectors are made by the model that now runs under the name in its schema. */
+/** The field with the model that now runs under the name in its schema. */
 export function servedNow(field: Field, env: Cloudflare.Env): Field {
   const { served_by: _, ...embed } = field.embed as EmbedConfig
   const server = servedBy(embed.model_config.model_name, env)
   return { ...field, embed: server === undefined ? embed : { ...embed, served_by: server } }
 }
 
-/** The dimensions that a schema's owner asked for; a field's `num_dim` may as well be what the model answered. */
+/** The dimensions that the owner asked for. `num_dim` alone may be what the model answered. */
 const askedDimensions = (field: Field): number | undefined =>
   field.asks_dimensions === true ? field.num_dim : undefined
 
 /**
- * Finds out the dimensions of embedding fields by asking their models, and which model runs under the name of each.
- * @throws ApiError 400 for a name that no model has; 400 or 408 with the provider's message
+ * Asks the models of embedding fields for their dimensions, and records which model runs under each name.
+ * @throws ApiError 400 for an unknown model name; 400 or 408 with the provider's message
  */
 export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): Promise<void> {
   for (const field of fields) {
@@ -57,9 +57,9 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
   }
 }
 
-/** A model whose credentials are opened at its first call, and whose queries survive a fault that passes. */
+/** A model whose credentials are opened at its first call, and whose queries are retried after passing faults. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
-  // No call is made yet, so it is enough that there are credentials, whatever stands in their place.
+  // No call is made here, so masked credentials will do.
   const { name, batchSize, embedNow, ready } = createEmbeddingModel(maskConfig(config), env, dimensions)
   let opened: EmbeddingModel | undefined
   return {
@@ -71,7 +71,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
       opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
       const model = opened
       if (kind === 'document') return model.embed(texts, kind)
-      // Somebody waits for a query. Documents have all the time that they need, and their queue tries again.
+      // Somebody waits for a query. For documents the queue retries, without hurry.
       return withRetries(() => model.embed(texts, kind), silenceOf(config) * 1000)
     },
   }
@@ -80,7 +80,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
 /** The embedders of one collection. */
 export class Embedders {
   #env: Cloudflare.Env
-  // A changed schema brings new objects, perhaps with a new key.
+  // A changed schema has new config objects, perhaps with a new key.
   #models = new WeakMap<EmbedConfig, EmbeddingModel>()
 
   constructor(env: Cloudflare.Env) {
@@ -102,12 +102,12 @@ export class Embedders {
     const config = configOf(field)
     const model_name = serverOf(field, this.#env)
     if (model_name === config.model_name) return opening(config, this.#env, askedDimensions(field))
-    // A key that came along is not that model's.
+    // The key was meant for another model.
     const { api_key: _, ...rest } = config
     return opening({ ...rest, model_name }, this.#env, field.num_dim)
   }
 
-  /** Loads the built-in models of fields. The queue of one that cannot be loaded tries again, and says why. */
+  /** Loads the built-in models of fields. If one fails to load, its queue retries and reports why. */
   async ready(plans: FieldPlan[]): Promise<void> {
     for (const { field } of plans) {
       try {
@@ -119,14 +119,15 @@ export class Embedders {
   }
 
   /**
-   * The vector of a document's text, where the model runs here.
-   * @returns undefined when it is a call away, is not `ready`, or cannot be called at all: its queue finds out (queue.ts)
+   * The vector of a text, if the model runs in this Worker.
+   * @returns undefined when it has to be called, is not `ready`, or cannot be called at all; then its queue takes
+   *   over
    */
   embedNow(field: Field, text: string): Float32Array | undefined {
     return this.#builtIn(field)?.(text)
   }
 
-  /** Whether a field's model runs here. */
+  /** Whether a field's model runs in this Worker. */
   isBuiltIn(field: Field): boolean {
     return this.#builtIn(field) !== undefined
   }

@@ -1,14 +1,14 @@
-/** Vectors as int8, each scaled by its own largest component, in rows that are refilled when one goes. */
+/** Vectors as int8, each scaled by its largest component. A removed row is refilled with the last one. */
 import { BoundedHeap } from './bounded-heap'
 import { norm } from './vector-math'
 
 /**
- * Rows are kept in blocks of this many, so that growing copies nothing: doubling one large array would need
- * two and a half times its memory for a moment, and an isolate has 128 MB.
+ * Rows are stored in blocks of this many, so growing copies nothing. Doubling one large array would briefly need two
+ * and a half times its memory, and an isolate has 128 MB.
  */
 const BLOCK_ROWS = 256
 
-/** What a row takes besides its components: its number, two scales and its entry in the map, roughly. */
+/** Bytes of a row besides its components, roughly: its number, two scales and its entry in the map. */
 const ROW_BYTES = 64
 
 /** Bytes of memory that a matrix takes. */
@@ -18,7 +18,7 @@ export class Int8Matrix {
   #dimensions = 0
   #blocks: Int8Array[] = []
   #seqs: number[] = []
-  /** multiplied with an int8 product this gives the cosine, or for `ip` the inner product */
+  /** times the int8 product, this gives the cosine, or for `ip` the inner product */
   #cosineScale: number[] = []
   #innerScale: number[] = []
   #rowOf = new Map<number, number>()
@@ -63,7 +63,7 @@ export class Int8Matrix {
       this.#innerScale[row] = innerScale
       this.#rowOf.set(lastSeq, row)
     }
-    // One block more than is needed stays, for what comes next.
+    // One spare block stays for what comes next.
     if (last <= (this.#blocks.length - 2) * BLOCK_ROWS) this.#blocks.pop()
   }
 
@@ -72,7 +72,7 @@ export class Int8Matrix {
     return this.#blocks[Math.floor(row / BLOCK_ROWS)]!.subarray(start, start + this.#dimensions)
   }
 
-  /** The `k` most similar rows' numbers, in no order. */
+  /** The numbers of the `k` most similar rows, in no order. */
   nearest(
     query: Float32Array,
     k: number,

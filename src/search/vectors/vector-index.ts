@@ -1,11 +1,10 @@
 /**
  * Exact nearest neighbours over a `vectors_<slot>` table.
  *
- * The rows are the truth: little-endian float32, a blob a document. Beside them a matrix of int8 is kept in
- * memory, loaded at the first search, a quarter of the size and quick to multiply: 10,000 vectors of 384
- * dimensions are 3.8 MB and take a few milliseconds. It chooses more candidates than are asked for, and those
- * are measured again with the rows, so that distances and their order are exact. Where the matrix would take
- * too much memory the rows are read one after the other instead: slower, and as exact.
+ * The rows are the truth: little-endian float32, one blob a document. An int8 matrix in memory, loaded at the first
+ * search, has a quarter of the size and multiplies fast: 10,000 vectors of 384 dimensions take 3.8 MB and a few
+ * milliseconds. It yields more candidates than asked for. Those are measured again from the rows, so distances and
+ * order are exact. If the matrix would take too much memory, the rows are read one by one: slower, and equally exact.
  */
 import type { Condition } from '../filter/conditions'
 import type { SqlFragment } from '../fragment'
@@ -17,26 +16,26 @@ import { cosineDistance, dot, fromBlob, norm, toBlob } from './vector-math'
 
 export interface Neighbour {
   seq: number
-  /** cosine distance 0..2, or the inner product's complement for vec_dist ip */
+  /** cosine distance 0..2, or 1 minus the inner product for vec_dist ip */
   distance: number
 }
 
-/** Documents among which the nearest are, found outside of the object. */
+/** Documents that include the nearest ones, found by an outside index. */
 export type Candidates = ReadonlySet<number>
 
 /** How many neighbours are looked for. */
 export interface Wanted {
-  /** how many at most */
+  /** at most */
   k: number
-  /** how many will do, where finding `k` takes long */
+  /** fewer are enough when finding `k` takes long */
   enough: number
 }
 
 /** Which documents are searched. */
 export interface Restriction {
-  /** those, exactly; `1` for all */
+  /** exactly these; `1` for all */
   filter: SqlFragment
-  /** what all of them meet, as far as it can be said simply */
+  /** conditions that all of them meet, for an index that takes no SQL */
   conditions(): Condition[]
 }
 
@@ -48,37 +47,37 @@ export interface VectorIndex {
   clear(): void
   has(seq: number): boolean
   get(seq: number): Float32Array | undefined
-  /** @param allowed restricts the candidates @returns nearest first, ties by age, newest first */
+  /** @param allowed restricts the candidates @returns nearest first; among equals, newest first */
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
   /**
-   * Finds out, with a wait, among which documents the nearest are, where the index lies outside of the object.
-   * @returns undefined: among all that pass the filter
+   * Asks an outside index which documents may be the nearest. Absent where the index is in the object.
+   * @returns undefined: all that pass the filter
    * @throws VectorsUnavailable
    */
   seek?(query: Float32Array, wanted: Wanted, among: Restriction): Promise<Candidates | undefined>
   readonly size: number
-  /** Bytes of memory that this many vectors take or may take; 0 where they lie elsewhere. */
+  /** Bytes of memory that this many vectors take; 0 for an outside index. */
   memory(vectors: number): number
 }
 
-/** The index lies outside, does not answer, and is too large to be searched without it. */
+/** The outside index does not answer, and the field is too large to be searched without it. */
 export class VectorsUnavailable extends Error {
   override readonly name = 'VectorsUnavailable'
 }
 
-/** Where the indexes of vector fields come from. */
+/** Creates the indexes of vector fields. */
 export interface VectorIndexes {
-  /** Makes the index of a field, whose table is there. */
+  /** Opens the index of a field. Its table exists. */
   index(field: Field, slot: FieldSlot): VectorIndex
-  /** The vectors of a slot are not asked for any more. Their table is still there, and the caller's to drop. */
+  /** The vectors of a slot are not needed any more. The caller drops the table. */
   retire(slot: number): void
-  /** Learns of the fields that documents can be filtered by. Belongs in the transaction that changes the schema. */
+  /** Learns which fields documents can be filtered by. Belongs in the transaction that changes the schema. */
   describe(schema: StoredSchema): void
-  /** Calls `write`, which changes what a document can be filtered by. */
+  /** Runs `write`, which changes values that documents can be filtered by. */
   rewrite(seq: number, write: () => void): void
 }
 
-/** An index that lies in the object alone. */
+/** An index that is only in the object. */
 export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): VectorIndex =>
   new ScannedIndex(sql, vectorsTable(slot), {
     distance: field.vec_dist ?? 'cosine',
@@ -93,16 +92,16 @@ export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
   rewrite: (_, write) => write(),
 })
 
-// The quantised order errs by a little, so enough more candidates are measured exactly.
+// Quantised order is slightly off, so this many candidates are measured exactly.
 const oversampled = (k: number): number => 4 * k + 100
 
 const READ_BATCH = 500
 
 export interface Measure {
-  /** how far two vectors are from each other: `vec_dist` of the field */
+  /** `vec_dist` of the field */
   distance: 'cosine' | 'ip'
   dimensions: number
-  /** the largest matrix that may be held in memory, in bytes */
+  /** the largest matrix to hold in memory, in bytes */
   matrixBytes: number
 }
 
@@ -111,7 +110,7 @@ export class ScannedIndex implements VectorIndex {
   #table: string
   #measure: Measure
   #matrix: Int8Matrix | undefined
-  /** counting the rows of a large table takes as long as a search */
+  /** cached: counting the rows of a large table takes as long as a search */
   #size: number | undefined
 
   constructor(sql: SqlStorage, table: string, measure: Measure) {
@@ -180,7 +179,7 @@ export class ScannedIndex implements VectorIndex {
     return this.#measured(query, candidates).slice(0, k)
   }
 
-  /** Exact distances of the candidates that have a vector, in order. */
+  /** Exact distances of the candidates that have a vector, nearest first. */
   #measured(query: Float32Array, candidates: number[]): Neighbour[] {
     const neighbours: Neighbour[] = []
     const distance = this.#distanceTo(query)
@@ -194,7 +193,7 @@ export class ScannedIndex implements VectorIndex {
     return neighbours.sort(byDistance)
   }
 
-  /** The nearest of all rows, read one after the other. */
+  /** The nearest of all rows, read one by one. */
   #scanned(query: Float32Array, k: number): Neighbour[] {
     const distance = this.#distanceTo(query)
     let best: Neighbour[] = []
@@ -224,5 +223,5 @@ export class ScannedIndex implements VectorIndex {
   }
 }
 
-/** Nearest first, the newest first among equals. */
+/** Nearest first; among equals, newest first. */
 export const byDistance = (a: Neighbour, b: Neighbour): number => a.distance - b.distance || b.seq - a.seq

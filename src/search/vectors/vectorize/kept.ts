@@ -1,16 +1,16 @@
-/** A vector with its labels: as it is to be in Vectorize, or as Vectorize shows it. */
+/** A vector and its labels, as Vectorize should have them or as it shows them. */
 import { fromBlob, isSameDirection, norm } from '../vector-math'
 import { type Labels, readLabels, sameLabels } from './labels'
 
 export interface Kept {
   vector: Float32Array
-  /** undefined in a collection that has nothing to filter by */
+  /** undefined in a collection without fields to filter by */
   labels: Labels | undefined
 }
 
 /**
- * Vectors as they are to be in Vectorize, by sequence number. One of zeros has no direction and is left out: cosine
- * has no place for it.
+ * Vectors as Vectorize should have them, by sequence number. A zero vector has no direction, and a cosine index
+ * cannot hold it.
  */
 export function readKept(sql: SqlStorage, slot: number, seqs: number[]): Map<number, Kept> {
   const labels = readLabels(sql, seqs)
@@ -26,7 +26,7 @@ export function readKept(sql: SqlStorage, slot: number, seqs: number[]): Map<num
   return kept
 }
 
-/** Whether Vectorize shows what it should: a vector with its labels, or none. */
+/** Whether Vectorize shows what it should: the vector with its labels, or nothing. */
 export function agree(wanted: Kept | undefined, shown: Kept | undefined): boolean {
   if (wanted === undefined || shown === undefined) return wanted === shown
   if (wanted.labels !== undefined && !sameLabels(wanted.labels, shown.labels ?? {})) return false

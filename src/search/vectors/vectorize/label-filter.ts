@@ -1,24 +1,24 @@
-/** From the conditions of a filter to a filter of Vectorize, which lets at least the same documents through. */
+/** Turns conditions into a Vectorize filter that passes at least the same documents. */
 import { type Condition, intersection, type Range } from '../../filter/conditions'
 import { isStringProperty, type Labelling, PROPERTIES, stringLabel } from './labels'
 
 export type LabelFilter = VectorizeVectorMetadataFilter
 
-/** A filter as compact JSON has fewer bytes than this. */
+/** The most bytes of a filter as compact JSON. */
 const MAX_BYTES = 2_048
 
 const bytesOf = (filter: LabelFilter): number => new TextEncoder().encode(JSON.stringify(filter)).byteLength
 
 /**
- * What can be said of these conditions with a collection's labels.
- * @returns undefined where that is nothing
+ * The filter for these conditions, in terms of a collection's labels.
+ * @returns undefined when the labels cannot express any of them
  */
 export function labelFilter(labelling: Labelling, conditions: readonly Condition[]): LabelFilter | undefined {
   let filter: LabelFilter = {}
   for (const property of PROPERTIES) {
     const own = conditions.filter(({ slot }) => slot === labelling[property])
     const tests = isStringProperty(property) ? stringTests(own) : numberTests(own)
-    // The first that fits: a list of numbers that is too long is said as a range, one of strings not at all.
+    // The first test that fits. A list of numbers that is too long becomes a range, one of strings is dropped.
     const longer = tests.map((test) => ({ ...filter, [property]: test }))
     filter = longer.find((candidate) => bytesOf(candidate) < MAX_BYTES) ?? filter
   }
@@ -34,7 +34,7 @@ function stringTests(conditions: Condition[]): Test[] {
 
 function numberTests(conditions: Condition[]): Test[] {
   const tests: Test[] = []
-  // No document holds an infinite number, and JSON none at all.
+  // No document holds an infinite number, and JSON cannot express one.
   const list = shortest(conditions)?.filter((value) => Number.isFinite(value)) as number[] | undefined
   const ranges = conditions.flatMap((condition) => ('within' in condition ? condition.within : []))
   if (list !== undefined && list.length > 0) {
@@ -46,7 +46,9 @@ function numberTests(conditions: Condition[]): Test[] {
   return range === undefined ? tests : [...tests, range]
 }
 
-/** Of several lists for one field the shortest: Vectorize takes one test of each property, and a superset will do. */
+/**
+ * The shortest of several lists for one field. Vectorize takes one test of each property, and a superset is enough.
+ */
 function shortest(conditions: Condition[]): (string | number)[] | undefined {
   const lists = conditions.flatMap((condition) => ('among' in condition ? [[...condition.among]] : []))
   return lists.toSorted((a, b) => a.length - b.length)[0]

@@ -8,25 +8,25 @@ export class Labeller {
   #outbox: VectorOutbox
   #onChange: () => void
 
-  /** @param onChange there is something to send */
+  /** @param onChange called when there is something to send */
   constructor(sql: SqlStorage, outbox: VectorOutbox, onChange: () => void) {
     this.#sql = sql
     this.#outbox = outbox
     this.#onChange = onChange
   }
 
-  /** Whether there is anything to filter by. */
+  /** Whether the collection has fields to filter by. */
   get labels(): boolean {
     return Object.keys(readLabelling(this.#sql)).length > 0
   }
 
-  /** Chooses the fields that are labels. Belongs in the transaction that changes the schema. */
+  /** Chooses the fields that become labels. Belongs in the transaction that changes the schema. */
   describe(schema: StoredSchema): void {
     if (!schema.fields.some(isVector)) return
     const old = readLabelling(this.#sql)
     const chosen = chooseLabels(schema, old)
     if (PROPERTIES.some((property) => old[property] !== chosen[property])) writeLabelling(this.#sql, chosen)
-    // A property that meant nothing so far says so in every vector. Documents that are indexed again change it.
+    // A property that was unused has the same value in every vector. Indexing the documents again changes it.
     const hasMoved = PROPERTIES.some((name) => old[name] !== undefined && old[name] !== chosen[name])
     const { labels } = this
     for (const { slot, retired, labelled } of this.#outbox.fields()) {
@@ -36,7 +36,7 @@ export class Labeller {
     }
   }
 
-  /** Has a document written, and its vectors sent again if that changes their labels. */
+  /** Runs `write`, and queues the document's vectors if that changed their labels. */
   rewrite(seq: number, write: () => void): void {
     const fields = this.#outbox.fields().filter(({ retired, labelled }) => labelled && !retired)
     const before = fields.length === 0 ? undefined : readLabels(this.#sql, [seq]).get(seq)

@@ -1,13 +1,13 @@
 /**
- * What a vector tells Vectorize of its document, so that it can be found by a filter.
+ * Labels: what a vector carries of its document, so that Vectorize can filter by it.
  *
- * Metadata indexes belong to a whole Vectorize index, ten at most, and know only vectors that came after them. So
- * the deployment makes ten with names that mean nothing, before there is any vector, and every collection says for
- * itself which of its fields stands in which: five strings and five numbers. Every vector has all ten, so that what
- * works for one of them works for the others.
+ * Metadata indexes belong to a whole Vectorize index. There are ten at most, and they ignore vectors that are older
+ * than they are. So the deployment creates ten with neutral names before there is any vector: five strings and five
+ * numbers. Each collection decides which of its fields uses which. Every vector has all ten, so what works for one
+ * works for all.
  *
- * The choice lies in `meta` and changes with the schema only. A property that gets another meaning has all vectors
- * sent again; until Vectorize shows them, they are candidates of every filtered search.
+ * The choice is stored in `meta` and changes only with the schema. If a property gets another field, all vectors are
+ * sent again. Until Vectorize shows them, they are candidates of every filtered search.
  */
 
 import * as v from 'valibot'
@@ -25,7 +25,7 @@ import {
 } from '../../schema/layout'
 import type { Field } from '../../types'
 
-/** The properties that have a metadata index, as `npm run deploy` makes them (scripts/deploy/wanted.mjs). */
+/** Properties with a metadata index, as `npm run deploy` creates them (scripts/deploy/wanted.mjs). */
 export const STRINGS = ['s0', 's1', 's2', 's3', 's4'] as const
 export const NUMBERS = ['n0', 'n1', 'n2', 'n3', 'n4'] as const
 export const PROPERTIES = [...STRINGS, ...NUMBERS]
@@ -33,20 +33,20 @@ export type Property = (typeof PROPERTIES)[number]
 
 export type Labels = Record<Property, string | number>
 
-/** The slot of the field that stands in a property. */
+/** The slot of the field in each property. */
 export const labellingShape = v.partial(v.object(v.entriesFromList(PROPERTIES, v.number())))
 
 export type Labelling = v.InferOutput<typeof labellingShape>
 
-/** Bytes of a string that a metadata index holds; more would only be sent. */
+/** A metadata index holds this many bytes of a string. More would be wasted. */
 const STRING_BYTES = 64
-/** For a document without the value, and for a value without words: whether an empty string is indexed is not said. */
+/** For a missing value, or one without words: the documentation does not say whether an empty string is indexed. */
 const NO_STRING = '-'
 const NO_NUMBER = 0
 
 const META_KEY = 'vector_labels'
 
-/** A string's normal form as a label: its first bytes, cut between two characters. */
+/** A string's normal form as a label: its first bytes, cut between characters. */
 export function stringLabel(norm: string | null): string {
   if (norm === null || norm === '') return NO_STRING
   if (norm.length * 3 <= STRING_BYTES) return norm
@@ -64,8 +64,8 @@ const isLabelled = (schema: StoredSchema, field: Field): boolean =>
   (isString(field) || isNumber(field) || isBool(field))
 
 /**
- * Which field stands where, facets before others. A field that stands somewhere stays there as long as it exists.
- * @param old the choice so far
+ * Assigns fields to properties, facets first. A field keeps its property as long as it exists.
+ * @param old the assignment so far
  */
 export function chooseLabels(schema: StoredSchema, old: Labelling): Labelling {
   const fields = schema.fields.filter((field) => isLabelled(schema, field))
@@ -94,7 +94,7 @@ export const writeLabelling = (sql: SqlStorage, labelling: Labelling): void =>
 
 /**
  * Documents' labels, by sequence number.
- * @returns nothing for a collection without fields that documents could be filtered by
+ * @returns nothing for a collection without fields to filter by
  */
 export function readLabels(sql: SqlStorage, seqs: number[]): Map<number, Labels> {
   const labelling = readLabelling(sql)

@@ -1,33 +1,32 @@
 /**
- * What the Vectorize index does not show yet, durable, in the object's SQLite.
+ * What the Vectorize index does not show yet, stored in the object's SQLite.
  *
  *     vectorize_fields(slot, dimensions, retired, labelled, proven, tried_at)   fields whose vectors are in the index
  *     vector_outbox(slot, seq, mutation, attempts, relabelled)   vectors whose present state the index does not show
  *     vector_mutations(number, slot, mutation_id, sent_at)   what was sent and is awaited
  *
- * A change of a vector leaves a row with mutation 0, in the same transaction. What is sent is the vector's
- * present state, an upsert or a deletion, whatever it went through before. A row that is being sent bears the
- * number of its mutation; a change in the meantime sets it back to 0. So nothing is lost by a failure at any
- * point, and sending twice does no harm. The row goes when the index shows the mutation: until then the
- * document is found through the outbox. Where only labels have changed (labels.ts) a query without a filter
- * can be trusted with the document all the same.
+ * A change of a vector adds a row with mutation 0, in the same transaction. Parley sends the vector's present state,
+ * as an upsert or a deletion, whatever happened before. A row that is being sent holds the number of its mutation; a
+ * change in the meantime resets it to 0. So a failure at any point loses nothing, and sending twice does no harm. The
+ * row is deleted when the index shows the mutation; until then searches find the document through the outbox. If only
+ * labels have changed (labels.ts), queries without a filter still find it in the index.
  */
 import { fragment, type SqlFragment } from '../../fragment'
 
 export interface VectorizedField {
   slot: number
   dimensions: number
-  /** the field or the collection is gone: its vectors are to be removed */
+  /** the field or the collection is gone, and its vectors have to be removed */
   retired: boolean
-  /** its vectors have labels in the index, but for those in the outbox */
+  /** its vectors have labels in the index, except those in the outbox */
   labelled: boolean
   /** the index was seen to find this field's vectors by their labels */
   proven: boolean
-  /** when it was last seen not to, in unix milliseconds */
+  /** when it last failed to, in unix milliseconds */
   triedAt: number | undefined
 }
 
-/** A mutation that was sent, with some of its documents, whose vectors tell whether it is visible. */
+/** A mutation that was sent. Its witnesses are documents whose vectors show whether it has arrived. */
 export interface Awaited {
   number: number
   mutationId: string
@@ -67,7 +66,7 @@ export class VectorOutbox {
   }
 
   /**
-   * Notes that a field's vectors go to the index, and those that it has already.
+   * Registers a field whose vectors go to the index, and queues those that it has.
    * @param labelled whether they have labels
    */
   adopt(slot: number, dimensions: number, labelled: boolean): void {
@@ -80,13 +79,13 @@ export class VectorOutbox {
     this.markAll(slot)
   }
 
-  /** Notes that all vectors of a field have other labels than they had, or none any more. */
+  /** Records that all vectors of a field have new labels, or none. */
   relabel(slot: number, labelled: boolean): void {
     this.#sql.exec('UPDATE vectorize_fields SET labelled = ? WHERE slot = ?', Number(labelled), slot)
     if (labelled) this.#markLabels(slot, fragment('1'))
   }
 
-  /** Notes whether the index finds the field's vectors by their labels. @param triedAt when it did not */
+  /** Records whether the index finds the field's vectors by their labels. @param triedAt when it did not */
   prove(slot: number, proven: boolean, triedAt: number | null = null): void {
     this.#sql.exec(
       'UPDATE vectorize_fields SET proven = ?, tried_at = ? WHERE slot = ?',
@@ -96,7 +95,7 @@ export class VectorOutbox {
     )
   }
 
-  /** The oldest documents whose vectors the index shows as they are, of those that are the oldest of all. */
+  /** Of the oldest documents of all, those whose vectors the index shows as they are. */
   oldest(slot: number): number[] {
     return this.#sql
       .exec<{ seq: number }>(
@@ -108,13 +107,12 @@ export class VectorOutbox {
       .map(({ seq }) => seq)
   }
 
-  /** Notes that a field is gone, and that all its vectors are to go. */
+  /** Records that a field is gone, and queues the removal of its vectors. */
   retire(slot: number): void {
     this.#sql.exec('UPDATE vectorize_fields SET retired = 1 WHERE slot = ?', slot)
     this.markAll(slot)
   }
 
-  /** Forgets a field. */
   forget(slot: number): void {
     for (const name of ['vectorize_fields', 'vector_outbox', 'vector_mutations']) {
       this.#sql.exec(`DELETE FROM ${name} WHERE slot = ?`, slot)
@@ -125,7 +123,9 @@ export class VectorOutbox {
     this.#sql.exec('INSERT OR REPLACE INTO vector_outbox (slot, seq) VALUES (?, ?)', slot, seq)
   }
 
-  /** Notes that a document's labels have changed. Its vector may not have, or not be there. */
+  /**
+   * Records that a document's labels have changed, whether or not it has a vector and whether or not that changed.
+   */
   markLabels(slot: number, seq: number): void {
     this.#markLabels(slot, fragment('seq = ?', seq))
   }
@@ -153,7 +153,7 @@ export class VectorOutbox {
     )
   }
 
-  /** Documents that a query of the index cannot be trusted with. @param byLabels the query has a filter */
+  /** Documents for which a query of the index cannot be trusted. @param byLabels the query has a filter */
   unseen(slot: number, filter: SqlFragment, byLabels: boolean): number[] {
     return this.#sql
       .exec<{ seq: number }>(
@@ -167,7 +167,7 @@ export class VectorOutbox {
       .map(({ seq }) => seq)
   }
 
-  /** Whether something is still to be sent. */
+  /** Whether anything is still to be sent. */
   get queued(): boolean {
     return this.#sql.exec('SELECT 1 FROM vector_outbox WHERE mutation = 0 LIMIT 1').toArray().length > 0
   }
@@ -179,7 +179,7 @@ export class VectorOutbox {
       .one().count
   }
 
-  /** The next documents to send, those first that have failed least. */
+  /** The next documents to send, those with the fewest failures first. */
   next(slot: number, count: number): number[] {
     return this.#sql
       .exec<{ seq: number }>(
@@ -191,7 +191,7 @@ export class VectorOutbox {
       .map(({ seq }) => seq)
   }
 
-  /** Notes that these are about to be sent. @returns the mutation's number */
+  /** Records that these are about to be sent. @returns the mutation's number */
   sending(slot: number, seqs: number[]): number {
     const { number } = this.#sql
       .exec<{ number: number }>('INSERT INTO vector_mutations (slot) VALUES (?) RETURNING number', slot)
@@ -215,7 +215,7 @@ export class VectorOutbox {
     )
   }
 
-  /** What was sent with this number has to be sent again. */
+  /** A mutation failed: its documents have to be sent again. */
   failed(number: number): void {
     this.#sql.exec(
       'UPDATE vector_outbox SET mutation = 0, attempts = attempts + 1 WHERE mutation = ?',
@@ -224,7 +224,7 @@ export class VectorOutbox {
     this.#sql.exec('DELETE FROM vector_mutations WHERE number = ?', number)
   }
 
-  /** Queues again what was being sent when the object died: it may have arrived or not. */
+  /** Queues what was being sent when the object died. It may or may not have arrived. */
   recover(): void {
     this.#sql.exec(
       `UPDATE vector_outbox SET mutation = 0
@@ -239,7 +239,7 @@ export class VectorOutbox {
     this.#sql.exec('DELETE FROM vector_mutations WHERE number = ?', number)
   }
 
-  /** The index has processed this mutation, and with it all that were sent before to these fields. */
+  /** The index has processed this mutation, and so all earlier ones of these fields. */
   visibleUpTo(mutationId: string, slots: number[]): void {
     const earlier = this.#sql.exec<{ number: number }>(
       `SELECT number FROM vector_mutations
@@ -251,9 +251,9 @@ export class VectorOutbox {
     for (const { number } of earlier.toArray()) this.visible(number)
   }
 
-  /** The oldest mutations of a field that are awaited. */
+  /** The oldest awaited mutations of a field. */
   awaited(slot: number, count: number): Awaited[] {
-    // A mutation without documents has been overtaken by later ones.
+    // A mutation without documents has been superseded by later ones.
     this.#sql.exec(
       `DELETE FROM vector_mutations WHERE slot = ? AND mutation_id IS NOT NULL
          AND number NOT IN (SELECT mutation FROM vector_outbox WHERE slot = ?)`,

@@ -1,12 +1,13 @@
 /**
- * Whether Vectorize finds a field's vectors by their labels, tried out rather than believed.
+ * Tests whether Vectorize finds a field's vectors by their labels.
  *
- * A binding does not say which metadata indexes there are, and a vector that came before them is left out of every
- * filtered answer without a word. So one of the oldest vectors is looked for by each of its labels as soon as it is
- * visible, and filters are used once it was found, and not found by other labels.
+ * A binding does not tell which metadata indexes exist, and Vectorize silently omits vectors that are older than the
+ * metadata index from every filtered answer. So one of the oldest vectors is queried by each of its labels as soon as
+ * it is visible. Searches use filters only if it was found by its labels and not by others.
  *
- * Where it is not, it is sent again, and looked for again an hour later at the earliest, when a search could use a
- * filter. If it is found then, the metadata indexes have come in the meantime, and all others are sent again too.
+ * If the test fails, the vector is sent again. The next test is an hour later at the earliest, when a search could
+ * use a filter. If it then succeeds, the metadata indexes were created in the meantime, and all other vectors are
+ * sent again too.
  */
 import { reasonOf } from '../../../errors'
 import type { Kept } from './kept'
@@ -16,7 +17,7 @@ import type { VectorizedField, VectorOutbox } from './outbox'
 
 const RETRY_MS = 3_600_000
 
-/** What a trial needs of Vectorize and of the rows. */
+/** What a test needs of Vectorize and of the rows. */
 export interface Trials {
   /** whether the field's index is bound */
   isBound(field: VectorizedField): boolean
@@ -37,7 +38,7 @@ export class LabelProof {
   #outbox: VectorOutbox
   #trials: Trials
   #isClosed: () => boolean
-  /** slots that a search would filter, had they been proven */
+  /** slots for which a search wanted a filter */
   #wanted = new Set<number>()
 
   constructor(outbox: VectorOutbox, trials: Trials, isClosed: () => boolean) {
@@ -46,18 +47,18 @@ export class LabelProof {
     this.#isClosed = isClosed
   }
 
-  /** A search could use a filter. @returns whether it is time to try again */
+  /** A search could use a filter. @returns whether another test is due */
   want(field: VectorizedField): boolean {
     this.#wanted.add(field.slot)
     return this.#isDue(field)
   }
 
-  /** Vectorize has named nothing where there is something: it has to be tried again. */
+  /** Vectorize found nothing where it should have: test again. */
   doubt(slot: number): void {
     this.#outbox.prove(slot, false, Date.now())
   }
 
-  /** Tries what is due. */
+  /** Runs the tests that are due. */
   async step(): Promise<void> {
     for (const field of this.#outbox.fields()) {
       if (!this.#isDue(field) || !this.#trials.isBound(field)) continue
@@ -83,17 +84,20 @@ export class LabelProof {
       )
       this.#outbox.prove(slot, false, Date.now())
     }
-    // Sent again in the second case, it may be found next time; in the first, there is more to send.
+    // After a failure the vector may be found once it is sent again. After a late success this starts sending the
+    // others.
     if (!works || triedAt !== undefined) this.#trials.resend(slot, seq)
   }
 
-  /** One of the oldest vectors, that is found without a filter; undefined where none is, and nothing can be said. */
+  /**
+   * One of the oldest vectors that is found without a filter. Undefined where none is, and nothing can be concluded.
+   */
   async #witness(field: VectorizedField): Promise<Witness | undefined> {
     for (const [seq, { vector, labels }] of this.#trials.read(field.slot, this.#outbox.oldest(field.slot))) {
       if (labels === undefined) return undefined
       const named = await this.#trials.query(field, vector).catch(() => undefined)
       if (named === undefined || this.#isClosed()) return undefined
-      // A hundred others may be just like it.
+      // It may be missing, because a hundred other vectors are just like it.
       if (named.includes(seq)) return { seq, vector, labels }
     }
     return undefined

@@ -1,10 +1,10 @@
 /**
- * Comparing a collection's vectors with what Vectorize shows, and mending what differs.
+ * Compares a collection's vectors with what Vectorize shows, and repairs differences.
  *
- * A binding cannot list what an index holds. But every id that a collection has ever sent is made of a slot and
- * a sequence number below the next one, so all of them can be asked for by name: those of documents must show
- * their vectors, the others must show nothing. What cannot be seen this way is a vector that somebody else has
- * put into the collection's namespace under an id of another form; a search passes it over.
+ * A binding cannot list the ids of an index. But every id that a collection ever sent consists of a slot and a
+ * sequence number below the next one, so all of them can be fetched by id: those of documents must show their
+ * vectors, the others nothing. What this cannot see is a vector that somebody else wrote into the collection's
+ * namespace under another form of id. Searches ignore it.
  */
 import * as v from 'valibot'
 import { ApiError, reasonOf } from '../../../errors'
@@ -15,21 +15,21 @@ import { agree, type Kept } from './kept'
 import type { VectorizedField } from './outbox'
 import type { VectorMirror } from './vector-mirror'
 
-/** What a comparison has found. Numbers of vectors. */
+/** The outcome of a comparison: numbers of vectors. */
 export interface Reconciliation {
-  /** ids that were asked for, of documents and of gaps */
+  /** ids fetched, of documents and of gaps */
   checked: number
-  /** documents whose vector Vectorize does not have */
+  /** documents without a vector in Vectorize */
   missing: number
-  /** documents of which it has another one, or one with other labels */
+  /** documents with another vector or other labels there */
   stale: number
-  /** vectors that no document has any more */
+  /** vectors there without a document */
   extra: number
-  /** not compared: on their way anyway */
+  /** not compared, because they are queued anyway */
   waiting: number
 }
 
-/** What there is to compare with: the collection's documents. */
+/** The collection's documents. */
 interface Documents {
   /** the sequence number of the next document */
   readonly nextSeq: number
@@ -37,15 +37,15 @@ interface Documents {
   readonly closed: boolean
 }
 
-/** Where a comparison goes on: the next id's slot and sequence number. */
+/** Where a comparison continues: the next id's slot and sequence number. */
 const placeShape = v.object({ slot: v.number(), seq: v.number() })
 
 export type Place = v.InferOutput<typeof placeShape>
 
-/** The background compares this many ids, every so often, and begins again after a week. */
+/** The background compares this many ids at a time, hourly, and starts over a week after it is through. */
 const SLICE_CALLS = 10
 const SLICE_PAUSE_MS = 3_600_000
-/** Calls of Vectorize that one request makes of a collection. */
+/** Calls of Vectorize that one request makes for a collection. */
 const RUN_CALLS = 50
 const WALK_PAUSE_MS = 7 * 24 * 3_600_000
 
@@ -73,8 +73,8 @@ export class Reconciler {
 
   /**
    * Compares the ids of one call, and queues what differs.
-   * @param counts what is found is added to it
-   * @returns the place to go on from; undefined at the end
+   * @param counts gets the results added
+   * @returns where to continue; undefined at the end
    * @throws Error when Vectorize does not answer
    */
   async step(place: Place, counts: Reconciliation): Promise<Place | undefined> {
@@ -102,7 +102,7 @@ export class Reconciler {
     const shown =
       asked.length === 0 ? new Map<number, Kept>() : await this.#mirror.fetch(binding, field.slot, asked)
     if (this.#documents.closed) return
-    // What has changed while Vectorize was asked is on its way.
+    // What changed while Vectorize was asked is queued already.
     const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
     const wanted = field.retired ? new Map<number, Kept>() : this.#mirror.read(field.slot, settled)
     counts.waiting += asked.length - settled.length
@@ -118,10 +118,10 @@ export class Reconciler {
   }
 
   /**
-   * Compares as many as one call may.
+   * Compares as many ids as one request may.
    * @param after the last answer's cursor, '' at first
-   * @returns what was found and the cursor, '' at the end
-   * @throws ApiError 400 for a cursor that was never given, 503 when Vectorize does not answer
+   * @returns the results, and the cursor, which is '' at the end
+   * @throws ApiError 400 for an invalid cursor, 503 when Vectorize does not answer
    */
   async run(after: string): Promise<Reconciliation & { cursor: string }> {
     let place: Place | undefined = parseCursor(after)
@@ -137,7 +137,7 @@ export class Reconciler {
     return { ...counts, cursor: place === undefined ? '' : `${place.slot}:${place.seq}` }
   }
 
-  /** Compares slowly and for ever, so that what went wrong unseen does not stay wrong. */
+  /** Compares slowly and endlessly, so that no unnoticed damage lasts. */
   get work(): Background {
     return { name: 'vectors compared with Vectorize', step: () => this.#slice() }
   }
@@ -145,7 +145,7 @@ export class Reconciler {
   async #slice(): Promise<number | undefined> {
     if (this.#mirror.outbox.fields().length === 0) return undefined
     const due = readMeta(this.#sql, 'reconcile_at', v.number())
-    // What was sent a moment ago cannot be compared yet.
+    // What was just sent cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
     let place = readMeta(this.#sql, 'reconcile_place', placeShape) ?? { slot: 0, seq: 0 }
@@ -170,7 +170,7 @@ export class Reconciler {
 
   #finish(): number {
     const { outbox } = this.#mirror
-    // Of a field that is gone nothing is left in Vectorize once its deletions are seen to be done.
+    // A retired field is done once Vectorize shows all of its deletions.
     for (const { slot, retired } of outbox.fields())
       if (retired && outbox.count(slot) === 0) outbox.forget(slot)
     writeMeta(this.#sql, 'reconcile_place', undefined)

@@ -1,9 +1,9 @@
 /**
- * A collection's vectors on their way to Vectorize, and what is known of their arrival.
+ * Sends a collection's vectors to Vectorize, and finds out when they have arrived.
  *
- * Vectorize takes a mutation now and shows it seconds or minutes later. It says which mutation it has processed
- * last; in an index that other collections write to as well, that is seldom one of ours, so documents of the
- * mutation are read back too: once they are there, all of it is.
+ * Vectorize accepts a mutation at once and shows it seconds or minutes later. It tells which mutation it has
+ * processed last. In an index that other collections write to as well, that is seldom one of ours. So documents of
+ * the mutation are read back too: once they are there, the whole mutation is.
  */
 
 import type { Alarm } from '../../../alarm'
@@ -34,23 +34,23 @@ import { LabelProof } from './proof'
 import { BYTES, VectorizeIndex } from './vectorize-index'
 import { NoAnswer, within } from './within'
 
-/** Changes are gathered for this long before they are sent. */
+/** Changes are collected for this long before they are sent. */
 const GATHER_MS = 500
-/** A mutation takes seconds to be processed, and longer when there are many. */
+/** Processing a mutation takes seconds, and longer if there are many. */
 const LOOK_MS = 5_000
 const LAST_LOOK_MS = 60_000
-/** What is not to be seen when Vectorize has processed mutations that came so much later is sent again, */
+/** A mutation is sent again if it is not visible when Vectorize has processed others that came this much later, */
 const LOST_MS = 600_000
-/** and what is not to be seen after this time in any case: nobody may have written since. */
+/** or after this long in any case: perhaps nothing has been written since. */
 const STUCK_MS = 6 * 3_600_000
-/** How long a search waits for Vectorize, and for how long it is not asked after it has failed. */
+/** How long a search waits for Vectorize, and how long it is not asked after a failure. */
 const QUERY_MS = 2_000
 const REST_MS = 5_000
-/** How long any other call may take. Past it the outcome is unknown, and the call is made again. */
+/** How long any other call may take. Then its outcome is unknown, and the call is repeated. */
 const CALL_MS = 30_000
-/** Deletions that one alarm sends for a collection that is gone. */
+/** Deletions that one alarm sends for a deleted collection. */
 const REMOVAL_STEPS = 50
-/** Mutations that are looked for at once: each has two witnesses. */
+/** Mutations that one call looks for: each has two witnesses. */
 const LOOKED_FOR = MAX_GET / 2
 
 export class VectorMirror implements VectorIndexes {
@@ -65,13 +65,13 @@ export class VectorMirror implements VectorIndexes {
   #recovered = false
   #waking = false
   #failures = 0
-  /** A vector that Vectorize will not take must not keep others out: after a failure fewer are sent together. */
+  /** A vector that Vectorize refuses must not hold up others, so each failure halves the next batch. */
   #batch = MAX_UPSERT
   /** in unix milliseconds */
   #restsUntil = 0
   #bytes: typeof BYTES
 
-  /** @param bytes from which sizes on Vectorize is asked; smaller for tests */
+  /** @param bytes sizes from which Vectorize is asked; smaller in tests */
   constructor(
     { storage, env, objectId, alarm }: Surroundings,
     isClosed: () => boolean = () => false,
@@ -98,17 +98,17 @@ export class VectorMirror implements VectorIndexes {
     this.#isClosed = isClosed
   }
 
-  /** The index of a vector field, by what is set and bound. */
+  /** The index of a vector field, in Vectorize or in the object, depending on settings and bindings. */
   index(field: Field, slot: FieldSlot): VectorIndex {
     const dimensions = field.num_dim as number
-    // Vectorize ranks by the metric of the whole index, which is cosine.
+    // The metric is the whole index's, which is cosine.
     const binding = field.vec_dist === 'ip' ? undefined : vectorizeFor(this.#env, dimensions)
     if (binding === undefined) {
-      // What changes from now on is not noted. Should Vectorize come back, everything is sent again.
+      // Changes from now on are not recorded. If Vectorize comes back, everything is sent again.
       if (this.outbox.knows(slot.slot)) this.outbox.forget(slot.slot)
       return embeddedIndex(this.#sql, field, slot)
     }
-    // The field is new, or Vectorize is: what is there is sent like what comes.
+    // The field or the Vectorize index is new: queue all vectors that exist.
     if (!this.outbox.knows(slot.slot)) {
       this.outbox.adopt(slot.slot, dimensions, this.#labeller.labels)
       this.#wake()
@@ -141,7 +141,7 @@ export class VectorMirror implements VectorIndexes {
     this.#wake()
   }
 
-  /** Goes on with what was under way when the object fell asleep. */
+  /** Continues what was under way when the object fell asleep. */
   resume(): void {
     if (this.outbox.fields().length > 0) this.#wake()
   }
@@ -153,7 +153,7 @@ export class VectorMirror implements VectorIndexes {
     ]
   }
 
-  /** Sees to it that the alarm rings. Not within a transaction: rolled back, it would take the alarm along. */
+  /** Sets the alarm, but not within a transaction: a rollback would remove the alarm too. */
   #wake(): void {
     if (this.#waking) return
     this.#waking = true
@@ -163,7 +163,7 @@ export class VectorMirror implements VectorIndexes {
     })
   }
 
-  /** What Vectorize can be told of a filter; undefined where it is nothing, or where it cannot be relied on yet. */
+  /** The Vectorize filter for these conditions. Undefined if there is none, or if it is not proven to work. */
   #filterFor(slot: number, conditions: Condition[]): LabelFilter | undefined {
     const filter = labelFilter(readLabelling(this.#sql), conditions)
     const field = this.outbox.fields().find((other) => other.slot === slot)
@@ -173,7 +173,7 @@ export class VectorMirror implements VectorIndexes {
     return undefined
   }
 
-  /** The documents of the nearest vectors that Vectorize shows. @throws Error when it does not answer in time */
+  /** Documents of the nearest vectors, as Vectorize sees them. @throws Error when it does not answer in time */
   async #ask(
     binding: VectorizeBinding,
     slot: number,
@@ -184,7 +184,7 @@ export class VectorMirror implements VectorIndexes {
     try {
       return await this.#query(binding, slot, query, filter)
     } catch (error) {
-      // A filter may be refused for its own sake.
+      // A refused filter says nothing about the next query.
       if (filter === undefined || error instanceof NoAnswer) this.#restsUntil = Date.now() + REST_MS
       console.warn('Vectorize could not be searched', reasonOf(error))
       throw error
@@ -203,7 +203,7 @@ export class VectorMirror implements VectorIndexes {
     return answer.matches.map(({ id }) => seqOf(id)).filter(Number.isSafeInteger)
   }
 
-  /** Sends one batch. @returns when to go on, in milliseconds; undefined when all is sent */
+  /** Sends one batch. @returns milliseconds until the next one; undefined when all is sent */
   async send(): Promise<number | undefined> {
     if (!this.#recovered) this.outbox.recover()
     this.#recovered = true
@@ -261,8 +261,8 @@ export class VectorMirror implements VectorIndexes {
   }
 
   /**
-   * Looks whether Vectorize shows what was sent, and whether it finds it by its labels.
-   * @returns when to look again; undefined when it shows all
+   * Checks whether Vectorize shows what was sent, and whether it finds vectors by their labels.
+   * @returns milliseconds until the next check; undefined when it shows everything
    */
   async look(): Promise<number | undefined> {
     const next = await this.#lookAtAll()
@@ -276,7 +276,7 @@ export class VectorMirror implements VectorIndexes {
       const binding = vectorizeFor(this.#env, dimensions)
       const slots = fields.map(({ slot }) => slot)
       if (binding === undefined || slots.every((slot) => this.outbox.awaited(slot, 1).length === 0)) continue
-      // Typed as numbers, they are a UUID and a date.
+      // Their types say number. They are a UUID and a date.
       const { processedUpToMutation, processedUpToDatetime } = await within(CALL_MS, binding.describe())
       if (this.#isClosed()) return undefined
       this.outbox.visibleUpTo(String(processedUpToMutation), slots)
@@ -289,7 +289,7 @@ export class VectorMirror implements VectorIndexes {
     return next
   }
 
-  /** @param processedTo when what Vectorize has processed was written, in unix milliseconds; NaN: not known */
+  /** @param processedTo when the last processed mutation was written, in unix milliseconds; NaN if unknown */
   async #lookAt(
     binding: VectorizeBinding,
     field: VectorizedField,
@@ -325,8 +325,8 @@ export class VectorMirror implements VectorIndexes {
   }
 
   /**
-   * Removes everything from Vectorize, or some of it: the collection is going.
-   * @returns when to go on, in milliseconds; undefined when all is removed
+   * Takes a step towards removing everything from Vectorize, for a deleted collection.
+   * @returns milliseconds until the next step; undefined when all is removed
    */
   async removeAll(): Promise<number | undefined> {
     for (const { slot, retired } of this.outbox.fields()) if (!retired) this.outbox.retire(slot)
@@ -337,13 +337,13 @@ export class VectorMirror implements VectorIndexes {
     return 0
   }
 
-  /** Has a vector sent again, or its absence. */
+  /** Sends a vector, or its deletion, again. */
   resend(slot: number, seq: number): void {
     this.outbox.mark(slot, seq)
     this.#wake()
   }
 
-  /** Vectors as they are to be in Vectorize. */
+  /** Vectors as Vectorize should have them. */
   read(slot: number, seqs: number[]): Map<number, Kept> {
     return readKept(this.#sql, slot, seqs)
   }
@@ -364,5 +364,5 @@ export class VectorMirror implements VectorIndexes {
   }
 }
 
-/** Full jitter over the upper half: collections that failed together do not come back together. */
+/** Jitter over the upper half, so that collections that failed together do not retry together. */
 const jittered = (milliseconds: number): number => milliseconds * (0.5 + Math.random() / 2)

@@ -1,14 +1,13 @@
 /**
  * A vector field whose vectors are in Vectorize too.
  *
- * The rows of `vectors_<slot>` stay the truth. Vectorize only says among which documents the nearest are; their
- * distances are measured with the rows, so neither approximate scores nor a vector that has changed since can be
- * seen in a result. Documents that Vectorize does not show yet are candidates without being asked for.
+ * The rows of `vectors_<slot>` are the truth. Vectorize only names documents that may be nearest. Their distances are
+ * computed from the rows, so approximate scores and outdated vectors never show in a result. Documents that Vectorize
+ * does not show yet are always candidates.
  *
- * A small collection, or a filter that leaves few documents, is searched in the object: that is exact, and done
- * before Vectorize could have answered. Of a large collection Vectorize is told of the filter where the hundred
- * vectors that it names would hardly contain enough that pass. What it is told lets more through rather than less,
- * and the rows decide.
+ * A small collection, or a filter that leaves few documents, is searched in the object: exact, and faster than
+ * Vectorize can answer. For a large collection, Vectorize gets the filter if the hundred vectors that it names would
+ * hardly contain enough matches. That filter may pass too much, and the rows decide.
  */
 import type { Condition } from '../../filter/conditions'
 import { fragment, type SqlFragment } from '../../fragment'
@@ -27,35 +26,35 @@ import { MAX_TOP_K } from './binding'
 import type { LabelFilter } from './label-filter'
 import type { VectorOutbox } from './outbox'
 
-/** From which sizes on what is done, in bytes of the vectors concerned as int8. */
+/** Which search is used up to which size, in bytes of the vectors concerned as int8. */
 export const BYTES = {
-  /** Up to this they are searched here: kept in memory, or read in some 30 ms. */
+  /** Searched here: held in memory, or read in some 30 ms. */
   exact: 5 << 20,
-  /** Up to this they are rather read, in a tenth of a second, than that a neighbour is missing. */
+  /** Read in a tenth of a second rather than miss a neighbour. */
   complete: 20 << 20,
-  /** Up to this they are read one after the other when Vectorize cannot say: half a second. */
+  /** Read row by row, in half a second, when Vectorize cannot answer. */
   scan: 100 << 20,
 }
-/** Vectors that are read before others get their turn: 6 ms of 1024 dimensions. */
+/** Vectors read before other requests get a turn: 6 ms at 1024 dimensions. */
 const SCAN_STEP = 1_000
 
 /** A field's vectors in Vectorize. */
 export interface Remote {
-  /** The documents of the nearest vectors. @throws Error when it refuses or does not answer */
+  /** Documents of the nearest vectors. @throws Error when Vectorize refuses or does not answer */
   ask(query: Float32Array, filter?: LabelFilter): Promise<number[]>
-  /** What it can be told of a filter; undefined: nothing. */
+  /** The filter that Vectorize can apply; undefined if none. */
   filterFor(conditions: Condition[]): LabelFilter | undefined
-  /** It does not find by labels what it should. */
+  /** Reports that a filtered query found less than it should. */
   doubt(): void
 }
 
-/** What is looked for, and where. */
+/** A search and the documents that it is restricted to. */
 interface Search {
   query: Float32Array
   k: number
-  /** of those that Vectorize names */
+  /** how many neighbours Vectorize has to name */
   needed: number
-  /** how many documents pass, counted no further than it matters */
+  /** how many documents pass the filter; counting stops where more makes no difference */
   passing: number
   filter: SqlFragment
 }
@@ -69,7 +68,7 @@ export class VectorizeIndex implements VectorIndex {
   #onChange: () => void
   #bytes: typeof BYTES
 
-  /** @param onChange there is something to send */
+  /** @param onChange called when there is something to send */
   constructor(
     sql: SqlStorage,
     field: { slot: number; dimensions: number; bytes: typeof BYTES },
@@ -126,7 +125,7 @@ export class VectorizeIndex implements VectorIndex {
     return this.#rows.size
   }
 
-  /** Nothing that grows with the collection is kept in memory. */
+  /** Nothing in memory grows with the collection. */
   memory(): number {
     return 0
   }
@@ -160,8 +159,9 @@ export class VectorizeIndex implements VectorIndex {
   }
 
   /**
-   * Whether too few are likely to pass among a hundred of all: on average less than twice as many as are needed. What
-   * can be read quickly is read unless twice as many are named as are needed, since the last of them are uncertain.
+   * Whether a hundred unfiltered vectors are likely to contain too few matches: on average less than twice the number
+   * needed. The last of them are uncertain, so what can be read quickly is read instead, unless Vectorize names twice
+   * as many as needed.
    */
   #filterHelps({ filter, passing, needed }: Search): boolean {
     if (filter.sql === '1') return false
@@ -169,9 +169,10 @@ export class VectorizeIndex implements VectorIndex {
     return (MAX_TOP_K * passing) / this.size < 2 * needed
   }
 
-  /** @returns undefined where Vectorize names too few, or refuses the filter */
+  /** @returns undefined when Vectorize names too few, or refuses the filter */
   async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
-    // While all of a large collection gets labels, looking for those that pass would take longer than it saves.
+    // While a large collection is being relabelled, checking all waiting documents would take longer than the filter
+    // saves.
     if (10 * this.#outbox.count(this.#slot) > this.size) return undefined
     const unseen = this.#outbox.unseen(this.#slot, search.filter, true)
     if (2 * unseen.length > search.passing) return undefined
@@ -185,24 +186,23 @@ export class VectorizeIndex implements VectorIndex {
     return await this.#joined(search, shown, unseen)
   }
 
-  /** @returns undefined where Vectorize names too few. @throws Error when it does not answer */
+  /** @returns undefined when Vectorize names too few. @throws Error when it does not answer */
   async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
-    // Looked up before Vectorize is asked: what it shows from then on is in its answer.
+    // Read before Vectorize is asked: whatever it shows from then on is in its answer.
     const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
-    // Where Vectorize shows less than half of it, as much is read with its help as without.
+    // If Vectorize shows less than half of the documents, its help saves no reading.
     if (isReadable && 2 * unseen.length > search.passing) return undefined
     return await this.#joined(search, await this.#remote.ask(search.query), unseen)
   }
 
-  /** What Vectorize has named and what it does not show yet; undefined where it has named too few. */
+  /** What Vectorize has named, plus what it does not show yet. Undefined if it has named too few. */
   async #joined(
     { query, k, needed, filter }: Search,
     shown: number[],
     unseen: number[],
   ): Promise<Candidates | undefined> {
     const isUnseen = new Set(unseen)
-    // What waits does not count, even if Vectorize has named it for what it was: nearer ones may be among those
-    // that Vectorize shows and has not named.
+    // Documents that wait do not count, even if Vectorize named their old vectors: it may have left out nearer ones.
     const known = this.#known(shown, filter).filter((seq) => !isUnseen.has(seq))
     if (known.length < needed) return undefined
     const waiting = this.#fits(unseen.length, this.#bytes.exact) ? unseen : await this.#scan(query, k, unseen)
@@ -213,7 +213,7 @@ export class VectorizeIndex implements VectorIndex {
     return this.#rows.memory(vectors) <= bytes
   }
 
-  /** How many documents pass a filter, counted no further than it matters. */
+  /** How many documents pass a filter. Counting stops where more makes no difference. */
   #countPassing(filter: SqlFragment): number {
     if (filter.sql === '1') return this.size
     const most = Math.ceil(this.#bytes.scan / this.#rows.memory(1)) + 1
@@ -236,7 +236,10 @@ export class VectorizeIndex implements VectorIndex {
     return this.#select(fragment(seen, this.#slot), filter).length > 0
   }
 
-  /** Those that have a vector and pass the filter. What Vectorize should not show any more is removed there. */
+  /**
+   * Those that have a vector and pass the filter. Vectors that Vectorize should not have any more are queued for
+   * removal.
+   */
   #known(shown: number[], filter: SqlFragment): number[] {
     const among = fragment('v.seq IN (SELECT value FROM json_each(?))', JSON.stringify(shown))
     const present = new Set(this.#select(among, fragment('1')))
@@ -258,7 +261,7 @@ export class VectorizeIndex implements VectorIndex {
       .map(({ seq }) => seq)
   }
 
-  /** The nearest of these, exactly. Others get their turn in between. */
+  /** The nearest of these, exactly. Other requests get turns in between. */
   async #scan(query: Float32Array, k: number, seqs: number[]): Promise<Set<number>> {
     let best: Neighbour[] = []
     for (let start = 0; start < seqs.length; start += SCAN_STEP) {

@@ -1,6 +1,6 @@
-/** Calls that may never be answered. */
+/** Limits the time of calls that may never be answered. */
 
-/** A call was not answered in time: what has become of it is unknown. */
+/** A call was not answered in time. Its outcome is unknown. */
 export class NoAnswer extends Error {
   override readonly name = 'NoAnswer'
 }
