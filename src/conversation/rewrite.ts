@@ -7,6 +7,7 @@
 
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
+import { isShort } from '../search/text/query'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
@@ -46,6 +47,11 @@ export async function rewriteAndRetrieve(
     family,
     namespaceOf(model.model_name),
   )
+  const said = saidBefore(history, question)
+  // A question that a model leaves as it is may still lean on the one before. That is searched beside the rewriting.
+  const short = isShort(question)
+  const unchanged = short ? retrieve(searches, question, ports, said) : raw
+  unchanged.catch(() => {})
   const needless = new AbortController()
   const writing = ports.generate(
     {
@@ -71,8 +77,14 @@ export async function rewriteAndRetrieve(
   if (Array.isArray(first)) return { question, retrieved: first }
   const standalone = first && isWhole(first) ? first.text : question
   onRewritten(standalone)
-  const retrieved = await (standalone === question ? raw : retrieve(searches, standalone, ports))
+  const retrieved = await (standalone === question ? unchanged : retrieve(searches, standalone, ports, said))
   return { question: standalone, retrieved, ...(first && { generated: first }) }
+}
+
+/** What a follow-up leans on: the question before it, with the follow-up's own words. */
+function saidBefore(history: HistoryMessage[], question: string): string | undefined {
+  const before = history.findLast(({ role }) => role === 'user')
+  return before && `${before.message} ${question}`
 }
 
 /** Half a question would be searched for something else than was asked. */

@@ -4,7 +4,7 @@ import type { Assistant, AssistantSearch } from '../../conversation/assistants'
 import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
 import { findOutline, type Outline, searchableFields } from '../../search/collection/outline'
-import { questionDefaults } from '../../search/collection/question'
+import { weightsOf } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
 import { listed, override } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
@@ -186,7 +186,7 @@ function inMode(
   }
   const params: SearchParameters = {
     // Whoever says what to search says how, too.
-    ...(!given.query_by && questionDefaults(outline, fields)),
+    ...(!given.query_by && weightsOf(fields)),
     ...given,
     ...(fields.length > 0 && { query_by: fields.join(',') }),
   }

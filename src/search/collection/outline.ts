@@ -14,8 +14,6 @@ export interface Outline {
   texts: string[]
   /** indexed fields with an embedder */
   embeddings: string[]
-  /** those of them whose vectors know words and no meaning */
-  hashed: string[]
   /** all vectors, whoever makes them */
   vectors: string[]
   indexed: string[]
@@ -45,9 +43,6 @@ export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fie
     name,
     texts: namesOf(indexed.filter(({ type }) => type === 'string' || type === 'string[]')),
     embeddings: namesOf(indexed.filter(({ embed }) => embed)),
-    hashed: namesOf(
-      indexed.filter(({ embed }) => embed?.model_config.model_name.startsWith('local/hash') === true),
-    ),
     vectors: namesOf(fields.filter(isVector)),
     indexed: namesOf(indexed),
   }

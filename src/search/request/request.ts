@@ -74,6 +74,10 @@ export interface SearchRequest {
   typoTokensThreshold: number
   typos: TypoRules
   rerankHybridMatches: boolean
+  /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
+  fusion: 'rank' | 'score'
+  /** what was said before `q` and tells what it is about; '' for nothing */
+  contextQ: string
   pinnedHits: { id: string; position: number }[]
   /** whether filter_by holds for pinned documents too */
   filterPinned: boolean
@@ -168,11 +172,19 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     typoTokensThreshold: numbers.typoTokensThreshold,
     typos,
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
+    fusion: parseFusion(params.fusion),
+    contextQ: params.context_q ?? '',
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
     filterPinned: params.filter_curated_hits === 'true',
     hiddenHits: list(params.hidden_hits),
     cutoffMs: Math.min(CUTOFF_MS, numbers.cutoffMs),
   }
+}
+
+/** @throws ApiError 400 */
+function parseFusion(fusion = 'rank'): SearchRequest['fusion'] {
+  if (fusion === 'rank' || fusion === 'score') return fusion
+  throw new ApiError(400, 'Parameter `fusion` must be `rank` or `score`.')
 }
 
 /** @throws ApiError 422 for a page that lies too deep, or that has too many hits in its groups */

@@ -13,17 +13,19 @@ import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
-import type { SearchParameters, SearchResult, SearchScope } from '../types'
+import type { Field, SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
 import { everything, type RangedFilter, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
-import { fuse, gather, neighboursGathered } from './gathered'
+import { fuseScores } from './fusion'
+import { fuse, neighboursGathered } from './gathered'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
 import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
+import { hasContext, questionWords } from './question-words'
 import { completeSides } from './rerank'
 import { EVERYWHERE, NOWHERE } from './scan'
 
@@ -31,6 +33,10 @@ import { EVERYWHERE, NOWHERE } from './scan'
 const HYBRID_K = 100
 /** and those that it is content with where an index can name no more: the next would weigh 0.3 / 51. */
 const HYBRID_ENOUGH = 50
+/** Typesense's weight of the vector's rank. */
+const RANK_ALPHA = 0.3
+/** The same of its score, where its embedder has none of its own. */
+const EVEN = 0.5
 /** After this time Vectorize is asked again. */
 const RETRY_SECONDS = 5
 
@@ -254,6 +260,10 @@ async function find(
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
   const keyword = await planKeywordSearch(context, request, query, filter, top, pace)
   const terms = keyword?.terms ?? []
+  if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
+    const { parts, size } = await questionWords(context, request, { query, keyword, filter }, pace)
+    return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
+  }
   if (vector === undefined) {
     const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
     const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
@@ -272,14 +282,21 @@ async function find(
     const { parts } = neighboursGathered(nearest)
     return { candidates: { parts, text: false, vector: true, found: nearest.length }, terms, pinned }
   }
-  const text = await gather(sql, textMatches(sql, keyword.match, filter), pace)
+  const text = await questionWords(context, request, { query, keyword, filter }, pace)
   const anyWord = matchOfAny(context, request, query, terms)
   const near = request.rerankHybridMatches
     ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
     : nearest
-  const { parts, size } = fuse(text, near, vector.alpha)
+  const { parts, size } =
+    request.fusion === 'score'
+      ? fuseScores(text, near, vector.alpha ?? weightOf(context, vector.field))
+      : fuse(text, near, vector.alpha ?? RANK_ALPHA)
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
 }
+
+/** What the vectors of a field weigh beside words. */
+const weightOf = (context: SearchContext, field: Field): number =>
+  (field.embed && context.embedder(field).weight) ?? EVEN
 
 /** filter_by, without the documents that are hidden or pinned and those with an excluded word. */
 function effectiveFilter(

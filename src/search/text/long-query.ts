@@ -1,7 +1,7 @@
 /** Queries that say more than a search can look for: which of their words are taken. */
 import type { ParsedQuery, Term } from './query'
 import { STOPWORDS } from './stopwords'
-import { type TokenRules, tokenize } from './words'
+import { PLAIN, tokenize } from './words'
 
 /** Distinct words and phrases of a query that take part in a search, those that it excludes included. */
 export const MAX_TERMS = 256
@@ -36,8 +36,6 @@ const compare = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Characters of a word that is taken for one: longer ones are ids, addresses and encoded data. */
 const LONGEST_WORD = 64
-
-const PLAIN: TokenRules = { token_separators: [], symbols_to_index: [] }
 
 /**
  * A text that may be longer than a query, as one: a long text is searched by its distinct words without stopwords, and
