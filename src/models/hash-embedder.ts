@@ -11,7 +11,7 @@ import { regExp } from '../once'
 import type { EmbeddingModel } from './embedding-model'
 import { STOPWORDS, stemOf } from './words'
 
-const STOPWORD_WEIGHT = 0.1
+const STOPWORD_WEIGHT = 0.25
 const TRIGRAM_WEIGHT = 0.35
 
 // A word is hashed once: texts repeat their words, and collections repeat each other's.

@@ -1,38 +1,58 @@
 /**
- * Score fusion: the order of a search for a question, by how good its words and its meaning fit.
+ * Score fusion: the order of a search for a question, by how well its words and its meaning fit.
  *
  * Rank fusion knows places alone: the second document weighs half as much as the first, however close they are. Score
- * fusion keeps the distances between documents. It puts each side on a scale from 0 to 1 and adds the two:
+ * fusion weighs what each side has found:
  *
- *     fused = (1 - meaning) * bm25 / best bm25  +  meaning * (floor - distance) / (floor - nearest distance)
+ *     fused = (1 - meaning) * bm25 / ideal  +  meaning * (floor - distance)
  *
- * This is the convex combination of Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM
- * TOIS 42 (2023), https://doi.org/10.1145/3596512. The words have a natural zero, and the vectors get the distance of
- * their hundredth neighbour for one.
+ * `ideal` is the BM25 of a document that could not have the words more often. So words count by how much of the question
+ * they found, and a question whose rare words are nowhere is decided by meaning. `floor` is the distance of the
+ * hundredth neighbour. So meaning counts by how far the nearest stand out.
+ *
+ * It is a convex combination as in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS
+ * 42 (2023), https://doi.org/10.1145/3596512, with the largest possible BM25 for its largest value.
  */
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered } from './gathered'
 
+/** Text matches, and the score of one that could not be better. */
+export interface ScoredWords {
+  /** FTS5's scores: negative, the lower the better */
+  matches: Gathered
+  /** BM25 that they are compared with, positive; 0 where the question has no words */
+  ideal: number
+}
+
 /** The neighbour whose distance counts as nothing. A fixed one, so that a later page does not change an earlier one. */
 const FLOOR = 100
+/** Of fewer neighbours than this, the last one is no measure: perhaps there are no other documents. */
+const FEW = 50
+/** The cosine distance of a text that has nothing to do with the question. */
+const UNRELATED = 1
 
 /**
  * Joins both sides by their scores. Every document of either side is in the result.
- * @param text matches by their words; FTS5's scores, the lower the better
  * @param neighbours nearest first
  * @param meaning weight of the vectors, from 0 to 1; the words have the rest
- * @returns `fused` is from 0 to 1
+ * @param bounded whether distances are from 0 to 2, as those of cosines; others are put on a scale from 0 to 1
+ * @returns `fused` is from 0 to 2, and higher is better
  */
-export function fuseScores(text: Gathered, neighbours: readonly Neighbour[], meaning: number): Gathered {
+export function fuseScores(
+  words: ScoredWords,
+  neighbours: readonly Neighbour[],
+  meaning: number,
+  bounded = true,
+): Gathered {
   const fused = new Gathered()
-  const close = closenessOf(neighbours)
+  const close = closenessOf(neighbours, bounded)
   const distances = new Map(neighbours.map(({ seq, distance }) => [seq, distance]))
-  const best = lowest(text.scores)
-  for (const [at, seq] of text.seqs.entries()) {
-    const score = text.scores[at]!
+  const { matches } = words
+  for (const [at, seq] of matches.seqs.entries()) {
+    const score = matches.scores[at]!
     const distance = distances.get(seq)
     const byMeaning = distance === undefined ? 0 : meaning * close(distance)
-    fused.add(seq, score, distance ?? Number.NaN, (1 - meaning) * shareOf(score, best) + byMeaning)
+    fused.add(seq, score, distance ?? Number.NaN, (1 - meaning) * share(score, words) + byMeaning)
     distances.delete(seq)
   }
   for (const [seq, distance] of distances) fused.add(seq, Number.NaN, distance, meaning * close(distance))
@@ -40,41 +60,36 @@ export function fuseScores(text: Gathered, neighbours: readonly Neighbour[], mea
 }
 
 /**
- * Text matches of a question with those of what was said before it. Both count by their share of their best match.
- * The result's scores are on the scale of the question's own, so that they can stand in for BM25.
- * @param said the matches of what was said before
+ * Text matches of a question with those of what was said before it. Every match of either is in the result.
  * @param weight of `said`, from 0 to 1
  */
-export function blend(asked: Gathered, said: Gathered, weight: number): Gathered {
-  const [bestAsked, bestSaid] = [lowest(asked.scores), lowest(said.scores)]
-  const scale = bestAsked < 0 ? bestAsked : bestSaid
+export function blend(asked: ScoredWords, said: ScoredWords, weight: number): ScoredWords {
+  const ideal = asked.ideal || said.ideal
   const shares = new Map<number, number>()
-  for (const [at, seq] of asked.seqs.entries()) {
-    shares.set(seq, (1 - weight) * shareOf(asked.scores[at]!, bestAsked))
+  const add = (words: ScoredWords, factor: number) => {
+    for (const [at, seq] of words.matches.seqs.entries()) {
+      shares.set(seq, (shares.get(seq) ?? 0) + factor * share(words.matches.scores[at]!, words))
+    }
   }
-  for (const [at, seq] of said.seqs.entries()) {
-    shares.set(seq, (shares.get(seq) ?? 0) + weight * shareOf(said.scores[at]!, bestSaid))
-  }
-  const blended = new Gathered()
-  for (const [seq, share] of shares) blended.add(seq, share * scale, Number.NaN, Number.NaN)
-  return blended
+  add(asked, 1 - weight)
+  add(said, weight)
+  const matches = new Gathered()
+  for (const [seq, value] of shares) matches.add(seq, -value * ideal, Number.NaN, Number.NaN)
+  return { matches, ideal }
 }
 
-/** A score's part of the best one, from 0 to 1. Where the fields weigh nothing, all scores are 0 and equally good. */
-const shareOf = (score: number, best: number): number => (best < 0 ? Math.max(0, score / best) : 1)
+/** A score's part of the best possible one. A phrase found besides its words can bring it to a little more than 1. */
+const share = (score: number, { ideal }: ScoredWords): number => (ideal > 0 ? Math.min(2, -score / ideal) : 0)
 
-/** From a distance to how close it is: 1 for the nearest, 0 at the floor and beyond. */
-function closenessOf(neighbours: readonly Neighbour[]): (distance: number) => number {
+/** From a distance to how much nearer than the floor it is, 0 at the floor and beyond. */
+function closenessOf(neighbours: readonly Neighbour[], bounded: boolean): (distance: number) => number {
   const nearest = neighbours[0]?.distance ?? 0
-  const floor = neighbours[Math.min(FLOOR, neighbours.length) - 1]?.distance ?? 0
+  const last = neighbours[Math.min(FLOOR, neighbours.length) - 1]?.distance ?? 0
+  if (bounded) {
+    const floor = neighbours.length < FEW ? UNRELATED : last
+    return (distance) => Math.max(0, floor - distance)
+  }
   // Where all are equally far, all are the nearest.
-  if (!(floor > nearest)) return (distance) => (distance <= nearest ? 1 : 0)
-  return (distance) => Math.min(1, Math.max(0, (floor - distance) / (floor - nearest)))
-}
-
-/** Math.min takes its values as arguments, and half a million of them overflow the stack. */
-function lowest(values: readonly number[]): number {
-  let least = 0
-  for (const value of values) if (value < least) least = value
-  return least
+  if (!(last > nearest)) return (distance) => (distance <= nearest ? 1 : 0)
+  return (distance) => Math.max(0, (last - distance) / (last - nearest))
 }

@@ -42,6 +42,11 @@ import type { Range } from './scan'
 /** From this many informative words on a query is taken for a question. */
 const QUESTION_WORDS = 5
 
+/** What FTS5 multiplies the rarity of a word by where a document has it as often as counts. */
+const MOST_BM25 = 2.2
+/** Rarity of a word that most documents have. Not nothing: questions of such words alone are decided by meaning. */
+const LEAST_SAID = 0.5
+
 /** A question that found fewer documents than this is relaxed. */
 const ENOUGH_FOR_A_QUESTION = 10
 
@@ -166,6 +171,26 @@ export function queryOf({ sql, schema }: SearchContext, { q, queryFields }: Sear
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
   return mostTelling(parseQuery(q, schema, unfinished), (words) => documentsWith(sql, words))
+}
+
+/**
+ * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most
+ * (k1 + 1). Words that no document has count too: what is asked for is not there then.
+ */
+export function idealScore(context: SearchContext, terms: Term[]): number {
+  const words = relax(terms).filter(({ tokens }) => tokens.length === 1)
+  const documentsOf = documentsWith(
+    context.sql,
+    words.flatMap(({ tokens, corrections: others }) => [...tokens, ...others]),
+  )
+  const all = context.count()
+  let ideal = 0
+  for (const { tokens, corrections: others } of words) {
+    const documents = [...tokens, ...others].reduce((sum, word) => sum + documentsOf(word), 0)
+    const says = Math.log((all - documents + 0.5) / (documents + 0.5))
+    ideal += MOST_BM25 * Math.max(LEAST_SAID, says || 0)
+  }
+  return ideal
 }
 
 /** In how many documents the index has each of some folded words. */

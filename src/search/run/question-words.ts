@@ -5,9 +5,9 @@ import { orderBy } from '../request/sort'
 import { informativeWords, type ParsedQuery } from '../text/query'
 import { countedWindow, type RangedFilter, textMatches } from './candidates'
 import type { SearchContext } from './context'
-import { blend } from './fusion'
+import { blend, type ScoredWords } from './fusion'
 import { Gathered, gather } from './gathered'
-import { type KeywordSearch, matchOfAny, queryOf } from './keyword'
+import { idealScore, type KeywordSearch, matchOfAny, queryOf } from './keyword'
 import type { Pace } from './pace'
 
 /**
@@ -33,6 +33,7 @@ export const hasContext = ({ contextQ }: SearchRequest, { found }: KeywordSearch
 
 /**
  * The matches of a search's words. Where something else is to go by, words that say nothing ("why?") find nothing.
+ * @returns its `ideal` is there for a fusion by scores, and where something was said before
  * @throws ApiError 422 when they are too many
  */
 export async function questionWords(
@@ -40,11 +41,15 @@ export async function questionWords(
   request: SearchRequest,
   { query, keyword, filter }: Asked,
   pace: Pace,
-): Promise<Gathered> {
+): Promise<ScoredWords> {
   const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
-  const asked = isEmpty ? new Gathered() : await gather(sql, textMatches(sql, keyword.match, filter), pace)
-  if (!hasContext(request, keyword)) return asked
+  const withContext = hasContext(request, keyword)
+  const asked = {
+    matches: isEmpty ? new Gathered() : await gather(sql, textMatches(sql, keyword.match, filter), pace),
+    ideal: !isEmpty && (request.fusion === 'score' || withContext) ? idealScore(context, keyword.terms) : 0,
+  }
+  if (!withContext) return asked
   return blend(asked, await saidBefore(context, request, { query, filter }, pace), CONTEXT_WEIGHT)
 }
 
@@ -53,11 +58,11 @@ async function saidBefore(
   request: SearchRequest,
   { query, filter }: Pick<Asked, 'query' | 'filter'>,
   pace: Pace,
-): Promise<Gathered> {
+): Promise<ScoredWords> {
   const { sql, schema } = context
   const said = new Gathered()
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
-  if (informativeWords(terms) === 0) return said
+  if (informativeWords(terms) === 0) return { matches: said, ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
   const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: 0 }], sql, schema, false)
   const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
@@ -68,5 +73,5 @@ async function saidBefore(
     pace,
   )
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  return said
+  return { matches: said, ideal: idealScore(context, terms) }
 }

@@ -13,7 +13,7 @@ import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
-import type { Field, SearchParameters, SearchResult, SearchScope } from '../types'
+import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
 import { everything, type RangedFilter, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
@@ -35,8 +35,8 @@ const HYBRID_K = 100
 const HYBRID_ENOUGH = 50
 /** Typesense's weight of the vector's rank. */
 const RANK_ALPHA = 0.3
-/** The same of its score, where its embedder has none of its own. */
-const EVEN = 0.5
+/** The same of its score: for models that read a text in context. */
+const STRONG = 0.8
 /** After this time Vectorize is asked again. */
 const RETRY_SECONDS = 5
 
@@ -261,7 +261,8 @@ async function find(
   const keyword = await planKeywordSearch(context, request, query, filter, top, pace)
   const terms = keyword?.terms ?? []
   if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
-    const { parts, size } = await questionWords(context, request, { query, keyword, filter }, pace)
+    const { matches } = await questionWords(context, request, { query, keyword, filter }, pace)
+    const { parts, size } = matches
     return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
   }
   if (vector === undefined) {
@@ -282,21 +283,22 @@ async function find(
     const { parts } = neighboursGathered(nearest)
     return { candidates: { parts, text: false, vector: true, found: nearest.length }, terms, pinned }
   }
-  const text = await questionWords(context, request, { query, keyword, filter }, pace)
+  const words = await questionWords(context, request, { query, keyword, filter }, pace)
+  const text = words.matches
   const anyWord = matchOfAny(context, request, query, terms)
   const near = request.rerankHybridMatches
     ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
     : nearest
   const { parts, size } =
     request.fusion === 'score'
-      ? fuseScores(text, near, vector.alpha ?? weightOf(context, vector.field))
+      ? fuseScores(words, near, meaningOf(context, vector), vector.field.vec_dist !== 'ip')
       : fuse(text, near, vector.alpha ?? RANK_ALPHA)
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
 }
 
-/** What the vectors of a field weigh beside words. */
-const weightOf = (context: SearchContext, field: Field): number =>
-  (field.embed && context.embedder(field).weight) ?? EVEN
+/** What vectors weigh beside words where their scores are joined. */
+const meaningOf = (context: SearchContext, { field, alpha }: VectorSearch): number =>
+  alpha ?? (field.embed && context.embedder(field).weight) ?? STRONG
 
 /** filter_by, without the documents that are hidden or pinned and those with an excluded word. */
 function effectiveFilter(
