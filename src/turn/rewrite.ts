@@ -11,10 +11,10 @@ import { isShort } from '../search/text/query'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
-import { toChat } from './history'
+import { toChat } from './look-back'
 import { familyOf, standalonePrompt } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, fatalError, type Retrieved, retrieve } from './retrieval'
+import { allFailed, fatalError, type Retrieved, retrieve } from './retrieve'
 import type { TracedPorts } from './trace'
 
 export interface Rewritten {

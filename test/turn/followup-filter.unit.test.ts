@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FollowupFilter, questionsIn } from '../../src/conversation/followup-filter'
+import { FollowupFilter, questionsIn } from '../../src/turn/followup-filter'
 
 /** What becomes of a text that comes in these pieces. */
 function filtered(...pieces: string[]): { text: string; questions: string[] } {

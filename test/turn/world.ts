@@ -1,13 +1,14 @@
 /** A world for a turn: collections, a history, a language model and a clock, all in memory. */
-import type { HistoryMessage, TurnEventBody } from '../../src/conversation/events'
-import type { FinishedTurn, TurnPorts } from '../../src/conversation/ports'
-import type { AskRequest } from '../../src/conversation/request'
-import type { Spending } from '../../src/conversation/trace'
-import { runTurn } from '../../src/conversation/turn'
+
 import { ApiError, attempt, type Outcome } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
 import type { StoredMessage } from '../../src/search/collection/rpc'
 import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
+import type { HistoryMessage, TurnEventBody } from '../../src/turn/events'
+import type { FinishedTurn, TurnPorts } from '../../src/turn/ports'
+import type { AskRequest } from '../../src/turn/request'
+import { runTurn } from '../../src/turn/run'
+import type { Spending } from '../../src/turn/trace'
 import { config } from '../models/ask'
 import { field } from '../search/field'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { scoreOf } from '../../src/conversation/retrieval'
 import { ProviderError } from '../../src/models/provider-error'
 import type { Hit } from '../../src/search/types'
+import { scoreOf } from '../../src/turn/retrieve'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, take } from './world'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fitTranscript, type TranscriptMessage } from '../../src/conversation/transcript'
+import { fitTranscript, type TranscriptMessage } from '../../src/turn/transcript'
 import { asking, makeWorld, message, NOW, ofType, take } from './world'
 
 const saying = (...messages: string[]): TranscriptMessage[] =>

@@ -1,6 +1,7 @@
 /** How a turn fails, as the protocols' encoders and error handlers see it. */
-import type { TurnEvent } from '../conversation/events'
-import { ApiError, type Failure } from '../errors'
+
+import { ApiError, type Failure } from '../../errors'
+import type { TurnEvent } from '../../turn/events'
 
 /** Why a turn failed. */
 export interface TurnFault extends Failure {

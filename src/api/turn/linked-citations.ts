@@ -5,7 +5,7 @@
  * A chat widget that shows Markdown but knows nothing of sources still shows where an answer comes from. Brackets
  * that name no source of the answer stay as they are, and so do links that the model wrote itself.
  */
-import type { AnswerSource } from './answer-sources'
+import type { AnswerSource } from './sources'
 
 /** Longest text in brackets that may be names of sources. What is longer goes out as it is. */
 const LONGEST_MARK = 300

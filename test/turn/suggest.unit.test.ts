@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { FOLLOWUPS_MS } from '../../src/conversation/followups'
 import { ApiError } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
+import { FOLLOWUPS_MS } from '../../src/turn/suggest'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
 

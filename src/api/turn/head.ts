@@ -1,7 +1,7 @@
 /** What is read of a turn before the headers of its answer go: an error until then has a status of its own. */
-import type { TurnEvent } from '../conversation/events'
-import { type EventReader, endless } from './turn-events'
-import { throwFailure } from './turn-failure'
+import type { TurnEvent } from '../../turn/events'
+import { throwFailure } from './failure'
+import { type EventReader, endless } from './read'
 
 /** What is waited for before the headers go, and for how long. */
 export interface Opening {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Streaming, streamTurn, type TurnEncoder, wholeTurn } from '../../src/api/streamed-turn'
-import { chatReader } from '../../src/api/turn-events'
-import type { TurnEventBody } from '../../src/conversation/events'
-import { ANSWER, FAILED_SEARCHES, logOf, RETRIEVAL, TURN } from './turn-events'
+import { chatReader } from '../../../src/api/turn/read'
+import { type Streaming, streamTurn, type TurnEncoder, wholeTurn } from '../../../src/api/turn/stream'
+import type { TurnEventBody } from '../../../src/turn/events'
+import { ANSWER, FAILED_SEARCHES, logOf, RETRIEVAL, TURN } from '../turn-events'
 
 /** An encoder that shows what it is given. */
 const plain = (): TurnEncoder => ({

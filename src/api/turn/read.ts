@@ -1,8 +1,8 @@
 /** The events of a turn as they come from its Conversation object: lines of JSON in a stream of bytes. */
-import type { Position } from '../conversation/conversation-object'
-import { INTERRUPTED, isTerminal, type TurnEvent } from '../conversation/events'
-import { ApiError } from '../errors'
-import { parseExact } from '../exact-json'
+import type { Position } from '../../conversation/conversation-object'
+import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
+import { INTERRUPTED, isTerminal, type TurnEvent } from '../../turn/events'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { resolveCitations } from '../../src/conversation/citations'
+import { resolveCitations } from '../../src/turn/citations'
 
 const sources = [
   {

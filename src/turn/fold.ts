@@ -8,7 +8,7 @@ import type {
   Timings,
   TurnEvent,
   Usage,
-} from '../conversation/events'
+} from './events'
 
 /** A turn so far. `answer` and `finishReason` are known once it is done. */
 export interface FoldedTurn {

@@ -1,9 +1,9 @@
 /** Readers of a turn whose stream breaks off, and is asked for its rest. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { eventReader, type Resume } from '../../src/api/turn-events'
-import type { TurnEvent } from '../../src/conversation/events'
-import { place, TURN } from './turn-events'
+import { eventReader, type Resume } from '../../../src/api/turn/read'
+import type { TurnEvent } from '../../../src/turn/events'
+import { place, TURN } from '../turn-events'
 
 const EVENTS = TURN.map(place)
 const bytesOf = (events: TurnEvent[]): Uint8Array =>

@@ -4,8 +4,8 @@
  * The path of a piece of text is one read, one parse, one write, and no transform stream stands between: in workerd
  * each costs as much as all of the work done here.
  */
-import type { TurnEvent } from '../conversation/events'
-import type { EventReader } from './turn-events'
+import type { TurnEvent } from '../../turn/events'
+import type { EventReader } from './read'
 
 /** A protocol's words for a log. One encoder serves one stream: it may remember what it wrote. */
 export interface EventEncoder {

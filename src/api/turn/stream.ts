@@ -1,11 +1,11 @@
 /** One turn as an HTTP answer: written while it runs, in a protocol's words, or told at its end. */
-import type { TurnEvent } from '../conversation/events'
-import { failureOf } from './edge/response'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { failureOf } from '../edge/response'
 import { COMMENT, type EventEncoder, streamEvents, type Words } from './event-stream'
-import { emptyTurn, type FoldedTurn, fold } from './folded-turn'
-import { type EventReader, endless } from './turn-events'
-import { type TurnFault, throwFailure } from './turn-failure'
-import { OPENINGS, readHead, type TurnHead } from './turn-head'
+import { type TurnFault, throwFailure } from './failure'
+import { OPENINGS, readHead, type TurnHead } from './head'
+import { type EventReader, endless } from './read'
 
 /** A protocol's words for the events of one turn. One encoder serves one stream: it may remember what it wrote. */
 export interface TurnEncoder {

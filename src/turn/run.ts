@@ -4,6 +4,8 @@
  * Whatever goes wrong ends it in one `error`, and then nothing of it is history. What happens here depends
  * on its ports alone, so that every path can be run in a test.
  */
+
+import { unknownConversation } from '../conversation/ownership'
 import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
@@ -15,24 +17,15 @@ import { attachedBytes } from './budget'
 import { resolveCitations } from './citations'
 import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
 import { fitSources } from './fit'
-import { type Suggestions, suggest, suggestsAside } from './followups'
 import { addUsage, type Generated } from './generate'
-import { hasGuardrail, judge } from './guardrail'
-import { type History, historyOf, readHistory } from './history'
-import { unknownConversation } from './ownership'
+import { hasGuardrail, judge } from './judge'
+import { type History, historyOf, readHistory } from './look-back'
 import type { FinishedTurn, TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import {
-  allFailed,
-  asAsked,
-  fatalError,
-  type Retrieved,
-  referencesOf,
-  retrieve,
-  sourcesOf,
-} from './retrieval'
+import { allFailed, asAsked, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import { type Suggestions, suggest, suggestsAside } from './suggest'
 import { type Spending, type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
 

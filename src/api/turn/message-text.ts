@@ -1,5 +1,5 @@
 /** The text of a chat message, as several protocols write it: a string, or a list of parts. */
-import { ApiError } from '../errors'
+import { ApiError } from '../../errors'
 
 /** Parts that are a message's text. The others of an answer are its sources, its reasoning and the like. */
 const TEXT = ['text', 'input_text', 'output_text']

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fitDocuments, fitHistory } from '../../src/conversation/budget'
-import { arrayBytes, byteLength, serialise } from '../../src/conversation/serialise'
 import type { ChatMessage } from '../../src/models/language-model'
+import { fitDocuments, fitHistory } from '../../src/turn/budget'
+import { arrayBytes, byteLength, serialise } from '../../src/turn/serialise'
 
 describe('serialise', () => {
   it('writes a line break after every bracket and element, and sorts keys', () => {

@@ -1,11 +1,11 @@
 /** The documents that an answer stands on, as chat protocols show them: pure. */
 
-import type { Assistant } from '../conversation/assistants'
-import type { SearchReply, SourceReference } from '../conversation/events'
-import { labelOf } from '../conversation/labels'
-import { hitsOf } from '../conversation/retrieval'
-import { titleOf } from '../models/extractive/sentences'
-import type { Document } from '../search/types'
+import type { Assistant } from '../../conversation/assistants'
+import { titleOf } from '../../models/extractive/sentences'
+import type { Document } from '../../search/types'
+import type { SearchReply, SourceReference } from '../../turn/events'
+import { labelOf } from '../../turn/labels'
+import { hitsOf } from '../../turn/retrieve'
 
 /** Which fields of a document say what it is called, where it can be read, and by what an answer cites it. */
 export type SourceFields = Pick<Assistant, 'title_field' | 'url_field' | 'citation_field'>
@@ -17,7 +17,7 @@ export interface AnswerSource {
   documentId: string
   /** never empty: a document without a name goes by its id */
   title: string
-  /** what an answer calls it that cites by label (conversation/labels.ts) */
+  /** what an answer calls it that cites by label (turn/labels.ts) */
   label: string
   /** absent where the document has no address that a page may link to */
   url?: string

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { documentBudget } from '../../src/conversation/budget'
-import { fitSources } from '../../src/conversation/fit'
-import { serialise } from '../../src/conversation/serialise'
 import type { Source } from '../../src/models/language-model'
+import { documentBudget } from '../../src/turn/budget'
+import { fitSources } from '../../src/turn/fit'
+import { serialise } from '../../src/turn/serialise'
 
 const source = (id: string, text: string, more = {}): Source => ({
   collection: 'docs',
