@@ -11,7 +11,7 @@ import { regExp } from '../once'
 import type { EmbeddingModel } from './embedding-model'
 import { STOPWORDS, stemOf } from './words'
 
-const STOPWORD_WEIGHT = 0.25
+const STOPWORD_WEIGHT = 0.1
 const TRIGRAM_WEIGHT = 0.35
 
 // A word is hashed once: texts repeat their words, and collections repeat each other's.
@@ -89,7 +89,7 @@ export function hashVector(text: string, dimensions: number): Float32Array {
 }
 
 /** Beside words, which it knows nothing beyond. */
-const WEIGHT = 0.1
+const WEIGHT = 0.25
 
 export const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({
   name,

@@ -7,7 +7,6 @@
 
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
-import { isShort } from '../search/text/query'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
@@ -27,13 +26,13 @@ export interface Rewritten {
 
 /**
  * A rewriting that was cut off, or that is empty, leaves the question as it is.
- * @param raw what the question finds in its own wording
+ * @param raw what the question finds in its own wording; absent where the question before it is to help
  * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
  */
 export async function rewriteAndRetrieve(
   request: AskRequest,
   history: HistoryMessage[],
-  raw: Promise<Retrieved[]>,
+  raw: Promise<Retrieved[]> | undefined,
   ports: TracedPorts,
   signal: AbortSignal,
   onRewritten: (standalone: string) => void,
@@ -48,9 +47,8 @@ export async function rewriteAndRetrieve(
     namespaceOf(model.model_name),
   )
   const said = saidBefore(history, question)
-  // A question that a model leaves as it is may still lean on the one before. That is searched beside the rewriting.
-  const short = isShort(question)
-  const unchanged = short ? retrieve(searches, question, ports, said) : raw
+  // A short question that stays as it is may still lean on the one before. It is searched beside the rewriting.
+  const unchanged = raw ?? retrieve(searches, question, ports, said)
   unchanged.catch(() => {})
   const needless = new AbortController()
   const writing = ports.generate(
@@ -70,7 +68,7 @@ export async function rewriteAndRetrieve(
     if (error instanceof ProviderError && error.fault === 'empty') return undefined
     throw error
   })
-  const hopeless = raw.then((retrieved) =>
+  const hopeless = unchanged.then((retrieved) =>
     fatalError(retrieved, shape) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
   )
   const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
