@@ -6,6 +6,7 @@ import './typescript.mjs'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
 import { call } from './server.mjs'
 
 const { forQuestion, weightsOf } = await import('../src/search/collection/question.ts')
@@ -36,16 +37,6 @@ function relevance(path) {
     if (Number(score) > 0) relevant.set(query, (relevant.get(query) ?? new Set()).add(document))
   }
   return relevant
-}
-
-/** nDCG@10 where a document is relevant or is not. @param ids what was found, best first */
-export function ndcg(ids, relevant) {
-  const gain = (place) => 1 / Math.log2(place + 2)
-  let found = 0
-  for (const [place, id] of ids.slice(0, 10).entries()) if (relevant.has(id)) found += gain(place)
-  let ideal = 0
-  for (let place = 0; place < Math.min(10, relevant.size); place++) ideal += gain(place)
-  return found / ideal
 }
 
 /** SQLite's full-text search as it comes: every informative word, any of which will do. */
@@ -92,8 +83,6 @@ async function search(server, collection, fields, question, said) {
   return reply.hits.map(({ document }) => document.id)
 }
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
-
 export async function benchRetrieval(server, shared) {
   const rows = []
   const loaded = new Map()
@@ -109,7 +98,7 @@ export async function benchRetrieval(server, shared) {
     const asked = readLines(join(path, queries)).filter(({ id }) => relevant.has(id))
     const measure = async (find) => {
       const values = []
-      for (const { id, text } of asked) values.push(ndcg(await find(text, id), relevant.get(id)))
+      for (const { id, text } of asked) values.push(ndcgAt(await find(text), relevant.get(id), 10))
       return mean(values)
     }
     const by = (fields) => (question) => search(server, `${folder}-retrieval`, fields, question)
@@ -152,7 +141,7 @@ async function followUps(server, path) {
     const rewritten = standalone(query, history)
     const before = history.findLast(({ role }) => role === 'user').content
     const found = async (question, said) =>
-      ndcg(await search(server, collection, fields, question, said), relevant)
+      ndcgAt(await search(server, collection, fields, question, said), relevant, 10)
     figures.own.push(await found(query))
     figures.rewritten.push(await found(rewritten))
     figures['with the question before'].push(await found(rewritten, `${before} ${query}`))

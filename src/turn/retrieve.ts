@@ -102,7 +102,7 @@ export const hitsOf = (result: SearchResult): Hit[] => [
 const BM25_UNIT = 1e12
 
 /**
- * How good a hit is, as one number: the score of rank fusion where words and meaning were searched (about 1 at
+ * How good a hit is, as one number: the score of the fusion where words and meaning were searched (about 1 at
  * most), the cosine of meaning alone, and BM25 of words alone, from 0 to below 1.
  */
 export function scoreOf({
