@@ -6,6 +6,7 @@ import './typescript.mjs'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
 import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
 import { call } from './server.mjs'
 
@@ -91,8 +92,10 @@ export async function benchRetrieval(server, shared) {
     if (!existsSync(path)) continue
     if (!loaded.has(folder)) {
       const corpus = readLines(join(path, 'corpus.jsonl'))
-      await load(server, `${folder}-retrieval`, corpus)
       loaded.set(folder, fts5(corpus))
+      // The server closes connections that were idle meanwhile; Node hears of it when it gets to its sockets.
+      await setTimeout(100)
+      await load(server, `${folder}-retrieval`, corpus)
     }
     const relevant = relevance(join(path, 'qrels.tsv'))
     const asked = readLines(join(path, queries)).filter(({ id }) => relevant.has(id))

@@ -42,6 +42,8 @@ import type { Pace } from './pace'
 /** From this many informative words on a query is taken for a question. */
 const QUESTION_WORDS = 5
 
+type Counted = KeywordSearch & { found: number }
+
 /** What FTS5 multiplies the rarity of a word by where a document has it as often as counts. */
 const MOST_BM25 = 2.2
 /** Rarity of a word that most documents have. Not nothing: questions of such words alone are decided by meaning. */
@@ -54,7 +56,8 @@ export interface KeywordSearch {
   /** what was searched for in the end */
   terms: Term[]
   match: TextMatch
-  found: number
+  /** undefined: not counted, because whoever ranks the matches counts them */
+  found: number | undefined
   /** the best matches, where they were asked for (`top`) */
   rows: OrderedMatch[] | undefined
 }
@@ -62,6 +65,7 @@ export interface KeywordSearch {
 /**
  * Decides how the query is put to the index, by counting what it finds.
  * @param top the best matches to bring along
+ * @param ranked whether all matches are about to be ranked in memory
  * @returns undefined when the query has no word to look for
  */
 export async function planKeywordSearch(
@@ -69,12 +73,18 @@ export async function planKeywordSearch(
   request: SearchRequest,
   query: ParsedQuery,
   filter: RangedFilter,
-  top: Top | undefined,
+  { top, ranked }: { top: Top | undefined; ranked: boolean },
   pace: Pace,
 ): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
   const { sql } = context
-  const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<KeywordSearch> => {
+  if (ranked && request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
+    // Any word will do, whatever all of them find.
+    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
+    const match = matchOfAny(context, request, query, terms)
+    return { terms: relax(terms), match, found: undefined, rows: undefined }
+  }
+  const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
     const match = matchOf(context, request, query, terms, operator)
     const parts = textMatches(sql, match, filter)
     if (top !== undefined) {
@@ -114,7 +124,7 @@ export const matchOfAny = (
   terms: Term[],
 ): TextMatch => matchOf(context, request, query, relax(terms), 'OR')
 
-function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }: KeywordSearch): boolean {
+function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }: Counted): boolean {
   if (dropTokensThreshold === 0 || (terms.length === 1 && terms[0]!.tokens.length === 1)) return false
   const isQuestion = informativeWords(terms) >= QUESTION_WORDS
   return found < (isQuestion ? Math.max(dropTokensThreshold, ENOUGH_FOR_A_QUESTION) : dropTokensThreshold)

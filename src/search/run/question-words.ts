@@ -29,7 +29,7 @@ interface Asked {
 
 /** Whether what was said before changes the order of what the words find. */
 export const hasContext = ({ contextQ }: SearchRequest, { found }: KeywordSearch): boolean =>
-  contextQ !== '' && found <= MOST_WITH_CONTEXT
+  contextQ !== '' && (found ?? 0) <= MOST_WITH_CONTEXT
 
 /**
  * The matches of a search's words. Where something else is to go by, words that say nothing ("why?") find nothing.
@@ -49,7 +49,7 @@ export async function questionWords(
     matches: isEmpty ? new Gathered() : await gather(sql, textMatches(sql, keyword.match, filter), pace),
     ideal: !isEmpty && (request.fusion === 'score' || withContext) ? idealScore(context, keyword.terms) : 0,
   }
-  if (!withContext) return asked
+  if (!withContext || asked.matches.size > MOST_WITH_CONTEXT) return asked
   return blend(asked, await saidBefore(context, request, { query, filter }, pace), CONTEXT_WEIGHT)
 }
 

@@ -258,7 +258,14 @@ async function find(
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
-  const keyword = await planKeywordSearch(context, request, query, filter, top, pace)
+  const keyword = await planKeywordSearch(
+    context,
+    request,
+    query,
+    filter,
+    { top, ranked: vector !== undefined },
+    pace,
+  )
   const terms = keyword?.terms ?? []
   if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
     const { matches } = await questionWords(context, request, { query, keyword, filter }, pace)
@@ -268,7 +275,8 @@ async function find(
   if (vector === undefined) {
     const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
     const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
-    const known = keyword?.rows && { rows: keyword.rows, found: keyword.found }
+    const known =
+      keyword?.rows && keyword.found !== undefined ? { rows: keyword.rows, found: keyword.found } : undefined
     const candidates = { parts, text: keyword !== undefined, vector: false, found }
     return { candidates, terms, pinned, top: known }
   }
