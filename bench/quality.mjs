@@ -10,6 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { f1, isDeclined, mean, recallAt } from '../scripts/parley/eval/metrics.mjs'
 import { passages } from '../scripts/sample.mjs'
+import { benchRetrieval } from './retrieval.mjs'
 import { rewriting } from './rewriting.mjs'
 import { call } from './server.mjs'
 
@@ -214,6 +215,7 @@ export async function benchQuality(server) {
       [results.length >> 1].toFixed(0),
   }
   print(columns, rest)
+  await benchRetrieval(server, shared)
   if (missing.length > 0) console.log(`Left out, their data is not in ${shared}: ${missing.join(', ')}.`)
 }
 

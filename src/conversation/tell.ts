@@ -108,7 +108,7 @@ async function say(
   memory.log.finish(turn, 'done', now, conversation.expiresAt, false)
   const timestamp = Math.floor(now / 1000)
   const said = (role: 'user' | 'assistant', message: string) =>
-    message === '' ? [] : [{ conversation_id: conversationId, role, message, timestamp, model_id: modelId }]
+    !message ? [] : [{ conversation_id: conversationId, role, message, timestamp, model_id: modelId }]
   const documents = [...said('user', input), ...said('assistant', response)]
   if (documents.length > 0) memory.outbox.put(turn, historyId, documents, [])
   // A question without an answer is no turn that somebody could have deleted by half.

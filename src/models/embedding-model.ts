@@ -3,6 +3,12 @@
 export interface EmbeddingModel {
   /** as the schema named it: `ts/e5-small`, `openai/text-embedding-3-small`, `local/hash-384` */
   readonly name: string
+  /**
+   * What its cosines weigh beside words where both are joined by their scores (search/run/fusion.ts), from 0 to 1.
+   * Absent for models that read a text in context. Simpler ones know less than the words do, and their cosines differ
+   * more.
+   */
+  readonly weight?: number
   /** the most texts that one call takes */
   readonly batchSize: number
   /**

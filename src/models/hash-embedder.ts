@@ -88,8 +88,12 @@ export function hashVector(text: string, dimensions: number): Float32Array {
   return vector
 }
 
+/** Beside words, which it knows nothing beyond. */
+const WEIGHT = 0.25
+
 export const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({
   name,
+  weight: WEIGHT,
   batchSize: 1000,
   embed: async (texts) => texts.map((text) => hashVector(text, dimensions)),
   embedNow: (text) => hashVector(text, dimensions),

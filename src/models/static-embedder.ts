@@ -16,6 +16,11 @@ export const STATIC_DIMENSIONS = 256
 const PATH = '/models/minilm-l6-static.bin'
 /** Texts a batch: about a tenth of a second, after which others get their turn. */
 const BATCH_SIZE = 500
+/**
+ * Beside words. From 0.35 to 0.5 both together are better than the better of the two on every set that it was measured
+ * on, and by nearly the same.
+ */
+const WEIGHT = 0.4
 
 // Only the table is shared by all that runs in the isolate. The promise of it belongs to the request that asked, and
 // may never be kept when that request is aborted.
@@ -45,6 +50,7 @@ export function staticEmbedder(
 ): EmbeddingModel {
   return {
     name: STATIC_EMBEDDER,
+    weight: WEIGHT,
     batchSize: BATCH_SIZE,
     async embed(texts) {
       const table = await load(env.ASSETS)

@@ -5,7 +5,7 @@
 import { ApiError } from '../errors'
 import type { SearchParameters } from './types'
 
-/** Bytes of `q`, in UTF-8. */
+/** Bytes of `q` and of `context_q`, in UTF-8. */
 export const MAX_Q_BYTES = 16_384
 /** Fields of `query_by`, with wildcards resolved. */
 export const MAX_QUERY_FIELDS = 100
@@ -60,8 +60,8 @@ const HITS = ['pinned_hits', 'hidden_hits']
  */
 export function checkLimits(params: SearchParameters): void {
   for (const [name, value] of Object.entries(params)) {
-    // One UTF-16 unit takes at most three bytes of UTF-8.
-    const most = name === 'q' ? MAX_Q_BYTES : MAX_PARAMETER_BYTES
+    // A character takes three bytes of UTF-8 at most for each of its UTF-16 units.
+    const most = name === 'q' || name === 'context_q' ? MAX_Q_BYTES : MAX_PARAMETER_BYTES
     if (value.length * 3 > most && new TextEncoder().encode(value).length > most) {
       throw new ApiError(400, `Parameter \`${name}\` exceeds the maximum of ${most} bytes.`)
     }

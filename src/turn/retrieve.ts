@@ -2,10 +2,11 @@
 import { type ApiError, type Outcome, plainFailure } from '../errors'
 import { mapFew } from '../few'
 import type { Source } from '../models/language-model'
+import { forQuestion } from '../search/collection/question'
 import { MAX_Q_BYTES } from '../search/limits'
 import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/long-query'
-import type { CollectionSchema, Hit, SearchResult } from '../search/types'
+import type { CollectionSchema, Hit, SearchParameters, SearchResult } from '../search/types'
 import { searchFailed } from './errors'
 import type { SearchReply, SourceReference } from './events'
 import { type Labelling, labelOf } from './labels'
@@ -23,18 +24,27 @@ type SearchPorts = Pick<TurnPorts, 'search' | 'schema'>
 /** Searches of a turn that run at the same time: more would keep others from theirs. */
 const AT_ONCE = 4
 
-/** Runs all searches for one question, a few side by side. */
+/**
+ * Runs all searches for one question, a few side by side.
+ * @param said what was said before a follow-up and tells what it is about
+ */
 export const retrieve = (
   searches: PlannedSearch[],
   question: string,
   ports: SearchPorts,
-): Promise<Retrieved[]> => mapFew(searches, AT_ONCE, (search) => retrieveOne(search, question, ports))
+  said?: string,
+): Promise<Retrieved[]> => mapFew(searches, AT_ONCE, (search) => retrieveOne(search, question, ports, said))
 
-async function retrieveOne(search: PlannedSearch, question: string, ports: SearchPorts): Promise<Retrieved> {
+async function retrieveOne(
+  search: PlannedSearch,
+  question: string,
+  ports: SearchPorts,
+  said: string | undefined,
+): Promise<Retrieved> {
   if (search.error) return failed(search.error)
   if (search.place === undefined) return failed({ status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
-    ports.search(search.place, { ...search.params, q: asQuery(question, MAX_Q_BYTES) }, search.scope),
+    ports.search(search.place, asked(search.params, question, said), search.scope),
     ports.schema(search.place),
   ])
   const reply = replyOf(search, outcome)
@@ -48,6 +58,11 @@ async function retrieveOne(search: PlannedSearch, question: string, ports: Searc
     .map(({ document }) => ({ collection, document: withoutVectors(document, vectors) }))
   return { reply, documents }
 }
+
+const asked = (params: SearchParameters, question: string, said: string | undefined): SearchParameters => ({
+  ...forQuestion(params, said && asQuery(said, MAX_Q_BYTES)),
+  q: asQuery(question, MAX_Q_BYTES),
+})
 
 /** What came of a search, as whoever asked for it is told. */
 export function replyOf({ plain }: PlannedSearch, outcome: Outcome<SearchResult>): SearchReply {
@@ -88,7 +103,7 @@ export const hitsOf = (result: SearchResult): Hit[] => [
 const BM25_UNIT = 1e12
 
 /**
- * How good a hit is, as one number: the score of rank fusion where words and meaning were searched (about 1 at
+ * How good a hit is, as one number: the score of the fusion where words and meaning were searched (about 1 at
  * most), the cosine of meaning alone, and BM25 of words alone, from 0 to below 1.
  */
 export function scoreOf({

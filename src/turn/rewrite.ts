@@ -26,13 +26,13 @@ export interface Rewritten {
 
 /**
  * A rewriting that was cut off, or that is empty, leaves the question as it is.
- * @param raw what the question finds in its own wording
+ * @param raw what the question finds in its own wording; absent where the question before it is to help
  * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
  */
 export async function rewriteAndRetrieve(
   request: AskRequest,
   history: HistoryMessage[],
-  raw: Promise<Retrieved[]>,
+  raw: Promise<Retrieved[]> | undefined,
   ports: TracedPorts,
   signal: AbortSignal,
   onRewritten: (standalone: string) => void,
@@ -46,6 +46,10 @@ export async function rewriteAndRetrieve(
     family,
     namespaceOf(model.model_name),
   )
+  const said = saidBefore(history, question)
+  // A short question that stays as it is may still lean on the one before. It is searched beside the rewriting.
+  const unchanged = raw ?? retrieve(searches, question, ports, said)
+  unchanged.catch(() => {})
   const needless = new AbortController()
   const writing = ports.generate(
     {
@@ -64,15 +68,21 @@ export async function rewriteAndRetrieve(
     if (error instanceof ProviderError && error.fault === 'empty') return undefined
     throw error
   })
-  const hopeless = raw.then((retrieved) =>
+  const hopeless = unchanged.then((retrieved) =>
     fatalError(retrieved, onSearchError) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
   )
   const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
   const standalone = first && isWhole(first) ? first.text : question
   onRewritten(standalone)
-  const retrieved = await (standalone === question ? raw : retrieve(searches, standalone, ports))
+  const retrieved = await (standalone === question ? unchanged : retrieve(searches, standalone, ports, said))
   return { question: standalone, retrieved, ...(first && { generated: first }) }
+}
+
+/** What a follow-up leans on: the question before it, with the follow-up's own words. */
+function saidBefore(history: HistoryMessage[], question: string): string | undefined {
+  const before = history.findLast(({ role }) => role === 'user')
+  return before && `${before.message} ${question}`
 }
 
 /** Half a question would be searched for something else than was asked. */

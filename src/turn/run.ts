@@ -9,6 +9,7 @@ import { ApiError, coded, reasonOf, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
 import { overallLimit } from '../models/silence'
+import { isShort } from '../search/text/query'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
@@ -104,9 +105,9 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
   // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
   // to another object leaves only when the writes before it are stored.
-  const raw = retrieve(request.searches, request.question, ports)
+  const raw = mayLeanOn(request) ? undefined : retrieve(request.searches, request.question, ports)
   // Looked at when the history is there, if it comes to that.
-  raw.catch(() => {})
+  raw?.catch(() => {})
 
   const history = await lookBack(request, ports, started)
 
@@ -184,6 +185,10 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   })
 }
 
+/** Whether a question may say too little without the one before it. That is then searched with it. */
+const mayLeanOn = ({ continues, transcript = [], question }: AskRequest): boolean =>
+  (continues || transcript.length > 0) && isShort(question)
+
 /** What was said before a turn. */
 interface Past extends History {
   /** whether the conversation begins with the turn: what was said before is then only its caller's word */
@@ -211,19 +216,20 @@ const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
 
 /**
  * What the question finds, made to stand alone first where it follows up on something.
- * @param raw what it finds in its own wording
+ * @param raw what it finds in its own wording; absent where that is not searched yet
  */
 async function find(
   request: AskRequest,
   history: HistoryMessage[],
   ports: TracedPorts,
   signal: AbortSignal,
-  { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: (standalone: string) => void },
+  { raw, onRewritten }: { raw: Promise<Retrieved[]> | undefined; onRewritten: (standalone: string) => void },
 ): Promise<Rewritten> {
   const { given } = request
   if (given) return { question: given.rewritten?.question ?? request.question, retrieved: [] }
   if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
-  return { question: request.question, retrieved: await raw }
+  const { question, searches } = request
+  return { question, retrieved: await (raw ?? retrieve(searches, question, ports)) }
 }
 
 /** Citations, cost, history, and only then the end. */

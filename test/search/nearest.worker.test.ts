@@ -236,6 +236,57 @@ describe('hybrid search', () => {
   })
 })
 
+describe('score fusion', () => {
+  const wind = { query_by: 'title', drop_tokens_threshold: '1000', prefix: 'false', fusion: 'score' }
+  const fused = (result: SearchResult) =>
+    new Map(
+      result.hits!.map(({ document, hybrid_search_info }) => [
+        document.id,
+        hybrid_search_info!.rank_fusion_score,
+      ]),
+    )
+
+  it('adds what the words found of the question to how near the meaning is', async () => {
+    const result = await search({ ...wind, q: 'west wind', vector_query: 'direction:([1, 0], alpha: 0.5)' })
+    expect(result.found).toBe(4)
+    const scores = fused(result)
+    // No word, 45 degrees: half of the cosine.
+    expect(scores.get('northeast')).toBeCloseTo(0.5 * Math.cos(Math.PI / 4), 5)
+    // At its opposite, and so by words alone.
+    expect(scores.get('west')).toBeGreaterThan(0)
+    expect(scores.get('west')).toBeLessThan(0.5)
+    expect(scores.get('east')).toBeGreaterThan(0.5)
+    expect(idsOf(result)[0]).toBe('east')
+  })
+
+  it('is decided by meaning where the words say nothing', async () => {
+    const stopwords = { ...wind, q: 'what is it about', vector_query: 'direction:([0, 1])' }
+    expect(idsOf(await search(stopwords))).toEqual(['north', 'northeast', 'west', 'east'])
+  })
+
+  it('goes by what was said before, where that was given', async () => {
+    const points = { ...wind, q: 'wind', vector_query: 'direction:([0, 1], k: 1, alpha: 0)' }
+    expect(idsOf(await search({ ...points, context_q: 'and the west?' }))).toContain('west')
+    expect(idsOf(await search(points))).not.toContain('west')
+    // The same by words alone, and not beyond the filter or what the question excludes.
+    const { vector_query: _, ...words } = points
+    expect(idsOf(await search({ ...words, context_q: 'and the west?' }))).toContain('west')
+    const filtered = await search({ ...words, context_q: 'and the west?', filter_by: 'group:=b' })
+    expect(idsOf(filtered)).toEqual(['north'])
+    expect(filtered.found).toBe(1)
+    const excluding = { ...words, q: 'wind -north', context_q: 'the north?' }
+    expect(idsOf(await search(excluding))).toEqual(['east'])
+    expect(idsOf(await search({ ...words, q: 'why', context_q: 'west' }))).toEqual(['west'])
+  })
+
+  it('leaves a plain search to Typesense', async () => {
+    const plain = { q: 'north', query_by: 'title', vector_query: 'direction:([1, 1.1])' }
+    const ranks = fused(await search(plain))
+    expect(ranks.get('north')).toBe(0.85)
+    expect(fused(await search({ ...plain, fusion: 'rank' }))).toEqual(ranks)
+  })
+})
+
 describe('search with an embedder', () => {
   let texts: TestCollection
   beforeAll(async () => {

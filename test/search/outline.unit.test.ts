@@ -22,7 +22,6 @@ it('tells what can be searched, and no credentials', () => {
     name: 'docs',
     texts: ['title', 'tags'],
     embeddings: ['first', 'second'],
-    hashed: [],
     vectors: ['first', 'second', 'own'],
     indexed: ['title', 'tags', 'year', 'first', 'second', 'own'],
   })

@@ -33,6 +33,7 @@ describe('bad parameters', () => {
     [{ q: '*', sort_by: 'nope:asc' }, '404 Could not find a field named `nope` in the schema for sorting.'],
     [{ q: '*', sort_by: 'text:asc' }, '404 Could not find a field named `text` in the schema for sorting.'],
     [{ q: '*', sort_by: 'year:up' }, '400 Order for field` year` should be either ASC or DESC.'],
+    [{ q: 'fox', query_by: 'title', fusion: 'best' }, '400 Parameter `fusion` must be `rank` or `score`.'],
     [{ q: '*', sort_by: 'year' }, '400 Parameter `sort_by` is malformed.'],
     [
       { q: '*', sort_by: 'year:asc,price:asc,stock:asc,title:asc' },

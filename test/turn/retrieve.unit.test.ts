@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ProviderError } from '../../src/models/provider-error'
-import type { Hit } from '../../src/search/types'
+import type { Hit, SearchParameters } from '../../src/search/types'
 import { scoreOf } from '../../src/turn/retrieve'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, take } from './world'
@@ -30,6 +30,33 @@ it('documents that score too little stay out of the prompt, and in the reply', a
   }
   const events = await take(makeWorld(), asking({ searches: [{ ...search, minimumScore: 0.1 }] }))
   expect(ofType(events, 'retrieval')).toMatchObject([{ sources: [], replies: [{ result: { found: 1 } }] }])
+})
+
+describe('a question', () => {
+  const sent = async (params: SearchParameters) => {
+    const searched: SearchParameters[] = []
+    const world = makeWorld({ refuse: (_, params) => void searched.push(params) })
+    await take(
+      world,
+      asking({ searches: [{ collection: 'films', place: { engine: 'object', objectId: 'films' }, params }] }),
+    )
+    return searched[0]
+  }
+
+  it('is searched by any informative word, with words and meaning joined by their scores', async () => {
+    expect(await sent({ query_by: 'text' })).toMatchObject({
+      drop_tokens_threshold: '1000000',
+      prefix: 'false',
+      fusion: 'score',
+    })
+  })
+
+  it('is searched as its caller says', async () => {
+    const own = { query_by: 'text', drop_tokens_threshold: '0', prefix: 'true', fusion: 'rank' }
+    expect(await sent(own)).toMatchObject(own)
+    const weighed = await sent({ query_by: 'text', vector_query: 'embedding:([], alpha: 0.9)' })
+    expect(weighed).not.toHaveProperty('fusion')
+  })
 })
 
 describe('attachments', () => {

@@ -22,9 +22,16 @@ describe('a trace', () => {
       created_at: NOW * 1000,
     })
     const { trace } = finished!
+    const params = {
+      query_by: 'text',
+      drop_tokens_threshold: '1000000',
+      prefix: 'false',
+      fusion: 'score',
+      context_q: 'What is Alien? And who made it?',
+    }
     expect(trace.searches).toEqual([
       {
-        params: { query_by: 'text', q: 'And who made it?' },
+        params: { ...params, q: 'And who made it?' },
         collection: 'films',
         found: 1,
         hits: [{ id: '1' }],
@@ -32,7 +39,7 @@ describe('a trace', () => {
         took: 0,
       },
       {
-        params: { query_by: 'text', q: 'alone: And who made it?' },
+        params: { ...params, q: 'alone: And who made it?' },
         collection: 'films',
         found: 1,
         hits: [{ id: '1' }],

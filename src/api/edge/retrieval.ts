@@ -4,7 +4,7 @@ import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
 import { findOutline } from '../../registry/outlines'
 import { type Outline, searchableFields } from '../../search/collection/outline'
-import { questionDefaults } from '../../search/collection/question'
+import { weightsOf } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { asParameters, listed, override, searchParametersOf } from './parameters'
@@ -185,7 +185,7 @@ function inMode(
   }
   const params: SearchParameters = {
     // Whoever says what to search says how, too.
-    ...(!given.query_by && questionDefaults(outline, fields)),
+    ...(!given.query_by && weightsOf(fields)),
     ...given,
     ...(fields.length > 0 && { query_by: fields.join(',') }),
   }

@@ -6,7 +6,7 @@ import { countSearches, requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { findOutline } from '../../registry/outlines'
 import { searchableFields } from '../../search/collection/outline'
-import { questionDefaults } from '../../search/collection/question'
+import { weightsOf } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { asParameters, fill, override, searchParametersOf } from '../edge/parameters'
@@ -72,7 +72,7 @@ async function withDefaults(
   const { vectors } = outline
   const selected = given.include_fields !== undefined || given.exclude_fields !== undefined
   return {
-    ...questionDefaults(outline, fields),
+    ...weightsOf(fields),
     query_by: fields.join(','),
     ...(vectors.length > 0 && !selected && { exclude_fields: vectors.join(',') }),
     ...given,

@@ -9,9 +9,7 @@ export interface Outline {
   texts: string[]
   /** indexed fields with an embedder */
   embeddings: string[]
-  /** those with built-in hash vectors, which match words and not meaning */
-  hashed: string[]
-  /** all vector fields, whoever makes the vectors */
+  /** all vectors, whoever makes them */
   vectors: string[]
   indexed: string[]
 }
@@ -23,9 +21,6 @@ export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fie
     name,
     texts: namesOf(indexed.filter(({ type }) => type === 'string' || type === 'string[]')),
     embeddings: namesOf(indexed.filter(({ embed }) => embed)),
-    hashed: namesOf(
-      indexed.filter(({ embed }) => embed?.model_config.model_name.startsWith('local/hash') === true),
-    ),
     vectors: namesOf(fields.filter(isVector)),
     indexed: namesOf(indexed),
   }

@@ -1,35 +1,38 @@
 /** How a question in whole sentences is searched by default: for passages that answer it. */
 
 import type { SearchParameters } from '../types'
-import type { Outline } from './outline'
 
 /**
- * An answer seldom repeats the words of its question. So one informative word is enough, and BM25 ranks rare words
- * first; the last word is complete; and vectors weigh more than words. In bench/quality, the answering document is
- * among the first three for 66% of the questions with 0.7, and for 58% with 0.3, which suits short queries.
- */
-const ALPHA = '0.7'
-/**
- * Fields that name a document. A word there says more than one in a long text, such as in a table under a heading
- * that asks the question. With a weight of 3 the figures of bench/quality stay or improve (78 to 80% rightly
- * declined); 5 adds nothing.
+ * Fields that name a document: a word there says more than one somewhere in a long text. With 2, words alone are at least
+ * as good as FTS5's OR on each set of `npm run bench quality`; with 3 they are below it on one.
  */
 const NAMES = /(^|[._])(title|heading|headline|name|subject|question)s?$/i
-const NAME_WEIGHT = 3
-/** Relax the query if fewer documents than this have all words: always. */
+const NAME_WEIGHT = 2
+/** Documents with all words below which those with some of them are looked for: always. */
 const ALWAYS = '1000000'
 
 /**
- * Default parameters of a search for a question.
- * @param fields the fields searched, embedding fields included
+ * Weights for the fields of a search that names none.
+ * @param fields what is searched, embedding fields among them
  */
-export function questionDefaults({ embeddings, hashed }: Outline, fields: string[]): SearchParameters {
-  const embedding = fields.find((name) => embeddings.includes(name) && !hashed.includes(name))
-  const words = fields.some((name) => !embeddings.includes(name))
+export const weightsOf = (fields: string[]): SearchParameters => ({
+  query_by_weights: fields.map((name) => (NAMES.test(name) ? NAME_WEIGHT : 1)).join(','),
+})
+
+/**
+ * The parameters of a search for a question. What the caller gave stays.
+ *
+ * A question is seldom answered in its own words. So any informative word counts, and BM25 puts those documents first
+ * that have the rare ones. The last word is whole. Words and meaning are joined by their scores, unless the caller
+ * weighed them: `alpha` is a weight of ranks.
+ * @param said what was said before a follow-up and tells what it is about
+ */
+export function forQuestion(given: SearchParameters, said: string | undefined): SearchParameters {
   return {
     drop_tokens_threshold: ALWAYS,
     prefix: 'false',
-    query_by_weights: fields.map((name) => (NAMES.test(name) ? NAME_WEIGHT : 1)).join(','),
-    ...(embedding !== undefined && words && { vector_query: `${embedding}:([], alpha: ${ALPHA})` }),
+    ...(!given.vector_query?.includes('alpha') && { fusion: 'score' }),
+    ...(said !== undefined && { context_q: said }),
+    ...given,
   }
 }

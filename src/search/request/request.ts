@@ -73,6 +73,10 @@ export interface SearchRequest {
   typoTokensThreshold: number
   typos: TypoRules
   rerankHybridMatches: boolean
+  /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
+  fusion: 'rank' | 'score'
+  /** what was said before `q` and tells what it is about; '' for nothing */
+  contextQ: string
   pinnedHits: { id: string; position: number }[]
   /** filter_by applies to pinned documents too */
   filterPinned: boolean
@@ -167,6 +171,8 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     typoTokensThreshold: numbers.typoTokensThreshold,
     typos,
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
+    fusion: parseFusion(params.fusion),
+    contextQ: params.context_q ?? '',
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
     filterPinned: params.filter_curated_hits === 'true',
     hiddenHits: list(params.hidden_hits),
@@ -174,7 +180,13 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
   }
 }
 
-/** @throws ApiError 422 for a page that is too deep, or with too many hits in its groups */
+/** @throws ApiError 400 */
+function parseFusion(fusion = 'rank'): SearchRequest['fusion'] {
+  if (fusion === 'rank' || fusion === 'score') return fusion
+  throw new ApiError(400, 'Parameter `fusion` must be `rank` or `score`.')
+}
+
+/** @throws ApiError 422 for a page that lies too deep, or that has too many hits in its groups */
 function checkDepth(offset: number, perPage: number, groupLimit: number): void {
   if (offset + perPage > MAX_DEPTH) {
     throw new ApiError(

@@ -14,9 +14,9 @@ export interface VectorQuery {
   k: number | undefined
   /** farther candidates are dropped */
   distanceThreshold: number | undefined
-  /** weight of the vector rank in a hybrid search */
-  alpha: number
-  /** a document whose vector is the query; it is not a result */
+  /** weight of the vector in hybrid search, undefined for the default of its fusion */
+  alpha: number | undefined
+  /** a document whose own vector is the query; it is not among the results */
   id: string | undefined
   /** texts to embed and average, in place of q */
   queries: string[]
@@ -42,7 +42,7 @@ export function parseVectorQuery(text: string, schema: StoredSchema): VectorQuer
     vector: parseVector(body[1]!),
     k: undefined,
     distanceThreshold: undefined,
-    alpha: 0.3,
+    alpha: undefined,
     id: undefined,
     queries: [],
     queryWeights: [],

@@ -41,34 +41,49 @@ import type { Pace } from './pace'
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
 
-/** A question that finds fewer documents is relaxed. */
+type Counted = KeywordSearch & { found: number }
+
+/** What FTS5 multiplies the rarity of a word by where a document has it as often as counts. */
+const MOST_BM25 = 2.2
+/** Rarity of a word that most documents have. Not nothing: questions of such words alone are decided by meaning. */
+const LEAST_SAID = 0.5
+
+/** A question that found fewer documents than this is relaxed. */
 const ENOUGH_FOR_A_QUESTION = 10
 
 export interface KeywordSearch {
   /** what was searched for in the end */
   terms: Term[]
   match: TextMatch
-  found: number
-  /** the best matches, if `top` asked for them */
+  /** undefined: not counted, because whoever ranks the matches counts them */
+  found: number | undefined
+  /** the best matches, where they were asked for (`top`) */
   rows: OrderedMatch[] | undefined
 }
 
 /**
- * Decides which words to search for, by counting what they find.
- * @param top the best matches to return as well
- * @returns undefined when the query has no word to search for
+ * Decides how the query is put to the index, by counting what it finds.
+ * @param top the best matches to bring along
+ * @param ranked whether all matches are about to be ranked in memory
+ * @returns undefined when the query has no word to look for
  */
 export async function planKeywordSearch(
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
   filter: RangedFilter,
-  top: Top | undefined,
+  { top, ranked }: { top: Top | undefined; ranked: boolean },
   pace: Pace,
 ): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
   const { sql } = context
-  const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<KeywordSearch> => {
+  if (ranked && request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
+    // Any word will do, whatever all of them find.
+    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
+    const match = matchOfAny(context, request, query, terms)
+    return { terms: relax(terms), match, found: undefined, rows: undefined }
+  }
+  const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
     const match = matchOf(context, request, query, terms, operator)
     const parts = textMatches(sql, match, filter)
     if (top !== undefined) {
@@ -108,7 +123,7 @@ export const matchOfAny = (
   terms: Term[],
 ): TextMatch => matchOf(context, request, query, relax(terms), 'OR')
 
-function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }: KeywordSearch): boolean {
+function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }: Counted): boolean {
   if (dropTokensThreshold === 0 || (terms.length === 1 && terms[0]!.tokens.length === 1)) return false
   const isQuestion = informativeWords(terms) >= QUESTION_WORDS
   return found < (isQuestion ? Math.max(dropTokensThreshold, ENOUGH_FOR_A_QUESTION) : dropTokensThreshold)
@@ -167,7 +182,27 @@ export function queryOf({ sql, schema }: SearchContext, { q, queryFields }: Sear
   return mostTelling(parseQuery(q, schema, unfinished), (words) => documentsWith(sql, words))
 }
 
-/** How many documents contain each of some folded words. */
+/**
+ * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most
+ * (k1 + 1). Words that no document has count too: what is asked for is not there then.
+ */
+export function idealScore(context: SearchContext, terms: Term[]): number {
+  const words = relax(terms).filter(({ tokens }) => tokens.length === 1)
+  const documentsOf = documentsWith(
+    context.sql,
+    words.flatMap(({ tokens, corrections: others }) => [...tokens, ...others]),
+  )
+  const all = context.count()
+  let ideal = 0
+  for (const { tokens, corrections: others } of words) {
+    const documents = [...tokens, ...others].reduce((sum, word) => sum + documentsOf(word), 0)
+    const says = Math.log((all - documents + 0.5) / (documents + 0.5))
+    ideal += MOST_BM25 * Math.max(LEAST_SAID, says || 0)
+  }
+  return ideal
+}
+
+/** In how many documents the index has each of some folded words. */
 function documentsWith(sql: SqlStorage, words: string[]): (word: string) => number {
   const rows = sql.exec<{ term: string; doc: number }>(
     `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql)} v ON v.term = w.value`,

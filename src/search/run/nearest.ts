@@ -10,6 +10,7 @@ import type { Candidates, Neighbour, Restriction, Wanted } from '../vectors/vect
 import { everything, type Candidates as Found, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
+import { CONTEXT_WEIGHT } from './question-words'
 
 type Parts = Found['parts']
 
@@ -18,8 +19,9 @@ export interface VectorSearch {
   vector: Float32Array
   k: number | undefined
   distanceThreshold: number | undefined
-  alpha: number
-  /** the document whose vector is the query: it is not a result */
+  /** its weight beside the words, undefined for the default of the search's fusion */
+  alpha: number | undefined
+  /** a document to leave out: the one whose vector is the query */
   except: number | undefined
 }
 
@@ -43,7 +45,7 @@ export async function resolveVectorSearch(
     field,
     k: query?.k,
     distanceThreshold: query?.distanceThreshold,
-    alpha: query?.alpha ?? 0.3,
+    alpha: query?.alpha,
   }
   if (query !== undefined && query.vector.length > 0) {
     return { ...common, vector: Float32Array.from(query.vector), except: undefined }
@@ -54,23 +56,26 @@ export async function resolveVectorSearch(
     if (vector === undefined) throw new ApiError(400, 'Document id referenced in vector query is not found.')
     return { ...common, vector, except: seq }
   }
-  const texts = textsToEmbed(request, query, hasWords)
-  return {
-    ...common,
-    vector: await embed(context, field, texts, query?.queryWeights ?? []),
-    except: undefined,
-  }
+  const { texts, weights } = textsToEmbed(request, query, hasWords)
+  return { ...common, vector: await embed(context, field, texts, weights), except: undefined }
 }
 
-function textsToEmbed(request: SearchRequest, query: VectorQuery | undefined, hasWords: boolean): string[] {
-  if (query !== undefined && query.queries.length > 0) return query.queries
+function textsToEmbed(
+  request: SearchRequest,
+  query: VectorQuery | undefined,
+  hasWords: boolean,
+): { texts: string[]; weights: number[] } {
+  if (query !== undefined && query.queries.length > 0) {
+    return { texts: query.queries, weights: query.queryWeights }
+  }
   if (!hasWords) {
     throw new ApiError(400, 'When a vector query value is empty, an `id` parameter must be present.')
   }
   if (request.embeddingField === undefined) {
     throw new ApiError(400, 'Vector query could not find any embedded fields.')
   }
-  return [request.q]
+  if (request.contextQ === '') return { texts: [request.q], weights: [] }
+  return { texts: [request.q, request.contextQ], weights: [1 - CONTEXT_WEIGHT, CONTEXT_WEIGHT] }
 }
 
 async function embed(

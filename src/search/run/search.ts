@@ -19,18 +19,24 @@ import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vec
 import { everything, type RangedFilter, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
-import { fuse, gather, neighboursGathered } from './gathered'
+import { fuseScores } from './fusion'
+import { fuse, neighboursGathered } from './gathered'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
 import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
+import { hasContext, questionWords } from './question-words'
 import { completeSides } from './rerank'
 
 /** The least number of neighbours in a hybrid search. */
 const HYBRID_K = 100
 /** This many are enough if the index cannot name more: the next one would weigh 0.3 / 51. */
 const HYBRID_ENOUGH = 50
+/** The weight of the vector's rank, as in Typesense. */
+const RANK_ALPHA = 0.3
+/** The weight of the vector's score, for models that read a text in context. */
+const STRONG = 0.8
 /** Retry-After when Vectorize does not answer, in seconds. */
 const RETRY_SECONDS = 5
 
@@ -252,12 +258,25 @@ async function find(
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
-  const keyword = await planKeywordSearch(context, request, query, filter, top, pace)
+  const keyword = await planKeywordSearch(
+    context,
+    request,
+    query,
+    filter,
+    { top, ranked: vector !== undefined },
+    pace,
+  )
   const terms = keyword?.terms ?? []
+  if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
+    const { matches } = await questionWords(context, request, { query, keyword, filter }, pace)
+    const { parts, size } = matches
+    return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
+  }
   if (vector === undefined) {
     const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
     const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
-    const known = keyword?.rows && { rows: keyword.rows, found: keyword.found }
+    const known =
+      keyword?.rows && keyword.found !== undefined ? { rows: keyword.rows, found: keyword.found } : undefined
     const candidates = { parts, text: keyword !== undefined, vector: false, found }
     return { candidates, terms, pinned, top: known }
   }
@@ -272,14 +291,22 @@ async function find(
     const { parts } = neighboursGathered(nearest)
     return { candidates: { parts, text: false, vector: true, found: nearest.length }, terms, pinned }
   }
-  const text = await gather(sql, textMatches(sql, keyword.match, filter), pace)
+  const words = await questionWords(context, request, { query, keyword, filter }, pace)
+  const text = words.matches
   const anyWord = matchOfAny(context, request, query, terms)
   const near = request.rerankHybridMatches
     ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
     : nearest
-  const { parts, size } = fuse(text, near, vector.alpha)
+  const { parts, size } =
+    request.fusion === 'score'
+      ? fuseScores(words, near, meaningOf(context, vector), vector.field.vec_dist !== 'ip')
+      : fuse(text, near, vector.alpha ?? RANK_ALPHA)
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
 }
+
+/** What vectors weigh beside words where their scores are joined. */
+const meaningOf = (context: SearchContext, { field, alpha }: VectorSearch): number =>
+  alpha ?? (field.embed && context.embedder(field).weight) ?? STRONG
 
 /** filter_by, minus hidden and pinned documents and those with an excluded word. */
 function effectiveFilter(

@@ -1,7 +1,7 @@
 /** Chooses the words of a query that is too long to be searched as a whole. */
 import type { ParsedQuery, Term } from './query'
 import { STOPWORDS } from './stopwords'
-import { type TokenRules, tokenize } from './words'
+import { PLAIN, tokenize } from './words'
 
 /** Distinct words and phrases that one search uses, excluded ones included. */
 export const MAX_TERMS = 256
@@ -36,8 +36,6 @@ const compare = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Longer tokens are ids, addresses and encoded data, not words. */
 const LONGEST_WORD = 64
-
-const PLAIN: TokenRules = { token_separators: [], symbols_to_index: [] }
 
 /**
  * Turns a text of any length into a query. A long one becomes its distinct words without stopwords; if they are still

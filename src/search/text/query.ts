@@ -7,7 +7,7 @@
  */
 import { stemmer } from 'stemmer'
 import { STOPWORDS } from './stopwords'
-import { prepare, type TokenRules, tokenize } from './words'
+import { PLAIN, prepare, type TokenRules, tokenize } from './words'
 
 export interface Term {
   /** folded words; several make a phrase */
@@ -82,6 +82,13 @@ export function relax(terms: Term[]): Term[] {
 /** How many words of a query are not stopwords. */
 export const informativeWords = (terms: Term[]): number =>
   terms.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token))).length
+
+/** Informative words up to which a question is short. */
+const SHORT = 5
+
+/** Whether a question says so little that the one before it may tell what it is about. */
+export const isShort = (question: string): boolean =>
+  informativeWords(parseQuery(question, PLAIN, false).terms) <= SHORT
 
 /**
  * A term as an FTS5 expression.

@@ -14,6 +14,9 @@ export interface TokenRules {
   symbols_to_index: string[]
 }
 
+/** The rules of a collection that names none. */
+export const PLAIN: TokenRules = { token_separators: [], symbols_to_index: [] }
+
 export interface Token {
   /** lower case, no diacritics */
   text: string

@@ -60,10 +60,15 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
 /** A model whose credentials are opened at its first call, and whose queries are retried after passing faults. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
   // No call is made here, so masked credentials will do.
-  const { name, batchSize, embedNow, ready } = createEmbeddingModel(maskConfig(config), env, dimensions)
+  const { name, weight, batchSize, embedNow, ready } = createEmbeddingModel(
+    maskConfig(config),
+    env,
+    dimensions,
+  )
   let opened: EmbeddingModel | undefined
   return {
     name,
+    ...(weight !== undefined && { weight }),
     batchSize,
     embedNow,
     ready,

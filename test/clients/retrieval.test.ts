@@ -1,0 +1,109 @@
+/** Questions in natural words over Parley's own documentation: both sides together find more than either alone. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ndcgAt } from '../../scripts/parley/eval/metrics.mjs'
+import { passages } from '../../scripts/sample.mjs'
+import { forQuestion, weightsOf } from '../../src/search/collection/question'
+import { client, createHistory, createModel, query, request, unique } from './harness'
+
+const TEXTS = ['title', 'heading', 'text']
+
+const questions: { question: string; documents: string[] }[] = readFileSync(
+  join(import.meta.dirname, '../../bench/quality/parley.jsonl'),
+  'utf8',
+)
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line))
+
+async function load(): Promise<string> {
+  const name = unique('documentation')
+  const fields = [
+    ...TEXTS.map((field) => ({ name: field, type: 'string' })),
+    {
+      name: 'embedding',
+      type: 'float[]',
+      embed: { from: TEXTS, model_config: { model_name: 'ts/all-MiniLM-L12-v2' } },
+    },
+  ]
+  await client()
+    .collections()
+    .create({ name, fields } as never)
+  const documents = passages('').map(({ id, title, heading, text }) => ({ id, title, heading, text }))
+  await client().collections(name).documents().import(documents)
+  return name
+}
+
+const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
+
+test('words and meaning together are no worse than the better of them', async () => {
+  const collection = await load()
+  const found = async (fields: string[]) => {
+    const values: number[] = []
+    for (const { question, documents } of questions) {
+      const params = forQuestion(weightsOf(fields), undefined)
+      const path = query(`/collections/${collection}/documents/search`, {
+        ...(params as Record<string, string>),
+        q: question,
+        query_by: fields.join(','),
+        include_fields: 'id',
+      })
+      const { body } = await request('GET', path)
+      const ids = body.hits.map(({ document }: { document: { id: string } }) => document.id)
+      values.push(ndcgAt(ids, new Set(documents), 10))
+    }
+    return mean(values)
+  }
+  const words = await found(TEXTS)
+  const meaning = await found(['embedding'])
+  const both = await found(['embedding', ...TEXTS])
+  console.log(`nDCG@10: words ${words.toFixed(3)}, meaning ${meaning.toFixed(3)}, both ${both.toFixed(3)}`)
+  expect(both).toBeGreaterThanOrEqual(Math.max(words, meaning))
+  expect(words).toBeGreaterThan(0.4)
+})
+
+test('a question put through a conversation is searched in the same way', async () => {
+  const collection = await load()
+  const history = await createHistory()
+  const model = await createModel({
+    model_name: 'local/extractive',
+    history_collection: history,
+    max_bytes: 16384,
+  })
+  const ask = async (body: Record<string, unknown>): Promise<string[]> => {
+    const reply = await request('POST', '/conversations', { model, collections: [collection], ...body })
+    return reply.body.results[0].hits.map(({ document }: { document: { id: string } }) => document.id)
+  }
+  const found = []
+  for (const { question, documents } of questions) {
+    const ids = await ask({ question })
+    found.push(documents.some((id) => ids.includes(id)) ? 1 : 0)
+  }
+  expect(mean(found)).toBeGreaterThanOrEqual(0.7)
+})
+
+test('a short follow-up finds what the question before it was about', async () => {
+  const name = unique('animals')
+  await client()
+    .collections()
+    .create({ name, fields: [{ name: 'text', type: 'string' }] } as never)
+  const animals = ['Guinea pigs', 'Horses', 'Owls', 'Whales', 'Bats']
+  await client()
+    .collections(name)
+    .documents()
+    .import(
+      animals.map((animal, id) => ({ id: String(id), text: `${animal} sleep in their own way, at length.` })),
+    )
+  const history = await createHistory()
+  const model = await createModel({
+    model_name: 'local/extractive',
+    history_collection: history,
+    max_bytes: 16384,
+  })
+  const ask = async (body: Record<string, unknown>) =>
+    (await request('POST', '/conversations', { model, collections: [name], ...body })).body
+  const first = await ask({ question: 'What do owls eat, and when do owls hunt?' })
+  const next = await ask({ question: 'Where do they sleep?', conversation_id: first.conversation_id })
+  expect(next.results[0].hits[0].document.id).toBe('2')
+})
