@@ -60,6 +60,8 @@ export interface Section {
   likeness: number | undefined
   /** how far its heading, or its document's title, says just what was asked, 0 to 1 */
   fit: number
+  /** how well its heading tells it from other documents: 1 by the number of documents with the same one */
+  distinct: number
   score: number
 }
 
@@ -80,9 +82,20 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   const strengths = strengthsOf(question.terms, sections, likenessBy(meaning))
   const weight = weigh(question, sections, strengths)
   const asked = meaning?.vector(question.text)
+  tellApart(sections)
   for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
   const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
   return { candidates, sections, weight, strange }
+}
+
+/** Pages of one file all have its title, which then says nothing about any of them. */
+function tellApart(sections: Section[]): void {
+  const ranks = new Map<string, Set<number>>()
+  for (const { context, rank } of sections) {
+    const heading = context.at(-1) ?? ''
+    ranks.set(heading, (ranks.get(heading) ?? new Set()).add(rank))
+  }
+  for (const section of sections) section.distinct = 1 / ranks.get(section.context.at(-1) ?? '')!.size
 }
 
 const LATIN = regExp(String.raw`\p{Script=Latin}`, 'gu')
@@ -108,6 +121,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
         cover: 0,
         likeness: undefined,
         fit: 0,
+        distinct: 1,
         score: 0,
       }
       sections.set(key, section)
@@ -242,7 +256,7 @@ function scoreSection(
         0.6 * (candidate.alike ?? 0.3) +
         0.15 * proximity(words, question.terms) +
         0.2 * look +
-        (sentence.opening ? 0.15 + 0.6 * titled + same : 0) +
+        (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct + same : 0) +
         1.6 * section.score) *
       trustOf(sentence) *
       lengthFactor(words.length)
