@@ -7,7 +7,7 @@
  */
 import type { Source } from '../language-model'
 import { STOPWORDS } from '../words'
-import { announced, announces, type Candidate, type Evidence, SAME, weighEvidence } from './evidence'
+import { announced, announces, type Candidate, type Evidence, SAME, type Section, weighEvidence } from './evidence'
 import type { Meaning } from './meaning'
 import { placesIn } from './places'
 import { type Question, readQuestion } from './question'
@@ -33,13 +33,23 @@ const LONGEST_CODE = 900
 /** share of the question's weight in a sentence that needs nothing after it */
 const SAYS_IT_ALL = 0.95
 /** sureness from which on a section answers without more ado, with a warning, and from which on it is worth a look */
-const SURE = 1.5
-const ENOUGH = 1.08
+const SURE = 1.75
+const ENOUGH = 1
 const LITTLE = 0.5
 /** weight of a question that says enough for its words to be counted in full */
 const TELLING = 1.5
 /** sureness by words in terms of that by words and meaning */
 const BY_WORDS_ALONE = 1.6
+
+const LEADX = 0
+const AHEAD = 1
+const MOST_AHEAD = 0.6
+const FAR_DOWN = 0.4
+const MOST_NEAREST = 3
+const NEAREST = 0.7
+
+/** share of the question's weight that an example in code has to show */
+const SHOWN = 0.5
 
 const NOT_DIRECTLY = 'The documents do not answer this directly. The best places to read:'
 const UNSURE = 'The documents may not answer this directly. What comes nearest:'
@@ -54,16 +64,41 @@ export function answerFrom(questionText: string, sources: Source[], meaning?: Me
   if (sources.length === 0) return { text: NOTHING_FOUND, declined: true }
   const question = readQuestion(questionText)
   const evidence = weighEvidence(question, sources, meaning)
-  const chosen = choose(evidence, question)
-  const sure = chosen[0] ? sureness(chosen[0], evidence) : 0
-  if (sure < ENOUGH) {
-    const places = sure < LITTLE ? [] : placesIn(evidence, sources)
+  const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+  const best = ranked[0]
+  const about = best ? sureness(best, evidence) : 0
+  const ahead = best ? lead(best, ranked) : 0
+  const sure = about + ahead
+  if (about + LEADX * ahead < ENOUGH) {
+    const places = about < LITTLE ? [] : placesIn(evidence, sources)
     const text =
       places.length === 0 ? NOT_FOUND : `${NOT_DIRECTLY}\n\n${places.map((place) => `- ${place}`).join('\n')}`
     return { text, declined: true }
   }
-  const text = compose(chosen, question, sources)
-  return { text: sure < SURE ? `${UNSURE}\n\n${text}` : text, declined: false }
+  if (sure >= SURE) return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
+  return { text: `${UNSURE}\n\n${compose(nearest(ranked), question, evidence, sources)}`, declined: false }
+}
+
+/**
+ * What a sentence's place says about its being the answer: how far it is ahead of the best sentence of any other
+ * document, and how far down its document was found.
+ */
+function lead(best: Candidate, ranked: Candidate[]): number {
+  const next = ranked.find(({ rank }) => rank !== best.rank)
+  const ahead = Math.min(MOST_AHEAD, best.score - (next?.score ?? 0))
+  return AHEAD * ahead - FAR_DOWN * Math.log(1 + best.rank)
+}
+
+/** The best sentence of each of the best documents. */
+function nearest(ranked: Candidate[]): Candidate[] {
+  const chosen: Candidate[] = []
+  for (const candidate of ranked) {
+    if (chosen.length === MOST_NEAREST || candidate.score < NEAREST * ranked[0]!.score) break
+    if (chosen.some((other) => other.rank === candidate.rank || repeats(candidate, other))) continue
+    if (candidate.sentence.facts && chosen.length > 0) continue
+    chosen.push(candidate)
+  }
+  return chosen
 }
 
 /**
@@ -84,8 +119,7 @@ function sureness({ section, inside, alike }: Candidate, { weight, strange }: Ev
 }
 
 /** The best sentence, and those that stand nearly as high and add something to it. */
-function choose({ candidates }: Evidence, question: Question): Candidate[] {
-  const ranked = candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+function choose(ranked: Candidate[], question: Question): Candidate[] {
   const best = ranked[0]
   if (!best) return []
   const chosen: Candidate[] = []
@@ -114,11 +148,16 @@ function repeats(a: Candidate, b: Candidate): boolean {
 const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
 
 /** Puts sentences in reading order, the best document first: neighbours in one paragraph, others apart. */
-function compose(chosen: Candidate[], question: Question, sources: Source[]): string {
+function compose(
+  chosen: Candidate[],
+  question: Question,
+  evidence: Evidence,
+  sources: Source[],
+): string {
   const best = chosen[0]!
   const taken = new Set(chosen)
   for (const candidate of chosen) {
-    for (const other of around(candidate, candidate === best)) taken.add(other)
+    for (const other of around(candidate, candidate === best || chosen.every(({rank},_,all)=>all.filter((c)=>c.rank===rank).length===1))) taken.add(other)
   }
   const order = [...new Set(chosen.map(({ section }) => section))]
   const inOrder = [...taken].sort(
@@ -130,7 +169,7 @@ function compose(chosen: Candidate[], question: Question, sources: Source[]): st
   for (const candidate of inOrder) {
     const { sentence, rank, section } = candidate
     const label = sources[rank]?.label
-    const own = isFirstItem(candidate) ? sentence.list! : sentence.text
+    const own = isFirstItem(candidate) ? sentence.list! : sentence.headed ? nameOf(section) : sentence.text
     if (paragraphs.some((paragraph) => paragraph.includes(sentence.text))) continue
     const text = own + (label === undefined ? '' : ` [${label}]`)
     const following = announces(sentence)
@@ -146,6 +185,13 @@ function compose(chosen: Candidate[], question: Question, sources: Source[]): st
     last = candidate
   }
   const code = wantsCode(question) ? codeAfter(best) : undefined
+  if (wantsCode(question) && !paragraphs.some((said) => said.includes('```'))) {
+    const example = code === undefined ? exampleIn(best, evidence) : undefined
+    if (example) {
+      const label = sources[example.rank]?.label
+      paragraphs.push(`${example.sentence.headed ? nameOf(example.section) : example.sentence.text}${label === undefined ? '' : ` [${label}]`}\n\n${example.sentence.code}`)
+    }
+  }
   if (code !== undefined && code.length <= LONGEST_CODE && !paragraphs.some((said) => said.includes(code))) {
     const end = paragraphs.findLastIndex((said) => said.includes(best.sentence.text))
     paragraphs.splice(end + 1, 0, code)
@@ -191,6 +237,23 @@ function around({ section, sentence, inside }: Candidate, isBest: boolean): Cand
     taken.push(next)
   }
   return taken
+}
+
+/** The headings that code stands under, to introduce it. */
+const nameOf = ({ context }: Section): string => `${context.slice(-3).join(' › ')}:`
+
+/** The sentence of the best one's document whose code shows most of what was asked. */
+function exampleIn({ rank }: Candidate, { sections }: Evidence): Candidate | undefined {
+  let best: Candidate | undefined
+  for (const section of sections) {
+    if (section.rank !== rank) continue
+    for (const candidate of section.candidates) {
+      const { code } = candidate.sentence
+      if (code === undefined || code.length > LONGEST_CODE) continue
+      if (candidate.shown >= SHOWN && candidate.shown > (best?.shown ?? 0)) best = candidate
+    }
+  }
+  return best
 }
 
 /** The first code under a sentence's heading that follows it. */

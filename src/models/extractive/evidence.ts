@@ -41,6 +41,8 @@ export interface Candidate {
   inside: number
   /** likeness of its meaning to the question's; undefined where nobody can tell */
   alike: number | undefined
+  /** share of the question's weight in its headings, its own words and the code that follows it; 0 without code */
+  shown: number
   score: number
 }
 
@@ -111,7 +113,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
     const key = sentence.context.join('\n')
     let section = sections.get(key)
     if (!section) {
-      const above = new Set(wordsOf(sentence.context.join(' ')).map(({ stem }) => stem))
+      const above = stemsOf(wordsOf(sentence.context.join(' ')))
       section = {
         rank,
         context: sentence.context,
@@ -128,13 +130,26 @@ function sectionsOf(source: Source, rank: number): Section[] {
     }
     // A title before the fields is context, not something that they say.
     const words = wordsOf(sentence.facts ?? sentence.text)
-    const stems = new Set(words.map(({ stem }) => stem))
+    const stems = stemsOf(words)
     for (const stem of stems) section.stems.add(stem)
-    if (sentence.code) for (const { stem } of wordsOf(sentence.code)) section.stems.add(stem)
-    section.candidates.push({ sentence, rank, words, stems, section, inside: 0, alike: undefined, score: 0 })
+    if (sentence.code) for (const stem of stemsOf(wordsOf(sentence.code))) section.stems.add(stem)
+    section.candidates.push({ sentence, rank, words, stems, section, inside: 0, alike: undefined, shown: 0, score: 0 })
   }
   return [...sections.values()]
 }
+
+/** The words, and those that a name in code is made of: `deleteCookie` speaks of a cookie. */
+function stemsOf(words: Word[]): Set<string> {
+  const stems = new Set<string>()
+  for (const { raw, stem } of words) {
+    stems.add(stem)
+    if (!CAMEL.test(raw)) continue
+    for (const part of wordsOf(raw.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2'))) stems.add(part.stem)
+  }
+  return stems
+}
+
+const CAMEL = /[a-z0-9][A-Z]/
 
 /** By stem of the question, by stem of the documents: how far it says the same, where it does at all. */
 type Strengths = Map<string, Map<string, number>>
@@ -250,6 +265,7 @@ function scoreSection(
     const { sentence, words } = candidate
     if (meaning && asked) candidate.alike = Math.max(0, cosine(asked, meaning.vector(sentence.text)))
     candidate.inside = inside / whole
+    if (candidate.sentence.code) candidate.shown = shownBy(candidate, headed, weight, strengths) / whole
     const look = looksLike(question.kind, sentence.text, question.terms)
     candidate.score =
       ((inside + 0.3 * around) / whole +
@@ -263,12 +279,37 @@ function scoreSection(
   })
 }
 
+/** The weight of the question that a sentence has with its headings and its code. */
+function shownBy(
+  { sentence, stems }: Candidate,
+  headed: Map<string, number>,
+  weight: Map<string, number>,
+  strengths: Strengths,
+): number {
+  const code = stemsOf(wordsOf(sentence.code!))
+  let shown = 0
+  for (const [stem, value] of weight) {
+    const own = strengths.get(stem)!
+    shown += value * Math.max(strengthIn(code, own), strengthIn(stems, own), ABOVE * headed.get(stem)!)
+  }
+  return shown
+}
+
 /** A question answers none, least of all one that repeats what was asked, and fields read out say little. */
 function trustOf(sentence: Sentence): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)
   const unkept = announces(sentence) && announced(sentence) === undefined
-  return (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept ? UNKEPT : 1)
+  const elsewhere = addressesIn(sentence.text) > MOSTLY_ADDRESS
+  return (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept || elsewhere ? UNKEPT : 1)
 }
+
+const ADDRESS = /https?:\/\/\S+/g
+const MOSTLY_ADDRESS = 0.3
+
+/** Share of a text that is web addresses: a list of further reading is no answer. */
+const addressesIn = (text: string): number =>
+  Array.from(text.matchAll(ADDRESS), ([address]) => address.length).reduce((sum, length) => sum + length, 0) /
+  text.length
 
 /** Ends in a colon: without what follows it says little. */
 export const announces = ({ text }: Sentence): boolean => text.endsWith(':')

@@ -18,14 +18,15 @@ export interface Question {
   plural: boolean
 }
 
-export type Kind = 'who' | 'when' | 'count' | 'where' | 'why' | 'how' | 'definition' | 'other'
+export type Kind = 'who' | 'when' | 'often' | 'count' | 'where' | 'why' | 'how' | 'definition' | 'other'
 
 const KINDS: [Kind, RegExp][] = [
   ['who', /\b(who|whom|whose)\b/i],
   ['when', /\bwhen\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i],
+  ['often', /\bhow (often|frequently|regularly)\b/i],
   [
     'count',
-    /\bhow (many|much|long|old|far|tall|big|large|high|often|fast|deep|wide)\b|\bwhat (percentage|number|amount|age)\b/i,
+    /\bhow (many|much|long|old|far|tall|big|large|high|fast|deep|wide)\b|\bwhat (percentage|number|amount|age|size)\b|\bwhat(?:'?s| is| are) (?:the |my |our )?(?:\w+ )?(?:max|maximum|min|minimum|limit|size|price|cost|fee|rate|copay|deductible)\b/i,
   ],
   ['where', /\bwhere\b|\b(what|which) (city|country|place|town|state|location)\b/i],
   ['why', /\bwhy\b|\bwhat (causes?|caused|is the (reason|purpose))\b|\bhow come\b/i],
@@ -143,6 +144,10 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
             /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
           ? 0.6
           : 0
+    case 'often':
+      return /\b(daily|weekly|monthly|quarterly|annual(ly)?|yearly|hourly|once|twice|each|every|per) ?\b/i.test(sentence)
+        ? 1
+        : 0
     case 'count':
       return /\d|\b(two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent)\b/i.test(
         sentence,

@@ -18,6 +18,8 @@ export interface Sentence {
   row?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
+  /** no sentence: the heading that code stands right under */
+  headed?: true
   /** the list or table that follows directly, or that this is the first item of: a Markdown list */
   list?: string
 }
@@ -75,6 +77,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
             position: sentences.length,
             paragraph,
             ...(block.row !== undefined && { row: block.row }),
+            ...(block.headed && { headed: true }),
             ...(isLast && block.code !== undefined && { code: block.code }),
             ...(isLast && block.list !== undefined && { list: block.list }),
           })
