@@ -26,7 +26,7 @@ const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/s
 const ROW = /^\s*\|.*\|\s*$/
 const TABLE_RULE = /^[\s:|-]+$/
 /** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text stays. */
-const BOX = /^\s*:::.*$|^\s*>?\s*\[!\w+\]\s*$/
+const BOX = /^\s*(?::::.*|(?:>\s*)?\[!\w+\]\s*)$/
 /** Marks alone, such as the `…` where passages are left out. */
 const NOTHING_SAID = /^[^\p{L}\p{N}]*$/u
 
