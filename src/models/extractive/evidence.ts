@@ -72,6 +72,8 @@ export interface Evidence {
   sections: Section[]
   /** by stem of the question: how much it says */
   weight: Map<string, number>
+  /** by stem of the question, by stem of the documents: how far it says the same */
+  strengths: Strengths
   /** a name of the question that no candidate has */
   strange: boolean
 }
@@ -87,7 +89,7 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   tellApart(sections)
   for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
   const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
-  return { candidates, sections, weight, strange }
+  return { candidates, sections, weight, strengths, strange }
 }
 
 /** Pages of one file all have its title, which then says nothing about any of them. */
@@ -180,7 +182,7 @@ function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): St
 }
 
 /** How far some stems say a word of the question. */
-function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<string, number>): number {
+export function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<string, number>): number {
   let most = 0
   if (strengths.size < stems.size) {
     for (const [stem, strength] of strengths) if (strength > most && stems.has(stem)) most = strength

@@ -129,6 +129,19 @@ export function fitOf(heading: Question, question: Question, weight: ReadonlyMap
 const sameText = (a: Question, b: Question): boolean =>
   a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
+/** Asks about all records at once: how many there are, which is the cheapest, the sum or the mean. */
+export const isSummary = ({ text, kind }: Question): boolean =>
+  SUMMARY.test(text) || (kind === 'count' && /\bhow many\b/i.test(text))
+
+const SUMMARY =
+  /\b(average|mean|median|total|sum|count|number of|most|least|fewest|list|all|every|more than|less than|fewer than|between|compare|(?!best)\w{3,}est)\b/i
+
+/** Whether a text can answer a question of this kind: who, when and how many need a name, a time and a number. */
+export const hasLook = (kind: Kind, text: string): boolean =>
+  !HARD.has(kind) || looksLike(kind, text, []) > 0
+
+const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count'])
+
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
 /** Whether a sentence has the look of an answer of this kind: 0 no, 1 yes. */
