@@ -46,7 +46,7 @@ export function answerFrom(questionText: string, sources: Source[], meaning?: Me
       places.length === 0 ? NOT_FOUND : `${NOT_DIRECTLY}\n\n${places.map((place) => `- ${place}`).join('\n')}`
     return { text, declined: true }
   }
-  if (isSure(about, best, ranked, question)) {
+  if (isSure(best, ranked, question, evidence)) {
     return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
   }
   const passages = nearest(ranked)

@@ -75,7 +75,11 @@ export function compose(
   const best = chosen[0]!
   const taken = new Set(chosen)
   for (const candidate of chosen) {
-    for (const other of around(candidate, candidate === best, isPassage ? LONGEST_PASSAGE : LONGEST_EXCERPT)) {
+    for (const other of around(
+      candidate,
+      candidate === best,
+      isPassage ? LONGEST_PASSAGE : LONGEST_EXCERPT,
+    )) {
       taken.add(other)
     }
   }
@@ -110,9 +114,7 @@ export function compose(
   if (example) {
     const label = sources[example.rank]?.label
     const introduced = wordingOf(example, question, evidence, isPassage)
-    paragraphs.push(
-      `${introduced}${label === undefined ? '' : ` [${label}]`}\n\n${example.sentence.code}`,
-    )
+    paragraphs.push(`${introduced}${label === undefined ? '' : ` [${label}]`}\n\n${example.sentence.code}`)
   }
   if (code !== undefined && code.length <= LONGEST_CODE && !paragraphs.some((said) => said.includes(code))) {
     const end = paragraphs.findLastIndex((said) => said.includes(best.sentence.text))

@@ -135,7 +135,17 @@ function sectionsOf(source: Source, rank: number): Section[] {
     const stems = stemsOf(words)
     for (const stem of stems) section.stems.add(stem)
     if (sentence.code) for (const stem of stemsOf(wordsOf(sentence.code))) section.stems.add(stem)
-    section.candidates.push({ sentence, rank, words, stems, section, inside: 0, alike: undefined, shown: 0, score: 0 })
+    section.candidates.push({
+      sentence,
+      rank,
+      words,
+      stems,
+      section,
+      inside: 0,
+      alike: undefined,
+      shown: 0,
+      score: 0,
+    })
   }
   return [...sections.values()]
 }

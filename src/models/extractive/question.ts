@@ -129,16 +129,8 @@ export function fitOf(heading: Question, question: Question, weight: ReadonlyMap
 const sameText = (a: Question, b: Question): boolean =>
   a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
-/** Asks about all records at once: how many there are, which is the cheapest, the sum or the mean. */
-export const isSummary = ({ text, kind }: Question): boolean =>
-  SUMMARY.test(text) || (kind === 'count' && /\bhow many\b/i.test(text))
-
-const SUMMARY =
-  /\b(average|mean|median|total|sum|count|number of|most|least|fewest|list|all|every|more than|less than|fewer than|between|compare|(?!best)\w{3,}est)\b/i
-
 /** Whether a text can answer a question of this kind: who, when and how many need a name, a time and a number. */
-export const hasLook = (kind: Kind, text: string): boolean =>
-  !HARD.has(kind) || looksLike(kind, text, []) > 0
+export const hasLook = (kind: Kind, text: string): boolean => !HARD.has(kind) || looksLike(kind, text, []) > 0
 
 const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count'])
 
@@ -158,11 +150,13 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
           ? 0.6
           : 0
     case 'often':
-      return /\b(daily|weekly|monthly|quarterly|annual(ly)?|yearly|hourly|once|twice|each|every|per) ?\b/i.test(sentence)
+      return /\b(daily|weekly|monthly|quarterly|annual(ly)?|yearly|hourly|once|twice|each|every|per) ?\b/i.test(
+        sentence,
+      )
         ? 1
         : 0
     case 'count':
-      return /\d|\b(two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent)\b/i.test(
+      return /\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent|no limit|unlimited|forever|free)\b/i.test(
         sentence,
       )
         ? 1

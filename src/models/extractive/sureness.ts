@@ -1,7 +1,7 @@
 /** How sure it is that a sentence answers a question. */
-import type { Candidate, Evidence } from './evidence'
-import { SAME } from './evidence'
-import { hasLook, isSummary, type Question } from './question'
+import { type Candidate, type Evidence, SAME, type Section } from './evidence'
+import { hasLook, type Question } from './question'
+import { isSummary } from './records'
 
 /** sureness from which a sentence answers without a warning */
 const SURE = 1.75
@@ -40,13 +40,21 @@ export function aboutness({ section, inside, alike }: Candidate, { weight, stran
  * document comes near, and whose document the search ranks high, is more often the right one. A sentence without the
  * look of an answer ("Who ...?" without a name) is not sure, and neither is one record for a question about all.
  *
- * @param best the first of `ranked`
+ * @param best the first of `ranked`, which is about the question
  * @param ranked all sentences, best first
  */
-export function isSure(about: number, best: Candidate, ranked: Candidate[], question: Question): boolean {
-  if (best.sentence.facts && isSummary(question)) return false
-  if (!hasLook(question.kind, best.section.candidates.map(({ sentence }) => sentence.text).join(' '))) return false
-  const next = ranked.find(({ rank }) => rank !== best.rank)
+export function isSure(
+  best: Candidate,
+  ranked: Candidate[],
+  question: Question,
+  evidence: Evidence,
+): boolean {
+  const { sentence, section, rank } = best
+  if (sentence.fields && isSummary(sentence, question, evidence)) return false
+  if (section.fit < SAME && !hasLook(question.kind, textOf(section))) return false
+  const next = ranked.find((other) => other.rank !== rank)
   const ahead = Math.min(MOST_AHEAD, best.score - (next?.score ?? 0))
-  return about + ahead - FAR_DOWN * Math.log(1 + best.rank) >= SURE
+  return aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank) >= SURE
 }
+
+const textOf = ({ candidates }: Section): string => candidates.map(({ sentence }) => sentence.text).join(' ')

@@ -129,7 +129,7 @@ describe('an answer', () => {
   it('can come from short fields', () => {
     const docs = from({ id: '124', company_name: 'Stark Industries', num_employees: 5215, country: 'USA' })
     expect(answerFrom('How many employees does Stark Industries have?', docs)).toBe(
-      'Stark Industries — num employees: 5215; country: USA.',
+      'Stark Industries — num employees: 5215.',
     )
   })
 
