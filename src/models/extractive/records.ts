@@ -8,15 +8,21 @@ import type { Sentence } from './sentences'
 const ASKED = 0.5
 
 const SUMMARY =
-  /\b(how many|average|mean|median|total|sum|count|number of|most|least|fewest|list|all|every|more than|less than|fewer than|between|compare|(?!best\b|latest\b|interest)\w{3,}est)\b/i
+  /\b(?:how many|average|mean|median|total|sum|count|number of|most|least|fewest|list|all|every|more than|less than|fewer than|between|compare)\b/i
+/** "cheapest", "oldest", and not "request" */
+const SUPERLATIVE =
+  /\b(?!(?:re|con|in)?quest|(?:di|sug)gest|guest|forest|harvest|interest|(?:la|pro|con)test|manifest|invest|honest)\w{3,}est\b/i
 
 /**
  * Asks about all records at once: how many there are, which is the cheapest, the sum. One record does not answer that,
  * unless it has a field for it ("How many employees ...?").
  */
 export const isSummary = (sentence: Sentence, question: Question, evidence: Evidence): boolean =>
-  SUMMARY.test(question.text) &&
-  (!/\bhow many\b/i.test(question.text) || fieldsAskedFor(sentence, question, evidence).length === 0)
+  (SUMMARY.test(question.text) || SUPERLATIVE.test(question.text)) &&
+  !(
+    /\bhow many\b/i.test(question.text) &&
+    fieldsAskedFor(sentence, question, evidence).some(([, value]) => /^\d/.test(value))
+  )
 
 /**
  * The fields of a record that a question asks for, after those that say which record it is: "product: Tofu; supplier:
