@@ -12,7 +12,7 @@ import { type Word, wordsOf } from '../words'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
-import { isSlip } from './spelling'
+import { isSlip, isSwap } from './spelling'
 
 /** how much a word counts in title or headings, and in a neighbour, against one in the sentence */
 const ABOVE = 0.75
@@ -181,7 +181,7 @@ function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): St
         const strength =
           other === stem
             ? 1
-            : !isKnown && stem.length >= 5 && isSlip(stem, other)
+            : !isKnown && (stem.length >= 5 ? isSlip(stem, other) : stem.length >= 3 && isSwap(stem, other))
               ? SLIP
               : likeness(folded, written)
         if (strength > 0) strengths.set(other, strength)
