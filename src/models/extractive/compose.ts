@@ -28,7 +28,7 @@ export function nearest(ranked: Candidate[]): Candidate[] {
   const chosen: Candidate[] = []
   for (const candidate of ranked) {
     if (chosen.length === MOST_NEAREST || candidate.score < NEAREST * ranked[0]!.score) break
-    if (chosen.some((other) => other.rank === candidate.rank || repeats(candidate, other))) continue
+    if (chosen.some((other) => other.section === candidate.section || repeats(candidate, other))) continue
     if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
     chosen.push(candidate)
   }

@@ -34,7 +34,14 @@ export function placeOf(section: Section, sources: Source[]): string {
 /** `Title › Heading › Heading`, or the document's id. */
 function nameOf({ context }: Section, { id }: Record<string, unknown>): string {
   const name = context.length > 0 ? [...new Set(context)].join(' › ') : typeof id === 'string' ? id : ''
-  return clip(name.replace(/[[\]<>\n]/g, ' '), LONGEST_NAME)
+  return clip(
+    name
+      .replace(/<[^<>]*>/g, '')
+      .replace(/[[\]<>\n]/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim(),
+    LONGEST_NAME,
+  )
 }
 
 function linked(name: string, document: Record<string, unknown>): string {

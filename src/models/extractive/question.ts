@@ -26,7 +26,7 @@ const KINDS: [Kind, RegExp][] = [
   ['often', /\bhow (often|frequently|regularly)\b/i],
   [
     'count',
-    /\bhow (many|much|long|old|far|tall|big|large|high|fast|deep|wide)\b|\bwhat (percentage|number|amount|age|size)\b|\bwhat(?:'?s| is| are) (?:the |my |our )?(?:\w+ )?(?:max|maximum|min|minimum|limit|size|price|cost|fee|rate|copay|deductible)\b/i,
+    /\bhow (many|much|long|old|far|tall|big|large|high|fast|quickly|soon|deep|wide)\b|\bwhat (percentage|number|amount|age|size)\b|\bwhat(?:'?s| is| are) (?:the |my |our )?(?:\w+ )?(?:max|maximum|min|minimum|limit|size|price|cost|fee|rate|copay|deductible)\b/i,
   ],
   ['where', /\bwhere\b|\b(what|which) (city|country|place|town|state|location)\b/i],
   ['why', /\bwhy\b|\bwhat (causes?|caused|is the (reason|purpose))\b|\bhow come\b/i],

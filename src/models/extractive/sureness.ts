@@ -4,7 +4,7 @@ import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
 /** sureness from which a sentence answers without a warning */
-const SURE = 1.75
+const SURE = 1.9
 /** aboutness from which a sentence answers at all */
 export const ENOUGH = 1
 /** aboutness from which a section is worth a look */
