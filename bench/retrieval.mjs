@@ -10,7 +10,7 @@ import { setTimeout } from 'node:timers/promises'
 import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
 import { call } from './server.mjs'
 
-const { forQuestion, weightsOf } = await import('../src/search/collection/question.ts')
+const { forQuestion, weightsOf } = await import('../src/search/request/question.ts')
 const { STOPWORDS } = await import('../src/search/text/stopwords.ts')
 const { standalone } = await import('../src/models/extractive/followup.ts')
 

@@ -86,7 +86,8 @@ export const STOPWORDS = foldedList(
 /** Words that a question asks with, beyond the stopwords: they seldom stand in its answer. */
 const ASKING = list(
   'describe explain define definition difference discuss find know list main mean meaning name show talk tell ' +
-    'think understand want wonder work works happen happens kind kinds sort type types example examples',
+    'think understand want wonder work works happen happens kind kinds sort type types example examples ' +
+    'wat wut waht whta hwo pls plz',
 )
 
 /** Says something about a subject. */

@@ -36,11 +36,14 @@ export function resolveCitations(answer: string, sources: Source[]): Citation[] 
   const citations: Citation[] = []
   for (const span of spansOf(answer)) {
     const marked = markedSources(span, sources)
-    const traced = marked.length > 0 ? [] : trace(span, index)
+    const traced = marked.length > 0 || TITLE.test(span.text) ? [] : trace(span, index)
     citations.push(...marked, ...traced)
   }
   return citations
 }
+
+/** A heading, or a line in bold alone: it names what follows, and states nothing. */
+const TITLE = /^(?:#{1,6}\s|\*\*[^*]+\*\*:?$)/
 
 interface PassageIndex {
   passages: Passage[]

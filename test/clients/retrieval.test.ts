@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ndcgAt } from '../../scripts/parley/eval/metrics.mjs'
 import { passages } from '../../scripts/sample.mjs'
-import { forQuestion, weightsOf } from '../../src/search/collection/question'
+import { forQuestion, weightsOf } from '../../src/search/request/question'
 import { client, createHistory, createModel, query, request, unique } from './harness'
 
 const TEXTS = ['title', 'heading', 'text']

@@ -73,6 +73,12 @@ describe('citations', () => {
     expect(cited('See [alien](https://example.com) and [unknown].')).toEqual([])
   })
 
+  it('are not given for a heading, which states nothing', () => {
+    const title = 'Alien is a 1979 horror film directed by Ridley Scott'
+    expect(cited(`**${title}**\n\nIt is scary.\n\n## ${title}\n\nSo it is.`)).toEqual([])
+    expect(cited(`**${title}** and more, says the film.`)).toHaveLength(1)
+  })
+
   it('pass over code, and find their places among repeated sentences', () => {
     const sentence = 'Heat is a 1995 crime film written by Michael Mann.'
     const answer = `${sentence}\n\n\`\`\`\n${sentence}\n\`\`\`\n- ${sentence}`

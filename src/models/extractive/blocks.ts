@@ -9,6 +9,8 @@ export interface Block {
   row?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
+  /** no words of its own: `text` repeats the heading that code stands right under */
+  headed?: true
   /** the list or table that follows directly, or that this is the first item of: a Markdown list */
   list?: string
 }
@@ -23,6 +25,10 @@ const CLOSING_MARKS = /(?<!#)#+$/
 const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/s
 const ROW = /^\s*\|.*\|\s*$/
 const TABLE_RULE = /^[\s:|-]+$/
+/** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text stays. */
+const BOX = /^\s*(?::::.*|(?:>\s*)?\[!\w+\]\s*)$/
+/** Marks alone, such as the `…` where passages are left out. */
+const NOTHING_SAID = /^[^\p{L}\p{N}]*$/u
 
 /** Paragraphs, list items and table rows of Markdown or plain text, each under its headings. */
 export function blocksOf(text: string): Block[] {
@@ -34,7 +40,7 @@ export function blocksOf(text: string): Block[] {
   let columns: string[] = []
   const close = () => {
     const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
-    if (joined !== '') {
+    if (!NOTHING_SAID.test(joined)) {
       const above = headings.map((heading) => heading.text)
       blocks.push({ text: joined, headings: above, item, ...(row !== undefined && { row }) })
     }
@@ -62,7 +68,7 @@ export function blocksOf(text: string): Block[] {
       const level = heading[1]!.length
       while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
       headings.push({ level, text: inline(heading[2]!.trim().replace(CLOSING_MARKS, '')) })
-    } else if (line.trim() === '') close()
+    } else if (line.trim() === '' || BOX.test(line)) close()
     else if (listed) {
       close()
       lines.push(listed[1]!)
@@ -94,7 +100,7 @@ function introduce(blocks: Block[], headings: { text: string }[], code: string):
   if (before && before.headings.join('\n') === above.join('\n')) {
     before.code ??= code
   } else if (above.length > 0) {
-    blocks.push({ text: `${above.at(-1)}:`, headings: above, item: false, code })
+    blocks.push({ text: `${above.at(-1)}:`, headings: above, item: false, code, headed: true })
   }
 }
 

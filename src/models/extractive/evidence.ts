@@ -12,7 +12,7 @@ import { type Word, wordsOf } from '../words'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
-import { isSlip } from './spelling'
+import { isSlip, isSwap } from './spelling'
 
 /** how much a word counts in title or headings, and in a neighbour, against one in the sentence */
 const ABOVE = 0.75
@@ -41,6 +41,8 @@ export interface Candidate {
   inside: number
   /** likeness of its meaning to the question's; undefined where nobody can tell */
   alike: number | undefined
+  /** share of the question's weight in its headings, its own words and the code that follows it; 0 without code */
+  shown: number
   score: number
 }
 
@@ -60,6 +62,8 @@ export interface Section {
   likeness: number | undefined
   /** how far its heading, or its document's title, says just what was asked, 0 to 1 */
   fit: number
+  /** how well its heading tells it from other documents: 1 by the number of documents with the same one */
+  distinct: number
   score: number
 }
 
@@ -68,6 +72,8 @@ export interface Evidence {
   sections: Section[]
   /** by stem of the question: how much it says */
   weight: Map<string, number>
+  /** by stem of the question, by stem of the documents: how far it says the same */
+  strengths: Strengths
   /** a name of the question that no candidate has */
   strange: boolean
 }
@@ -80,9 +86,20 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   const strengths = strengthsOf(question.terms, sections, likenessBy(meaning))
   const weight = weigh(question, sections, strengths)
   const asked = meaning?.vector(question.text)
+  tellApart(sections)
   for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
   const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
-  return { candidates, sections, weight, strange }
+  return { candidates, sections, weight, strengths, strange }
+}
+
+/** Pages of one file all have its title, which then says nothing about any of them. */
+function tellApart(sections: Section[]): void {
+  const ranks = new Map<string, Set<number>>()
+  for (const { context, rank } of sections) {
+    const heading = context.at(-1) ?? ''
+    ranks.set(heading, (ranks.get(heading) ?? new Set()).add(rank))
+  }
+  for (const section of sections) section.distinct = 1 / ranks.get(section.context.at(-1) ?? '')!.size
 }
 
 const LATIN = regExp(String.raw`\p{Script=Latin}`, 'gu')
@@ -98,7 +115,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
     const key = sentence.context.join('\n')
     let section = sections.get(key)
     if (!section) {
-      const above = new Set(wordsOf(sentence.context.join(' ')).map(({ stem }) => stem))
+      const above = stemsOf(wordsOf(sentence.context.join(' ')))
       section = {
         rank,
         context: sentence.context,
@@ -108,19 +125,43 @@ function sectionsOf(source: Source, rank: number): Section[] {
         cover: 0,
         likeness: undefined,
         fit: 0,
+        distinct: 1,
         score: 0,
       }
       sections.set(key, section)
     }
     // A title before the fields is context, not something that they say.
     const words = wordsOf(sentence.facts ?? sentence.text)
-    const stems = new Set(words.map(({ stem }) => stem))
+    const stems = stemsOf(words)
     for (const stem of stems) section.stems.add(stem)
-    if (sentence.code) for (const { stem } of wordsOf(sentence.code)) section.stems.add(stem)
-    section.candidates.push({ sentence, rank, words, stems, section, inside: 0, alike: undefined, score: 0 })
+    if (sentence.code) for (const stem of stemsOf(wordsOf(sentence.code))) section.stems.add(stem)
+    section.candidates.push({
+      sentence,
+      rank,
+      words,
+      stems,
+      section,
+      inside: 0,
+      alike: undefined,
+      shown: 0,
+      score: 0,
+    })
   }
   return [...sections.values()]
 }
+
+/** The words, and those that a name in code is made of: `deleteCookie` speaks of a cookie. */
+function stemsOf(words: Word[]): Set<string> {
+  const stems = new Set<string>()
+  for (const { raw, stem } of words) {
+    stems.add(stem)
+    if (!CAMEL.test(raw)) continue
+    for (const part of wordsOf(raw.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2'))) stems.add(part.stem)
+  }
+  return stems
+}
+
+const CAMEL = /[a-z0-9][A-Z]/
 
 /** By stem of the question, by stem of the documents: how far it says the same, where it does at all. */
 type Strengths = Map<string, Map<string, number>>
@@ -140,7 +181,7 @@ function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): St
         const strength =
           other === stem
             ? 1
-            : !isKnown && stem.length >= 5 && isSlip(stem, other)
+            : !isKnown && (stem.length >= 5 ? isSlip(stem, other) : stem.length >= 3 && isSwap(stem, other))
               ? SLIP
               : likeness(folded, written)
         if (strength > 0) strengths.set(other, strength)
@@ -151,7 +192,7 @@ function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): St
 }
 
 /** How far some stems say a word of the question. */
-function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<string, number>): number {
+export function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<string, number>): number {
   let most = 0
   if (strengths.size < stems.size) {
     for (const [stem, strength] of strengths) if (strength > most && stems.has(stem)) most = strength
@@ -236,25 +277,51 @@ function scoreSection(
     const { sentence, words } = candidate
     if (meaning && asked) candidate.alike = Math.max(0, cosine(asked, meaning.vector(sentence.text)))
     candidate.inside = inside / whole
+    if (candidate.sentence.code) candidate.shown = shownBy(candidate, headed, weight, strengths) / whole
     const look = looksLike(question.kind, sentence.text, question.terms)
     candidate.score =
       ((inside + 0.3 * around) / whole +
         0.6 * (candidate.alike ?? 0.3) +
         0.15 * proximity(words, question.terms) +
         0.2 * look +
-        (sentence.opening ? 0.15 + 0.6 * titled + same : 0) +
+        (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct + same : 0) +
         1.6 * section.score) *
       trustOf(sentence) *
       lengthFactor(words.length)
   })
 }
 
+/** The weight of the question that a sentence has with its headings and its code. */
+function shownBy(
+  { sentence, stems }: Candidate,
+  headed: Map<string, number>,
+  weight: Map<string, number>,
+  strengths: Strengths,
+): number {
+  const code = stemsOf(wordsOf(sentence.code!))
+  let shown = 0
+  for (const [stem, value] of weight) {
+    const own = strengths.get(stem)!
+    shown += value * Math.max(strengthIn(code, own), strengthIn(stems, own), ABOVE * headed.get(stem)!)
+  }
+  return shown
+}
+
 /** A question answers none, least of all one that repeats what was asked, and fields read out say little. */
 function trustOf(sentence: Sentence): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)
   const unkept = announces(sentence) && announced(sentence) === undefined
-  return (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept ? UNKEPT : 1)
+  const elsewhere = addressesIn(sentence.text) > MOSTLY_ADDRESS
+  return (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept || elsewhere ? UNKEPT : 1)
 }
+
+const ADDRESS = /https?:\/\/\S+/g
+const MOSTLY_ADDRESS = 0.3
+
+/** Share of a text that is web addresses: a list of further reading is no answer. */
+const addressesIn = (text: string): number =>
+  Array.from(text.matchAll(ADDRESS), ([address]) => address.length).reduce((sum, length) => sum + length, 0) /
+  text.length
 
 /** Ends in a colon: without what follows it says little. */
 export const announces = ({ text }: Sentence): boolean => text.endsWith(':')

@@ -18,8 +18,9 @@ const ELLIPTIC =
   /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
 
 // "Is there a cure?", "those who", "it is true that": nothing is pointed at.
+// After "can", "is" and the like "that" is a subject: "Can that be undone?"
 const EMPTY_POINTER =
-  /\b(those|ones?|that) (who|of|with)\b|\b\w+ that\b|\bit (is|was) (true|possible|necessary)\b/gi
+  /\b(those|ones?|that) (who|of|with)\b|\b(?!(?:can|could|is|was|are|were|does|do|did|will|would|should|has|had|may|might|must|about)\b)\w+ that\b(?!\W*$)|\bit (is|was) (true|possible|necessary)\b/gi
 
 /** What is asked for by "who" and "which" is named in the answer. */
 const ASKS_FOR_NAME =
@@ -30,8 +31,11 @@ const ASKS_FOR_NAME =
  * @returns the question, standing alone
  */
 export function standalone(question: string, history: ChatMessage[]): string {
-  const talk = topicOf(history)
   if (smallTalk(question) !== undefined) return question
+  const asked = history.findLast(({ role, content }) => role === 'user' && smallTalk(content) === undefined)
+  const again = asked && askedAgain(question, asked.content)
+  if (again !== undefined) return again
+  const talk = topicOf(history)
   if (talk.topic.length === 0 || !needsContext(question, talk)) return question
   const own = new Set(wordsOf(question).map((word) => word.stem))
   const isNew = (phrase: Phrase) => !phrase.stems.every((stem) => own.has(stem))
@@ -44,6 +48,31 @@ export function standalone(question: string, history: ChatMessage[]): string {
   )
   return subject.length === 0 ? question : insert(question, unrepeated(subject), room(question))
 }
+
+const PREPOSITION = 'on|in|at|for|from|to|of|with|by|about'
+const OTHER_NAME = regExp(
+  String.raw`^\W*(?:(?:[Aa]nd|[Oo]r|[Bb]ut|[Oo]k|[Ss]o|[Tt]hen) )*(?:(?:[Ww]hat|[Hh]ow) about )?((?:${PREPOSITION}) )?` +
+    String.raw`(?:the )?(\p{Lu}[\p{L}\p{N}.'’-]*(?: \p{Lu}[\p{L}\p{N}.'’-]*)*)\W*$`,
+  'u',
+)
+const AFTER_PREPOSITION = regExp(String.raw`\b(?:${PREPOSITION}) (?:the )?$`, 'i')
+
+/**
+ * The question before, asked of another name: "Which supplier delivers Tofu?", "And Ikura?". With a preposition ("And in
+ * Rome?") the name before needs one too: "How do I install Parley?", "And on Windows?" does not ask to install Windows.
+ * Undefined where the question is no name alone, or the one before does not have exactly one name to replace.
+ */
+function askedAgain(question: string, before: string): string | undefined {
+  const [, preposition, name] = OTHER_NAME().exec(question) ?? []
+  const names = phrasesOf(before).filter(({ proper }) => proper)
+  if (name === undefined || names.length !== 1) return undefined
+  const known = NAME_WITHIN().exec(names[0]!.text)?.[0]
+  const parts = known === undefined ? [] : before.split(known)
+  if (parts.length !== 2 || (preposition && !AFTER_PREPOSITION().test(parts[0]!))) return undefined
+  return parts.join(name)
+}
+
+const NAME_WITHIN = regExp(String.raw`\p{Lu}\S*(?: \p{Lu}\S*)*`, 'u')
 
 /** Phrases that are put in: a search is helped by what the talk was about before, too. */
 const MOST = 8
@@ -73,7 +102,7 @@ function topicOf(history: ChatMessage[]): Talk {
       // Still the same subject; what is asked of it is kept behind it.
       talk.topic = unrepeated([...talk.topic, ...phrases])
     } else if (phrases.length > 0) talk.topic = unrepeated([...phrases, ...talk.topic])
-    talk.last = phrases
+    talk.last = [...phrases, ...verbsOf(content, phrases)]
     const reply = history[index + 1]
     const name = reply?.role === 'assistant' ? answeredName(reply.content) : undefined
     const named = name === undefined ? [] : phrasesOf(`about ${name}`)
@@ -83,6 +112,14 @@ function topicOf(history: ChatMessage[]): Talk {
     talk.topic = talk.topic.slice(0, KEPT)
   })
   return talk
+}
+
+/** The words that a question says beside its phrases, such as its verb: each a phrase of its own. */
+function verbsOf(question: string, phrases: Phrase[]): Phrase[] {
+  const said = new Set(phrases.flatMap(({ stems }) => stems))
+  return wordsOf(question)
+    .filter((word) => namesSubject(word) && !said.has(word.stem))
+    .map(({ raw, stem }) => ({ text: raw, stems: [stem], proper: false }))
 }
 
 /** Without phrases whose words are all in an earlier one; a longer form takes the place of a shorter. */

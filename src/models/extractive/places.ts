@@ -24,10 +24,24 @@ export function placesIn({ sections }: Evidence, sources: Source[]): string[] {
   return places
 }
 
+/** The name of a section, a link where its document has an address; '' without a name. */
+export function placeOf(section: Section, sources: Source[]): string {
+  const document = sources[section.rank]?.document ?? {}
+  const name = nameOf(section, document)
+  return name === '' ? '' : linked(name, document)
+}
+
 /** `Title › Heading › Heading`, or the document's id. */
 function nameOf({ context }: Section, { id }: Record<string, unknown>): string {
   const name = context.length > 0 ? [...new Set(context)].join(' › ') : typeof id === 'string' ? id : ''
-  return clip(name.replace(/[[\]<>\n]/g, ' '), LONGEST_NAME)
+  return clip(
+    name
+      .replace(/<[^<>]*>/g, '')
+      .replace(/[[\]<>\n]/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim(),
+    LONGEST_NAME,
+  )
 }
 
 function linked(name: string, document: Record<string, unknown>): string {

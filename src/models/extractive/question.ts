@@ -18,14 +18,15 @@ export interface Question {
   plural: boolean
 }
 
-export type Kind = 'who' | 'when' | 'count' | 'where' | 'why' | 'how' | 'definition' | 'other'
+export type Kind = 'who' | 'when' | 'often' | 'count' | 'where' | 'why' | 'how' | 'definition' | 'other'
 
 const KINDS: [Kind, RegExp][] = [
   ['who', /\b(who|whom|whose)\b/i],
   ['when', /\bwhen\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i],
+  ['often', /\bhow (often|frequently|regularly)\b/i],
   [
     'count',
-    /\bhow (many|much|long|old|far|tall|big|large|high|often|fast|deep|wide)\b|\bwhat (percentage|number|amount|age)\b/i,
+    /\bhow (many|much|long|old|far|tall|big|large|high|fast|quickly|soon|deep|wide)\b|\bwhat (percentage|number|amount|age|size)\b|\bwhat(?:'?s| is| are) (?:the |my |our )?(?:\w+ )?(?:max|maximum|min|minimum|limit|size|price|cost|fee|rate|copay|deductible)\b/i,
   ],
   ['where', /\bwhere\b|\b(what|which) (city|country|place|town|state|location)\b/i],
   ['why', /\bwhy\b|\bwhat (causes?|caused|is the (reason|purpose))\b|\bhow come\b/i],
@@ -128,6 +129,11 @@ export function fitOf(heading: Question, question: Question, weight: ReadonlyMap
 const sameText = (a: Question, b: Question): boolean =>
   a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
+/** Whether a text can answer a question of this kind: who, when and how many need a name, a time and a number. */
+export const hasLook = (kind: Kind, text: string): boolean => !HARD.has(kind) || looksLike(kind, text, []) > 0
+
+const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count'])
+
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
 /** Whether a sentence has the look of an answer of this kind: 0 no, 1 yes. */
@@ -143,8 +149,14 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
             /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
           ? 0.6
           : 0
+    case 'often':
+      return /\b(daily|weekly|monthly|quarterly|annual(ly)?|yearly|hourly|once|twice|each|every|per) ?\b/i.test(
+        sentence,
+      )
+        ? 1
+        : 0
     case 'count':
-      return /\d|\b(two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent)\b/i.test(
+      return /\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent|no limit|unlimited|forever|free)\b/i.test(
         sentence,
       )
         ? 1

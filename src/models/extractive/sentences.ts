@@ -14,10 +14,14 @@ export interface Sentence {
   paragraph: number
   /** not a sentence of the document but its short fields read out: the same without the title before them */
   facts?: string
+  /** the names and values of these fields, in the document's order */
+  fields?: [string, string][]
   /** the document's own words, where `text` is a row of a table read out */
   row?: string
   /** a fenced block of code that follows directly, with its fences */
   code?: string
+  /** no sentence: the heading that code stands right under */
+  headed?: true
   /** the list or table that follows directly, or that this is the first item of: a Markdown list */
   list?: string
 }
@@ -25,6 +29,7 @@ export interface Sentence {
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
 // Longer values are lists for machines: headings, tags, paths.
 const LONGEST_FACT = 120
+const MOST_FACTS = 12
 
 /** The document's own name for itself, '' without one. */
 export function titleOf(document: Record<string, unknown>): string {
@@ -52,7 +57,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   // A passage cut from a page has the page's title and a heading of its own: both say what it is about.
   const names = [title, ...namesOf(document).filter((name) => name !== title)]
   const sentences: Sentence[] = []
-  const facts: string[] = []
+  const fields: [string, string][] = []
   let paragraph = 0
   let above: string | undefined
   for (const [path, value] of leaves(document)) {
@@ -75,17 +80,19 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
             position: sentences.length,
             paragraph,
             ...(block.row !== undefined && { row: block.row }),
+            ...(block.headed && { headed: true }),
             ...(isLast && block.code !== undefined && { code: block.code }),
             ...(isLast && block.list !== undefined && { list: block.list }),
           })
         })
       }
-    } else if (value !== '' && value.length <= LONGEST_FACT && !isAddress(value)) {
-      facts.push(`${path.replaceAll('_', ' ')}: ${value}`)
+    } else if (value !== '' && value.length <= LONGEST_FACT && !isForMachines(path, value)) {
+      fields.push([path.replaceAll('_', ' '), value])
     }
   }
-  if (facts.length > 0) {
-    const read = `${facts.slice(0, 12).join('; ')}.`
+  if (fields.length > 0) {
+    const shown = fields.slice(0, MOST_FACTS)
+    const read = `${shown.map(([name, value]) => `${name}: ${value}`).join('; ')}.`
     sentences.push({
       text: title === '' ? read : `${title} — ${read}`,
       context: names.filter((part) => part !== ''),
@@ -93,6 +100,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
       position: sentences.length,
       paragraph: paragraph + 1,
       facts: read,
+      fields: shown,
     })
   }
   return sentences
@@ -118,9 +126,12 @@ function* leaves(value: unknown, path = ''): Generator<[string, string]> {
 const isProse = (value: string): boolean =>
   value.length > 60 ? /\s/.test(value) && !isList(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
 
-/** A URL or a path: for machines, and its words are the title's. */
-const isAddress = (value: string): boolean =>
-  /^https?:/.test(value) || (value.includes('/') && !/\s/.test(value))
+/** An address, a path, a checksum, or what `parley import` keeps for itself. */
+const isForMachines = (path: string, value: string): boolean =>
+  /^https?:/.test(value) ||
+  (value.includes('/') && !/\s/.test(value)) ||
+  /^[0-9a-f]{16,}$/i.test(value) ||
+  path.startsWith('parley_')
 
 /** Short items between commas, without an end. */
 const isList = (value: string): boolean =>

@@ -15,3 +15,11 @@ export function isSlip(a: string, b: string): boolean {
   if (left.length <= 1 && right.length <= 1) return true
   return left.length === 2 && left[0] === right[1] && left[1] === right[0]
 }
+
+/** Whether two words are the same but for two neighbouring letters that changed places: "kye" for "key". */
+export function isSwap(a: string, b: string): boolean {
+  if (a.length !== b.length || a === b) return false
+  let at = 0
+  while (a[at] === b[at]) at += 1
+  return a[at] === b[at + 1] && a[at + 1] === b[at] && a.slice(at + 2) === b.slice(at + 2)
+}

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { answerFrom as answer, NOT_FOUND, NOTHING_FOUND } from '../../../src/models/extractive/answer'
 import { sentencesOf, splitSentences } from '../../../src/models/extractive/sentences'
-import { isSlip } from '../../../src/models/extractive/spelling'
+import { isSlip, isSwap } from '../../../src/models/extractive/spelling'
 import type { Source } from '../../../src/models/language-model'
 import { ask, textOf } from '../ask'
 
@@ -129,7 +129,7 @@ describe('an answer', () => {
   it('can come from short fields', () => {
     const docs = from({ id: '124', company_name: 'Stark Industries', num_employees: 5215, country: 'USA' })
     expect(answerFrom('How many employees does Stark Industries have?', docs)).toBe(
-      'Stark Industries — num employees: 5215; country: USA.',
+      'Stark Industries — num employees: 5215.',
     )
   })
 
@@ -328,5 +328,26 @@ describe('a slip of the pen', () => {
     ['plain', 'planet', false],
   ])('%s for %s: %s', (a, b, slip) => {
     expect(isSlip(a, b)).toBe(slip)
+  })
+})
+
+describe('two letters that changed places', () => {
+  it.each([
+    ['kye', 'key', true],
+    ['hwo', 'how', true],
+    ['key', 'key', false],
+    ['kei', 'key', false],
+    ['eky', 'key', true],
+    ['abcd', 'badc', false],
+  ])('%s for %s: %s', (a, b, swapped) => {
+    expect(isSwap(a, b)).toBe(swapped)
+  })
+
+  it('do not keep a short word from being found', () => {
+    const pages = from(
+      { id: '1', title: 'Keys', text: 'A scoped key has parameters baked in.' },
+      { id: '2', title: 'Lunch', text: 'Lunch is at noon.' },
+    )
+    expect(answerFrom('wat is a scoped kye', pages)).toContain('A scoped key has parameters baked in.')
   })
 })

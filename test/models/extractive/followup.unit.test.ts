@@ -108,3 +108,35 @@ it('a question that names what it measures is left as it is', () => {
   const history = said('Who shows where sharks sleep?', 'The diver Ana Ruiz shows where sharks sleep.')
   expect(standalone('How long was the reef filmed?', history)).toBe('How long was the reef filmed?')
 })
+
+describe('a name alone', () => {
+  it.each([
+    ['Which supplier delivers Tofu?', 'And Ikura?', 'Which supplier delivers Ikura?'],
+    ['What is the weather in Berlin?', 'What about Rome?', 'What is the weather in Rome?'],
+    ['How do I deploy to Vercel?', 'and to Deno Deploy', 'How do I deploy to Deno Deploy?'],
+  ])('after "%s" asks it of that one: %s', (before, question, expected) => {
+    expect(standalone(question, said(before, 'So.'))).toBe(expected)
+  })
+
+  it('with a preposition adds a circumstance where the name before had none', () => {
+    const question = standalone('And on Windows?', said('How do I install Parley?', 'With npm.'))
+    expect(question).toContain('on Windows')
+    expect(question).toContain('Parley')
+    expect(question).toContain('install')
+  })
+})
+
+describe('a follow-up that leaves all out', () => {
+  it('takes the verb along, which the phrases leave out', () => {
+    expect(standalone('Why?', said('How do I delete a conversation?', 'Send DELETE.'))).toBe(
+      'Why (conversation, delete)?',
+    )
+  })
+
+  it('is known by "that" after a verb that helps', () => {
+    const history = said('How do I delete a conversation?', 'Send a request.')
+    expect(standalone('Can that be undone?', history)).toContain('conversation')
+    const alone = 'Do you think that whales sleep at night?'
+    expect(standalone(alone, history)).toBe(alone)
+  })
+})

@@ -1,0 +1,202 @@
+/** Which sentences answer, and the Markdown that they make together with what belongs to them. */
+import type { Source } from '../language-model'
+import { STOPWORDS } from '../words'
+import { announced, announces, type Candidate, type Evidence, type Section } from './evidence'
+import type { Question } from './question'
+import { readOut } from './records'
+
+const MOST_SENTENCES = 3
+const LONGEST_ANSWER = 1200
+/** characters of the sentences that are taken along with the best one, in an answer and in one of several passages */
+const LONGEST_EXCERPT = 480
+const LONGEST_PASSAGE = 300
+/** characters of a list or table in one of several passages */
+const LONGEST_LIST = 600
+/** characters below which the next paragraph is taken along too */
+const LITTLE_SAID = 200
+const LONGEST_CODE = 900
+/** share of the question's weight in a sentence that needs nothing after it */
+const SAYS_IT_ALL = 0.95
+/** share of the question's weight that an example in code has to show */
+const SHOWN = 0.5
+/** passages that an unsure answer shows, and the share of the best one's score that each needs */
+const MOST_NEAREST = 3
+const NEAREST = 0.7
+
+/** The best sentence of each of the best documents. */
+export function nearest(ranked: Candidate[]): Candidate[] {
+  const chosen: Candidate[] = []
+  for (const candidate of ranked) {
+    if (chosen.length === MOST_NEAREST || candidate.score < NEAREST * ranked[0]!.score) break
+    if (chosen.some((other) => other.section === candidate.section || repeats(candidate, other))) continue
+    if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
+    chosen.push(candidate)
+  }
+  return chosen
+}
+
+/** The best sentence, and those that stand nearly as high and add something to it. */
+export function choose(ranked: Candidate[], question: Question): Candidate[] {
+  const best = ranked[0]
+  if (!best) return []
+  const chosen: Candidate[] = []
+  const threshold = best.score * (question.plural ? 0.85 : 0.92)
+  let length = 0
+  for (const candidate of ranked) {
+    if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
+    if (chosen.some((other) => repeats(candidate, other))) continue
+    // Fields read out add nothing to a sentence.
+    if (candidate.sentence.facts && chosen.length > 0) continue
+    length += candidate.sentence.text.length
+    if (chosen.length > 0 && length > LONGEST_ANSWER) break
+    chosen.push(candidate)
+  }
+  return chosen
+}
+
+/** Says again what another sentence said: most of the shorter one's words are in the longer. */
+function repeats(a: Candidate, b: Candidate): boolean {
+  const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
+  const telling = [...small].filter((stem) => !STOPWORDS.has(stem))
+  if (telling.length === 0) return true
+  return telling.filter((stem) => large.has(stem)).length / telling.length > 0.7
+}
+
+const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
+
+/** Puts sentences in reading order, the best document first: neighbours in one paragraph, others apart. */
+export function compose(
+  chosen: Candidate[],
+  question: Question,
+  evidence: Evidence,
+  sources: Source[],
+  isPassage = false,
+): string {
+  const best = chosen[0]!
+  const taken = new Set(chosen)
+  for (const candidate of chosen) {
+    for (const other of around(
+      candidate,
+      candidate === best,
+      isPassage ? LONGEST_PASSAGE : LONGEST_EXCERPT,
+    )) {
+      taken.add(other)
+    }
+  }
+  const order = [...new Set(chosen.map(({ section }) => section))]
+  const inOrder = [...taken].sort(
+    (a, b) =>
+      order.indexOf(a.section) - order.indexOf(b.section) || a.sentence.position - b.sentence.position,
+  )
+  const paragraphs: string[] = []
+  let last: Candidate | undefined
+  for (const candidate of inOrder) {
+    const { sentence, rank, section } = candidate
+    const label = sources[rank]?.label
+    const own = wordingOf(candidate, question, evidence, isPassage)
+    if (paragraphs.some((paragraph) => paragraph.includes(sentence.text))) continue
+    const text = own + (label === undefined ? '' : ` [${label}]`)
+    const following = announces(sentence)
+      ? announced(sentence)
+      : wantsCode(question)
+        ? sentence.code
+        : undefined
+    const more = following === undefined ? '' : `\n\n${following}`
+    const joined = last && last.section === section && last.sentence.paragraph === sentence.paragraph
+    if (joined && paragraphs.length > 0)
+      paragraphs[paragraphs.length - 1] += `${gapAfter(last!)}${text}${more}`
+    else paragraphs.push(text + more)
+    last = candidate
+  }
+  const code = wantsCode(question) ? codeAfter(best) : undefined
+  const hasCode = code !== undefined || paragraphs.some((said) => said.includes('```'))
+  const example = wantsCode(question) && !hasCode ? exampleIn(best, evidence) : undefined
+  if (example) {
+    const label = sources[example.rank]?.label
+    const introduced = wordingOf(example, question, evidence, isPassage)
+    paragraphs.push(`${introduced}${label === undefined ? '' : ` [${label}]`}\n\n${example.sentence.code}`)
+  }
+  if (code !== undefined && code.length <= LONGEST_CODE && !paragraphs.some((said) => said.includes(code))) {
+    const end = paragraphs.findLastIndex((said) => said.includes(best.sentence.text))
+    paragraphs.splice(end + 1, 0, code)
+  }
+  return paragraphs.join('\n\n')
+}
+
+/** The Markdown of a sentence by itself. */
+function wordingOf(candidate: Candidate, question: Question, evidence: Evidence, isPassage: boolean): string {
+  const { sentence, section } = candidate
+  if (sentence.headed) return nameOf(section)
+  if (sentence.fields) return readOut(sentence, question, evidence)
+  if (!isFirstItem(candidate)) return sentence.text
+  return isPassage ? beginningOf(sentence.list!) : sentence.list!
+}
+
+/** As many lines of a list as there is room for in a passage, but at least the first. */
+function beginningOf(list: string): string {
+  if (list.length <= LONGEST_LIST) return list
+  const end = list.lastIndexOf('\n', LONGEST_LIST)
+  return end < 0 ? list.split('\n', 1)[0]! : `${list.slice(0, end)}\n- …`
+}
+
+/** What stands between a sentence and the next: nothing in scripts that set no spaces. */
+const gapAfter = ({ sentence }: Candidate): string => (/[。！？]$/.test(sentence.text) ? '' : ' ')
+
+/** The first item of a list that opens its section, or that stands by itself: the whole list says it. */
+const isFirstItem = ({ sentence }: Candidate): boolean =>
+  sentence.opening && sentence.list?.startsWith(`- ${sentence.text}`) === true
+
+/** What is asked for that code does not show. */
+const wantsCode = ({ kind }: Question): boolean => kind === 'how' || kind === 'other'
+
+/**
+ * What a sentence needs beside it: what it points back to, and of what follows it under its heading as much as there is
+ * room for. Its paragraph comes first; what stands in further ones only where little was said by then.
+ */
+function around({ section, sentence, inside }: Candidate, isBest: boolean, room: number): Candidate[] {
+  const { candidates } = section
+  const at = candidates.findIndex((other) => other.sentence === sentence)
+  const taken: Candidate[] = []
+  let length = sentence.text.length + (announces(sentence) ? (announced(sentence)?.length ?? 0) : 0)
+  const before = candidates[at - 1]
+  if (
+    before?.sentence.paragraph === sentence.paragraph &&
+    before.sentence.text.length < 300 &&
+    DANGLING.test(sentence.text)
+  ) {
+    taken.push(before)
+    length += before.sentence.text.length
+  }
+  if (!isBest || inside >= SAYS_IT_ALL) return taken
+  for (const next of candidates.slice(at + 1)) {
+    if (next.sentence.facts) break
+    if (next.sentence.paragraph !== sentence.paragraph && length > LITTLE_SAID) break
+    length +=
+      next.sentence.text.length + (announces(next.sentence) ? (announced(next.sentence)?.length ?? 0) : 0)
+    if (length > room) break
+    taken.push(next)
+  }
+  return taken
+}
+
+/** The headings that code stands under, to introduce it. */
+const nameOf = ({ context }: Section): string => `${context.slice(-3).join(' › ')}:`
+
+/** The sentence of the best one's document whose code shows most of what was asked. */
+function exampleIn({ rank }: Candidate, { sections }: Evidence): Candidate | undefined {
+  let best: Candidate | undefined
+  for (const section of sections) {
+    if (section.rank !== rank) continue
+    for (const candidate of section.candidates) {
+      const { code } = candidate.sentence
+      if (code === undefined || code.length > LONGEST_CODE) continue
+      if (candidate.shown >= SHOWN && candidate.shown > (best?.shown ?? 0)) best = candidate
+    }
+  }
+  return best
+}
+
+/** The first code under a sentence's heading that follows it. */
+const codeAfter = ({ section, sentence }: Candidate): string | undefined =>
+  section.candidates.find((other) => other.sentence.position >= sentence.position && other.sentence.code)
+    ?.sentence.code

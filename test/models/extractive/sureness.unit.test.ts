@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest'
+import { answerFrom } from '../../../src/models/extractive/answer'
+import { hasLook, readQuestion } from '../../../src/models/extractive/question'
+import { sentencesOf } from '../../../src/models/extractive/sentences'
+import { resolveCitations } from '../../../src/turn/citations'
+
+const WARNING = 'The documents may not answer this directly. What comes nearest:\n\n'
+
+const from = (...documents: Record<string, unknown>[]) =>
+  documents.map((document) => ({ collection: 'docs', document }))
+
+describe('an answer that is not sure', () => {
+  // Both pages say as much about the question.
+  const tied = from(
+    { id: 'a', title: 'Front desk', url: '/desk', text: 'A lost badge is blocked by the front desk.' },
+    { id: 'b', title: 'Fees', text: 'A lost badge costs a visitor ten euros.' },
+    { id: 'c', title: 'Lunch', text: 'Lunch is at noon.' },
+  )
+  const { text, declined } = answerFrom('lost badge on a journey, what now', tied)
+
+  it('says so and shows the passages of several documents, each under its place', () => {
+    expect(declined).toBe(false)
+    expect(text.startsWith(WARNING)).toBe(true)
+    expect(text).toContain('**[Front desk](/desk)**\n\nA lost badge is blocked by the front desk.')
+    expect(text).toContain('**Fees**\n\nA lost badge costs a visitor ten euros.')
+    expect(text).not.toContain('Lunch')
+  })
+
+  it('cites each of them by a sentence that it has', () => {
+    const citations = resolveCitations(text, tied)
+    expect(new Set(citations.map(({ document_id: id }) => id))).toEqual(new Set(['a', 'b']))
+    for (const { document_id: id, quote } of citations) {
+      expect(tied.find(({ document }) => document.id === id)!.document.text).toContain(quote)
+    }
+  })
+
+  it('becomes sure where one document alone says it', () => {
+    const { text } = answerFrom('When is lunch?', tied)
+    expect(text).toBe('Lunch is at noon.')
+  })
+
+  it('is less sure of a document that the search found further down', () => {
+    const page = { id: 'x', title: 'Parking', text: 'Guests park behind the old mill.' }
+    const others = Array.from({ length: 9 }, (_, index) => ({
+      id: `o${index}`,
+      title: `Note ${index}`,
+      text: `Guests of house ${index} ring the bell.`,
+    }))
+    const question = 'where do guests leave their car, is parking behind the mill?'
+    expect(answerFrom(question, from(page, ...others)).text).not.toContain(WARNING)
+    expect(answerFrom(question, from(...others, page)).text).toContain(WARNING)
+  })
+})
+
+describe('the look of an answer', () => {
+  it.each([
+    ['how often do we meet', 'often', 'The team meets weekly.', 'The team meets in room four.'],
+    ["what's the max upload size", 'count', 'Uploads end at 5 MB.', 'Uploads end at the limit.'],
+    ['how long is it kept', 'count', 'It is kept for one day.', 'It is kept in the cellar.'],
+    ['when was it built', 'when', 'It was built in 1698.', 'It was built of oak.'],
+  ])('that %s asks for', (asked, kind, has, lacks) => {
+    const question = readQuestion(asked)
+    expect(question.kind).toBe(kind)
+    expect(hasLook(question.kind, has)).toBe(true)
+    expect(hasLook(question.kind, lacks)).toBe(false)
+  })
+
+  it('is warned of where it is missing', () => {
+    const pages = from({ id: 'a', title: 'Reviews', text: 'Your supervisor reviews your work in person.' })
+    expect(answerFrom('How often does my supervisor review my work?', pages).text).toContain(WARNING)
+  })
+})
+
+describe('the sentences of Markdown', () => {
+  const texts = (text: string) => sentencesOf({ text }).map((sentence) => sentence.text)
+
+  it('are without the marks of boxes, and with their text', () => {
+    expect(texts('::: warning\nNever do this at home.\n:::\n\n> [!NOTE]\n> Or do it outside.')).toEqual([
+      'Never do this at home.',
+      'Or do it outside.',
+    ])
+  })
+
+  it('are not the mark of what was left out', () => {
+    expect(texts('One thing is said here.\n\n…\n\nAnother thing is said there.')).toEqual([
+      'One thing is said here.',
+      'Another thing is said there.',
+    ])
+  })
+})
+
+describe('code', () => {
+  const cookies = {
+    id: 'cookies',
+    title: 'Cookie helper',
+    text:
+      '# Cookie helper\n\nThe helper sets, reads and deletes a cookie with ease, and every cookie is encoded.\n\n' +
+      '## Usage\n\n### Reading\n\n```ts\nreadOne(c)\n```\n\n### More\n\n```ts\ndeleteCookie(c)\n```\n',
+  }
+  const other = { id: 'cake', title: 'Cake', text: 'Cake is baked on Sundays in the kitchen.' }
+
+  it('is found by the words that its names are made of', () => {
+    const { text } = answerFrom('how do I delete a cookie', from(cookies, other))
+    expect(text).toContain('deleteCookie(c)')
+    expect(text).not.toContain('readOne(c)')
+  })
+
+  it('right under a heading is introduced by its place', () => {
+    const { text } = answerFrom('how do I delete a cookie', from(cookies, other))
+    expect(text).toContain('Cookie helper › Usage › More:\n\n```ts\ndeleteCookie(c)')
+  })
+
+  it('is not shown where one asks what a thing is', () => {
+    expect(answerFrom('What is the cookie helper?', from(cookies, other)).text).not.toContain('```')
+  })
+})
+
+it('a list of addresses to read on is no answer', () => {
+  const page = {
+    id: 'hook',
+    title: 'Webhooks',
+    text:
+      '# Webhooks\n\n- Verify a webhook: https://docs.example.com/webhooks/verify/signatures\n\n' +
+      '## Signatures\n\nA webhook is verified by the signature in its header.',
+  }
+  expect(answerFrom('how do I verify a webhook', from(page)).text).toMatch(
+    /^A webhook is verified by the signature/,
+  )
+})
+
+it('a title that many pages share does not make their first sentence the answer', () => {
+  const page = (id: string, text: string) => ({ id, title: 'Employee handbook', text })
+  const pages = from(
+    page('1', 'Employee handbook of the company. It has many pages.'),
+    page('2', 'Welcome to all of you. An employee of the company gets 20 days of holiday. Enjoy them.'),
+    page('3', 'Some rules follow. Doors are shut at night.'),
+  )
+  expect(answerFrom('how many days of holiday does an employee get', pages).text).toContain('20 days')
+})
