@@ -1,16 +1,16 @@
 /**
- * A Durable Object's one alarm, shared by all in it that has something left to do. It is written only when it has to
- * move: each write is a row's.
+ * A Durable Object has one alarm. All its background work shares it. The alarm is only written when it has to move, because
+ * each write costs a row.
  */
 import { reasonOf } from './errors'
 
-/** Farther alarms are set in steps: not every date is one that an alarm can have. */
+/** An alarm further ahead is set in steps, because the platform does not take every date. */
 const FARTHEST_MS = 30 * 86_400_000
 const SOONEST_MS = 2
 
 export class Alarm {
   readonly #storage: DurableObjectStorage
-  /** when it rings, as far as is known; undefined when the object has just woken */
+  /** when it fires, if known; undefined when the object has just woken */
   #at: number | undefined
 
   constructor(storage: DurableObjectStorage) {
@@ -19,27 +19,28 @@ export class Alarm {
 
   /**
    * @param at milliseconds since 1970
-   * @param options.orSooner leaves an alarm be that rings before
+   * @param options.orSooner keeps an alarm that fires sooner
    */
   set(at: number, { orSooner = false }: { orSooner?: boolean } = {}): void {
-    // One that is set to the millisecond of the one that is ringing never rings, and that may ring a millisecond early.
+    // workerd drops an alarm set for the same millisecond as the one now firing, and alarms can fire 1 ms early. So never set
+    // one sooner than 2 ms ahead.
     const now = Date.now()
     const near = Math.min(Math.max(Math.ceil(at), now + SOONEST_MS), now + FARTHEST_MS)
     if (this.#at !== undefined && (this.#at === near || (orSooner && this.#at <= near))) return
     this.#at = near
     this.#storage.setAlarm(near).catch((error) => {
-      // Whoever asks next sets it, rather than rely on it.
+      // Forget it, so that the next caller sets it again.
       this.#at = undefined
       console.error('the alarm could not be set', reasonOf(error))
     })
   }
 
-  /** Has it ring within so many milliseconds. One that was set before the object slept may be moved, never past that. */
+  /** Makes it fire within this many milliseconds. An alarm from before the object slept can be moved, but not past that. */
   within(milliseconds: number): void {
     this.set(Date.now() + milliseconds, { orSooner: true })
   }
 
-  /** It has rung, or was deleted: there is none now. */
+  /** It has fired or was deleted: no alarm is set. */
   rang(): void {
     this.#at = undefined
   }

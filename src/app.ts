@@ -1,4 +1,4 @@
-/** Mounts the APIs and what they share: request ids, the log, CORS, headers and the answers to what no route took. */
+/** Mounts all protocols, and what they share: request ids, the log, CORS, headers, and replies to unknown routes. */
 import { HonoBase as Hono } from 'hono/hono-base'
 import { TrieRouter } from 'hono/router/trie-router'
 import { mountAiChat } from './api/ai-chat'
@@ -15,7 +15,7 @@ import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
 import { requireNoForeignDatabase } from './db/owner'
 
-// A slash at the end of a path changes nothing.
+// A trailing slash changes nothing.
 export const app: App = new Hono({ strict: false, router: new TrieRouter() })
 
 app.use(async (context, next) => {
@@ -36,14 +36,14 @@ app.use(async (context, next) => {
     context.res = refused
   } else await next()
   const { headers, status } = context.res
-  // A page that may not use the key is not to read why.
+  // A page that may not use the key must not be able to read why.
   if (record.denied !== 'origin') allowOrigin(env, request, headers)
   protect(headers, request.url.startsWith('https:'))
   headers.set('x-request-id', record.requestId)
   logRequest(env, record, status)
 })
 
-/** Refuses all but the question for its health where the database is another Worker's. */
+/** Refuses everything but /health if the database belongs to another Worker. */
 async function refuseDatabase(env: Cloudflare.Env, path: string): Promise<Response | undefined> {
   if (path === '/health') return undefined
   return requireNoForeignDatabase(env).then(() => undefined, errorResponse)
@@ -58,7 +58,7 @@ mountOpenSearch(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)
-  // Words that begin with an underscore are OpenSearch's.
+  // Paths with a part that begins with an underscore belong to OpenSearch.
   return /\/_/.test(context.req.path) ? noHandler(context.req.raw) : notFound()
 })
 app.onError((error, context) => errorResponse(error, context.get('record')))

@@ -1,6 +1,6 @@
 /**
- * Works through items a few at a time, in order. Nothing is begun any more after a failure.
- * @param atOnce how many are under way at the same time
+ * Works through items in order, a few at a time. After a failure no further item is begun.
+ * @param atOnce how many run at the same time
  * @returns the results, in the order of the items @throws what `work` throws first
  */
 export async function mapFew<Item, Result>(

@@ -1,4 +1,4 @@
-/** The Worker's entry: what the platform calls, and the Durable Objects it has to find here. Nothing else. */
+/** The Worker's entry point: its handlers, and the Durable Object classes that the platform looks for here. */
 import { app } from './app'
 import { sweepExpired } from './conversation/expiry'
 import { deleteExpiredApiKeys } from './db/api-keys'

@@ -1,6 +1,6 @@
 /**
- * How deep JSON from outside may be nested. Its parser takes any depth, but whatever walks the result afterwards,
- * the platform's own copying between objects included, ends with the stack.
+ * Limits how deep JSON from outside is nested. The parser takes any depth, but code that walks the result overflows the stack,
+ * including the platform's own copying between objects.
  */
 import { ApiError } from './errors'
 
@@ -8,7 +8,7 @@ export const MAX_JSON_DEPTH = 100
 
 /** @throws ApiError 400 */
 export function requireShallow(json: string): void {
-  // Nearly every text has fewer brackets than levels are allowed, and is done with here.
+  // Fast path: almost every text has fewer brackets than the limit.
   if (count(json, '{') + count(json, '[') <= MAX_JSON_DEPTH) return
   let depth = 0
   let inString = false
@@ -23,7 +23,7 @@ export function requireShallow(json: string): void {
   }
 }
 
-/** How often a bracket occurs, counted no further than is of interest. */
+/** Counts a bracket, up to the limit. */
 function count(json: string, bracket: string): number {
   let found = 0
   for (

@@ -1,8 +1,8 @@
 /**
- * Calls to a Durable Object, made again where the platform says that they may be: at a deployment, or when an object
- * moves to another machine, a call fails that would succeed a moment later.
+ * Retries calls to a Durable Object. At a deployment, or when an object moves to another machine, a call fails that would
+ * succeed a moment later.
  *
- * Errors of the platform carry `retryable` and `overloaded`
+ * Errors of the platform have `retryable` and `overloaded`
  * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling). A stub that threw stays broken,
  * so each attempt after a failure has a new one.
  */
@@ -10,27 +10,27 @@ import { backoff, jittered } from './backoff'
 import { ApiError } from './errors'
 
 /**
- * Whether a call may be made again after a failure that does not tell whether it was carried out. `once`: a second run
- * would do something else, or would answer something else than the first one did.
+ * Whether to retry a call that may have been carried out. `once`: a second run would do or return something
+ * else.
  */
 export type Repetition = 'repeat' | 'once'
 
-/** What each method of an object allows. The type leaves none out. */
+/** One entry for each method of an object. The type makes sure that none is missing. */
 export type Repetitions<Rpc> = Readonly<Record<keyof Rpc & string, Repetition>>
 
 /** Attempts of a call, and the wait before the second one in milliseconds, which doubles. */
 const MOST_ATTEMPTS = 4
 const FIRST_WAIT_MS = 100
 
-/** What a caller is told to wait, in seconds: for an object that has too much to do, and for one that was moved. */
+/** `Retry-After` in seconds: for an overloaded object, and for one that was moved. */
 const OVERLOADED_SECONDS = 5
 const LOST_SECONDS = 1
 
 /**
- * A handle on an object. Its first attempt at a call goes out before the call returns, as a stub's own does.
+ * A handle on an object. The first attempt of a call is sent before the call returns, as with a stub.
  *
- * Its methods throw an ApiError 503 with `retryAfter` where the object is overloaded, which is never repeated, and
- * where the connection was lost in every attempt. Other errors stay what they are.
+ * Methods throw an ApiError 503 with `retryAfter` if the object is overloaded, which is never retried, or if every attempt
+ * lost its connection. Other errors are passed on.
  * @param connect makes a stub; called again after each failure
  */
 export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Repetitions<Rpc>): Rpc {
@@ -52,7 +52,7 @@ export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Rep
     }
   }
   return new Proxy({} as Rpc, {
-    // What is no method is undefined: a promise asks whether what it resolves to has a `then`.
+    // Only methods exist here. A promise asks whether the value it resolves to has a `then`.
     get: (_, name) =>
       Object.hasOwn(methods, name)
         ? (...args: unknown[]) => call(name as keyof Rpc & string, args)

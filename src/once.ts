@@ -1,8 +1,8 @@
 /**
- * A value that is made when it is first asked for, and kept: for what costs a start and is not needed by it.
+ * A value that is made when it is first needed, and kept. It then costs no start-up time.
  *
- * Regular expressions over Unicode's classes are made so. V8 reads every literal before the first request, reached or
- * not, and looks up each of its `\p{...}` then: the sixty of them cost a tenth of a start.
+ * This is how regular expressions over Unicode classes are made. V8 compiles every literal before the first request, used or
+ * not, and looks up each `\p{...}`: the sixty of them took a tenth of the start-up.
  */
 export function once<T>(make: () => T): () => T {
   let made: { value: T } | undefined
@@ -12,5 +12,5 @@ export function once<T>(make: () => T): () => T {
   }
 }
 
-/** A regular expression that is made when it is first asked for. @param source as it stands between the slashes of a literal */
+/** A regular expression that is made when it is first needed. @param source as between the slashes of a literal */
 export const regExp = (source: string, flags: string): (() => RegExp) => once(() => new RegExp(source, flags))

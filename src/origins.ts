@@ -1,7 +1,7 @@
 /**
- * Origins of web pages (RFC 6454: scheme, host and port), and lists of those that may do something.
+ * Origins of web pages (RFC 6454: scheme, host and port), and lists of allowed ones.
  *
- * As the schemas of the API, this imports nothing of the Worker.
+ * Like the schemas of the API, this file imports nothing of the Worker.
  */
 
 /**
@@ -11,10 +11,10 @@
 export const ORIGIN_PATTERN =
   /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:\*\.)?(?:[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:]+\])(?::\d+)?$/
 
-/** Entries that a list in one property can have. */
+/** Most entries of a list. */
 export const MOST_ORIGINS = 50
 
-/** Stands in lists of variables for all origins of this machine, whatever their port. */
+/** In a variable's list: all origins of this machine, on any port. */
 const LOOPBACK = 'loopback'
 
 const DEFAULT_PORTS = /^(http:\/\/.*):80$|^(https:\/\/.*):443$/
@@ -22,7 +22,7 @@ const DEFAULT_PORTS = /^(http:\/\/.*):80$|^(https:\/\/.*):443$/
 const normal = (origin: string): string =>
   origin.trim().toLowerCase().replace(/\/$/, '').replace(DEFAULT_PORTS, '$1$2')
 
-/** Whether a host name or address, as a URL has it, can only be this machine. */
+/** Whether the host of a URL can only be this machine. */
 export const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(host)
 
@@ -46,23 +46,23 @@ const hostOf = (origin: string): string => {
   }
 }
 
-/** What a page is that does not say from where: one in a sandbox or from a file. */
+/** The origin of a page that does not tell it, such as one in a sandbox or from a file. */
 const OPAQUE = 'null'
 
 /**
- * The origin of the page that a request comes from. A browser sends none with a plain GET, such as an image's, to
- * another site; it then says that the site is another one.
+ * The origin of the page that sent a request. With a plain GET to another site, such as an image's, a browser sends no origin,
+ * only that the site is another one.
  *
- * @returns undefined where no page asks, or one of the server's own; `null` for a page that does not tell
+ * @returns undefined if no page sent it, or a page of this server; `null` for a page that does not tell its origin
  */
 export function foreignOrigin(request: Request): string | undefined {
   const url = new URL(request.url)
   const origin = request.headers.get('origin')
   if (origin !== null) {
-    // TLS may end before the server: the scheme is not compared.
+    // The scheme is not compared, because a proxy may terminate TLS.
     return normal(origin).replace(/^https?:\/\//, '') === url.host.toLowerCase() ? undefined : origin
   }
   if (request.headers.get('sec-fetch-site') !== 'cross-site') return undefined
-  // A link that somebody follows is no page's request, unless it brings parameters, a key's among them.
+  // Following a link is not a request of the page, unless it has parameters, which may include a key.
   return request.headers.get('sec-fetch-mode') === 'navigate' && url.search === '' ? undefined : OPAQUE
 }

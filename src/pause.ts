@@ -1,20 +1,20 @@
 /**
- * Long work that never waits keeps everybody else waiting. Promises that are settled already run one after the other,
- * and workerd looks at no socket and at no other request meanwhile. A timer makes it look.
+ * Long work must pause, or nobody else is served. Promises that have settled run one after another, and workerd looks at no
+ * socket and no other request in between. Only a timer makes it look.
  */
 export const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1))
 
-/** Pauses whenever so much has been done. */
+/** Says when to pause, by the amount of work done. */
 export class Pauses {
   readonly #every: number
   #done = 0
 
-  /** @param every how much is done without a pause: bytes, or whatever `after` is told */
+  /** @param every work between pauses, in bytes or whatever unit `due` is given */
   constructor(every: number) {
     this.#every = every
   }
 
-  /** Counts what was done. @returns whether it is time for a pause, which the caller then makes: `await pause()` */
+  /** Counts work. @returns whether the caller should now `await pause()` */
   due(done: number): boolean {
     this.#done += done
     if (this.#done < this.#every) return false

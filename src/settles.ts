@@ -1,6 +1,6 @@
 /**
- * Waits for work, but not for ever, and leaves no timer behind: it would keep a Durable Object awake.
- * @returns whether the work was done in time @throws what it throws in that time
+ * Waits for work with a time limit. Clears its timer, because a timer would keep a Durable Object awake.
+ * @returns whether the work settled in time @throws what it throws in that time
  */
 export async function settlesWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | null = null

@@ -1,4 +1,4 @@
-/** A text in pieces of at most so many UTF-16 units, none of which ends within a character. */
+/** Splits a text into pieces of at most this many UTF-16 units, never within a character. */
 export function splitText(text: string, longest: number): string[] {
   const pieces: string[] = []
   for (let start = 0; start < text.length; ) {

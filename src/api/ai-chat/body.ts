@@ -1,20 +1,20 @@
-/** The body of a request as it comes over the wire: JSON, or a form of JSON and files. */
+/** Reads the body of a request: JSON, or a form with JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
 import type { Attachment } from '../../turn/request'
 import { bodyBytes, parseJson, readText, tooLarge } from '../edge/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'
 
-/** Bytes of JSON: a long transcript, and room to spare. */
+/** Bytes of JSON: enough for a long transcript. */
 const JSON_LIMIT = 1024 * 1024
-/** Bytes of a form: an image that is refused by its name should not break the connection. */
+/** Bytes of a form. Large enough that an image can be read, and refused by its name, without breaking the connection. */
 const FORM_LIMIT = 10 * 1024 * 1024
 const MOST_FILES = 10
 
 export interface ChatBody {
   json: unknown
   files: Attachment[]
-  /** all that was sent, as one text that tells requests apart */
+  /** everything that was sent, as one text for the request's fingerprint */
   text: string
 }
 
@@ -55,7 +55,7 @@ async function readForm(request: Request, boundary: string): Promise<ChatBody> {
 
 const FILE = /^messages\[(\d{1,4})\]\.files\[(\d{1,4})\]$/
 
-/** Files are those of messages that there are, counted from 0 without gaps. @throws FieldError 400 */
+/** Every file has to belong to an existing message, numbered from 0 without gaps. @throws FieldError 400 */
 function requireOrder(files: Part[], value: unknown): void {
   const messages = (value as { messages?: unknown } | null)?.messages
   const count = Array.isArray(messages) ? messages.length : 0
@@ -87,7 +87,7 @@ function requireOrder(files: Part[], value: unknown): void {
 const TEXT_TYPES = /^text\/|^application\/(json|xml|yaml|x-ndjson|jsonl|x-yaml)$|\+(json|xml|yaml)$/
 const TEXT_NAMES = /\.(txt|md|markdown|csv|tsv|json|jsonl|xml|html?|ya?ml|log)$/i
 
-/** The text of a file. @throws FieldError 400 for one that is none */
+/** The text of a file. @throws FieldError 400 if it is not text */
 function attachmentOf(part: Part): Attachment {
   const { name, filename, type } = part
   const shown = (filename ?? name).slice(0, 200)

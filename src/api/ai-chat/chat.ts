@@ -34,7 +34,7 @@ export interface ChatCall {
   path: { assistant?: string; version?: string }
 }
 
-/** What passes for silence: a line break alone. Its clients take anything else for a line of the answer. */
+/** A line break alone. Clients take anything else for a line of the answer. */
 const HEARTBEAT = '\n'
 
 const STREAM_HEADERS = {
@@ -42,7 +42,7 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-/** Answers a question, or says in the caller's dialect why not. Never throws. */
+/** Answers a question, or replies with an error in the caller's dialect. Never throws. */
 export async function chat(call: ChatCall, streaming: boolean): Promise<Response> {
   const signals: Signals = { ...signalsOf(call), body: {} }
   try {
@@ -52,14 +52,14 @@ export async function chat(call: ChatCall, streaming: boolean): Promise<Response
   }
 }
 
-/** The error of a request that was not taken, whose body nobody has read. */
+/** The error for a request whose body was not read. */
 export const refuse = (call: ChatCall, error: unknown): Response =>
   errorResponse(faultOf(error, call.record), formOf(call, { ...signalsOf(call), body: {} }))
 
 const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
   errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
 
-/** @param signals learns the body as soon as it is known, so that an error is told in the right form */
+/** @param signals gets the body as soon as it is read, so that errors have the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
   const { env, request, record, path } = call
   await enter(request)

@@ -1,6 +1,6 @@
 /**
- * GET /content/{citation}: the text of a document that an answer cites, for whoever may ask the assistant about it.
- * A citation of a file's page leads to that page, the file's name alone to all its pages.
+ * GET /content/{citation}: the text of a cited document, for everybody who may ask the assistant. The citation of a page shows
+ * that page; the name of a file shows all its pages.
  */
 
 import { ApiError } from '../../errors'
@@ -21,7 +21,7 @@ const LONGEST_LABEL = 1_000
 
 const HEADERS = {
   'content-type': 'text/plain; charset=utf-8',
-  // The text is not ours: nothing in it may run, whatever a browser takes it for.
+  // The text is not ours. Nothing in it may run, whatever type a browser guesses.
   'content-security-policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
@@ -43,7 +43,7 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
   if (label.length > LONGEST_LABEL) return []
   const { citation_field: field, url_field: urlField } = assistant
   const labelling = field === undefined ? {} : { field }
-  // Front ends show where in a document they found something behind its name.
+  // Front ends append to the name where in the document something was found.
   const wanted = label.replace(/ \([^()]*\)$/, '')
   for (const { filter, isMeant } of lookUps(wanted, field)) {
     const planned = await planRetrieval(env, access, assistant, { filterBy: filter })
@@ -61,7 +61,7 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
   return []
 }
 
-/** A document's texts below each other, as they are: line breaks may be code, or a poem. */
+/** The document's texts, one below the other, with their line breaks: they may be code, or a poem. */
 const wholeText = (document: Document, hidden: readonly (string | undefined)[]): string =>
   textsOf(document, hidden)
     .map((text) => text.trim())
@@ -70,13 +70,13 @@ const wholeText = (document: Document, hidden: readonly (string | undefined)[]):
 
 interface LookUp {
   filter: string
-  /** comparisons in filters are broader than names: only what is meant is shown */
+  /** filters match more broadly than names do, so each document is checked */
   isMeant(document: Document, name: string | undefined): boolean
 }
 
 const NO_WORD = regExp(String.raw`[^\p{L}\p{N}\p{M}]+`, 'gu')
 
-/** Where a label may lead, the likeliest first. */
+/** The documents that a label may mean, the likeliest first. */
 function lookUps(label: string, field: string | undefined): LookUp[] {
   const { ids, names } = meaningOf(label)
   const byId = ids.map((id) => ({
@@ -101,7 +101,7 @@ function lookUps(label: string, field: string | undefined): LookUp[] {
 
 const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
 
-/** Parameters of a search that only its filters and the fields that it shows are kept of. */
+/** The search with only its filters and its shown fields. */
 function asLookUp({
   filter_by,
   query_by,

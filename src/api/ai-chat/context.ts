@@ -1,4 +1,4 @@
-/** What an answer stands on, and how it was found, in the shapes of the AI Chat Protocol: pure. */
+/** Sources and thoughts in the shapes of the AI Chat Protocol. Pure. */
 
 import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
@@ -19,20 +19,20 @@ export interface Thought {
   props: Record<string, unknown> | null
 }
 
-/** What of the assistant and of the request decides how its answer is shown. */
+/** What the shape of an answer depends on. */
 export interface Shown {
   citationField?: string
   urlField?: string
-  /** how each search finds */
+  /** the mode of each search */
   modes: RetrievalMode[]
-  /** names of overrides without effect, and of unknown ones */
+  /** names of overrides without effect, and of unknown overrides */
   ignored: string[]
   unknown: string[]
 }
 
 /**
- * Bytes of JSON that texts and labels may take, and characters of all else: a line has to stay below 64 KB, and
- * clients read long ones slowly.
+ * Limits of a line, which has to stay below 64 KB and which clients read slowly if it is long: bytes of JSON for texts and
+ * labels, characters for everything else.
  */
 const TEXT_BYTES = 24_000
 const LABEL_BYTES = 8_000
@@ -64,13 +64,12 @@ export function dataPointsOf(
   }
 }
 
-/** What a document says on one line: contract chat-protocols 1.8 wants no line breaks there. */
+/** The document's text on one line: contract chat-protocols 1.8 forbids line breaks there. */
 export const textOf = (document: Record<string, unknown>, hidden: readonly (string | undefined)[]): string =>
   textsOf(document, hidden).join(' ').replace(/\s+/g, ' ').trim()
 
 /**
- * What a document says: its texts as they are, other values by their names. Lists of numbers are vectors, which say
- * nothing to a reader.
+ * The document's texts as they are, and other values with their names. Lists of numbers are left out: they are vectors.
  */
 export function textsOf(
   document: Record<string, unknown>,
@@ -89,7 +88,7 @@ export function textsOf(
 const isNumeric = (value: unknown): value is number | bigint =>
   typeof value === 'number' || typeof value === 'bigint'
 
-/** The beginning of a text that takes so many bytes as JSON, without half a character at its end. */
+/** The beginning of a text, up to this many bytes of JSON, not cut within a character. */
 function shorten(text: string, bytes: number): string {
   let fitting = text
   for (let size = jsonBytes(fitting); size > bytes; size = jsonBytes(fitting)) {
@@ -100,7 +99,7 @@ function shorten(text: string, bytes: number): string {
 
 const jsonBytes = (text: string): number => byteLength(JSON.stringify(text))
 
-/** How the documents were found. Prompts stay out: they are on the trace, which is for the admin key. */
+/** How the documents were found. Prompts are left out: they are in the trace, for the admin key. */
 export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thought[] {
   const query = clip(turn.standalone ?? turn.question)
   const searches = turn.replies.slice(0, MOST_SEARCHES).map((reply, index): Thought => {
@@ -149,7 +148,7 @@ const warningsOf = (unknown: string[]): Thought[] =>
         },
       ]
 
-/** What the answer took, once that is known. */
+/** The answer's usage, once it is known. */
 export const answerThought = ({ usage, timings }: Turn): Thought[] =>
   usage
     ? [

@@ -1,8 +1,8 @@
 /**
- * The dialects of the AI Chat Protocol, and which one a request speaks (contract chat-protocols 1.1 and 1.9): pure.
+ * The dialects of the AI Chat Protocol, and how to detect them (contract chat-protocols 1.1 and 1.9). Pure.
  *
- * The protocol was written down several times under few names, and its clients speak all of it. What a client sends
- * tells it apart; a header or the path can name a version outright.
+ * The protocol has several versions that share names, and clients of all of them exist. What a client sends shows its
+ * dialect; a header or the path can also name a version.
  */
 
 export type Dialect =
@@ -16,7 +16,7 @@ export type Dialect =
   | '2026-04'
   /** the chat component of the Azure Search demo in JavaScript */
   | 'azure-js'
-  /** nothing told it apart: 2024-05-29 in words that every client of it reads */
+  /** not detected: 2024-05-29 with the keys of all its clients */
   | 'unnamed'
 
 export const VERSIONS = ['2024-01-28', '2024-05-29', '2024-08', '2026-04'] as const satisfies Dialect[]
@@ -24,16 +24,16 @@ export const VERSIONS = ['2024-01-28', '2024-05-29', '2024-08', '2026-04'] as co
 export const isVersion = (name: string): name is (typeof VERSIONS)[number] =>
   (VERSIONS as readonly string[]).includes(name)
 
-/** What of a request tells its dialect. */
+/** What shows a request's dialect. */
 export interface Signals {
-  /** what its header or its path names */
+  /** named by the header or the path */
   version?: (typeof VERSIONS)[number] | undefined
   userAgents: readonly (string | null)[]
   /** {} for a body that is no JSON object */
   body: Readonly<Record<string, unknown>>
 }
 
-/** Overrides that only front ends of the newest dialect send. */
+/** Overrides that only clients of the newest dialect send. */
 const NEWEST = ['send_text_sources', 'search_text_embeddings', 'use_agentic_knowledgebase']
 
 export function dialectOf({ version, userAgents, body }: Signals): Dialect {
@@ -47,7 +47,7 @@ export function dialectOf({ version, userAgents, body }: Signals): Dialect {
   return 'stream' in body && 'approach' in context ? 'azure-js' : 'unnamed'
 }
 
-/** How errors are written: a text, an object, or as the azure-js component knows them. */
+/** The shape of errors: a text, an object, or what the azure-js component knows. */
 export type ErrorForm = 'text' | 'object' | 'fastify'
 
 /** @param asked the query parameter `error_format` */
@@ -57,7 +57,7 @@ export function errorFormOf(signals: Signals, asked: string | null = null): Erro
   return dialect === 'azure-js' ? 'fastify' : 'text'
 }
 
-/** Microsoft's npm client. In browsers it says so in a header of its own. */
+/** Whether it is Microsoft's npm client. In browsers it has a header of its own. */
 const isClient = (userAgent: string | null): boolean => userAgent?.startsWith('ts-http-runtime/') ?? false
 
 export const asRecord = (value: unknown): Record<string, unknown> =>

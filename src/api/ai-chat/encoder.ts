@@ -1,8 +1,8 @@
 /**
- * A turn's events in the words of a dialect: as one JSON object, or as lines of JSON. Pure.
+ * Writes a turn in a dialect: as one JSON object, or as lines of JSON. Pure.
  *
- * Every line ends with a line break, the last one too, or a client drops it; none is longer than 64 KB, and none but
- * an error has a key `error` (contract chat-protocols 1.6).
+ * Every line ends with a line break, the last one too, or a client drops it. No line is longer than 64 KB, and only an
+ * error has a key `error` (contract chat-protocols 1.6).
  */
 
 import type { Failure } from '../../errors'
@@ -15,7 +15,7 @@ import type { ErrorForm } from './dialect'
 import { errorBody, turnFault } from './errors'
 import type { Context, Words } from './words'
 
-/** Characters of the answer in a line. As JSON one takes six bytes at most. */
+/** Characters of the answer in a line. Each takes six bytes of JSON at most. */
 const LONGEST_PIECE = 8_000
 const MOST_SUGGESTIONS = 10
 const LONGEST_SUGGESTION = 500
@@ -24,12 +24,12 @@ const LONGEST_SUGGESTION = 500
 export interface Writing extends Shown {
   words: Words
   errorForm: ErrorForm
-  /** whether next questions stand in the text too */
+  /** whether suggestions are in the text too */
   inlineSuggestions: boolean
   contextSession: boolean
 }
 
-/** An answer in one piece. */
+/** The whole answer. */
 export function encodeAnswer(turn: Turn, writing: Writing): unknown {
   const { words } = writing
   const context: Context = {
@@ -41,7 +41,7 @@ export function encodeAnswer(turn: Turn, writing: Writing): unknown {
   return words.whole(turn.answer + inlined(turn, writing), context, turn.conversationId, finishOf(turn))
 }
 
-/** An answer as it is written. */
+/** Encodes an answer as a stream of lines. */
 export class LineEncoder implements TurnEncoder {
   readonly #writing: Writing
   readonly #turn = emptyTurn()
@@ -88,7 +88,7 @@ export class LineEncoder implements TurnEncoder {
     const turn = this.#turn
     const suggestions = suggestionsOf(turn)
     const context: Context = {
-      // All of them once more, since clients put this list in the place of the first one.
+      // All thoughts again, because clients replace the first list with this one.
       thoughts: [...thoughtsOf(turn, this.#writing), ...answerThought(turn)],
       ...(suggestions && { followup_questions: suggestions }),
       ...sessionIn(turn, this.#writing),
@@ -104,7 +104,7 @@ const finishOf = ({ finishReason = 'stop' }: Turn): string => finishReason
 const suggestionsOf = ({ suggestions }: Turn): string[] | undefined =>
   suggestions?.slice(0, MOST_SUGGESTIONS).map((question) => question.slice(0, LONGEST_SUGGESTION))
 
-/** Next questions as clients find them in the text. */
+/** Suggestions in the text, where some clients look for them. */
 const inlined = (turn: Turn, { inlineSuggestions }: Writing): string =>
   inlineSuggestions ? (suggestionsOf(turn) ?? []).map((question) => `<<${question}>>`).join('') : ''
 

@@ -1,4 +1,4 @@
-/** Errors in the words of the AI Chat Protocol (contract chat-protocols 1.7). */
+/** Errors of the AI Chat Protocol (contract chat-protocols 1.7). */
 import { ApiError, type Failure } from '../../errors'
 import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
@@ -6,7 +6,7 @@ import { ImpossibleChange } from '../edge/retrieval'
 import { OverrideError } from '../turn/overrides'
 import type { ErrorForm } from './dialect'
 
-/** A request that is at fault in a place that can be named. */
+/** An error at a known place in the request. */
 export class FieldError extends ApiError {
   constructor(
     status: number,
@@ -29,7 +29,7 @@ export interface ChatFault {
   retryAfter?: number
 }
 
-/** The client waits this long, in seconds, and asks again by itself. A visitor waits no longer without a word. */
+/** The longest `Retry-After`, in seconds. The client waits for it in silence, and visitors do not wait longer. */
 const LONGEST_WAIT = 10
 
 /** The override that asks for a change of a search. */
@@ -41,7 +41,7 @@ const CHANGES: Record<string, string> = {
   excludeCategory: 'exclude_category',
 }
 
-/** What a client is told: absent are what the failure itself says. */
+/** What a client is told. What is absent comes from the failure. */
 interface Row {
   status?: number
   type: string
@@ -55,8 +55,8 @@ const UNAUTHORISED =
   '`x-typesense-api-key`.'
 
 /**
- * The client repeats a 5xx by itself, four times in all, and a bare 503 for minutes; it waits out a 429 with
- * `Retry-After`. So whatever passes by itself is a 429.
+ * Microsoft's client retries a 5xx up to four times, and a bare 503 for minutes. After a 429 it waits for `Retry-After` and
+ * then retries. So errors that pass by themselves are a 429.
  */
 const PASSES: Row = { status: 429, type: 'interrupted', wait: 1 }
 
@@ -66,7 +66,7 @@ const TABLE: ErrorTable<Row> = {
   model_failed: { status: 500, type: 'model_failed' },
   model_denied: { status: 500, type: 'model_failed' },
   unknown_conversation: {
-    // Its clients take a 404 for a wrong address.
+    // Not 404, which its clients take for a wrong URL.
     status: 400,
     type: 'bad_request',
     words: 'The session is unknown or has expired. Begin a new one: leave the session state out.',
@@ -85,7 +85,7 @@ const TABLE: ErrorTable<Row> = {
   internal: { type: 'internal_error' },
 }
 
-/** What is told of a thrown error. @param request the one that failed */
+/** What the client is told of a thrown error. @param request the one that failed */
 export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   if (error instanceof ImpossibleChange) {
     const override = CHANGES[error.change] ?? error.change
@@ -102,7 +102,7 @@ export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   return turnFault(failureOf(error, request))
 }
 
-/** What is told of a turn that failed. */
+/** What the client is told of a failed turn. */
 export function turnFault(failure: Failure): ChatFault {
   const { message, retryAfter } = failure
   const { status = failure.status, type, words = message, wait } = rowOf(TABLE, failure)
@@ -124,8 +124,8 @@ const REASONS: Record<number, string> = {
 }
 
 /**
- * An error as JSON. Clients know a text or an object; beside the text stand its code and the message again, which
- * they pass over and logs are glad of.
+ * An error as JSON. Clients expect a text or an object. Next to the text are the code and the message again: clients ignore
+ * them, and they help in logs.
  */
 export function errorBody({ status, code, message, field }: ChatFault, form: ErrorForm): unknown {
   const place = field === undefined ? {} : { field }

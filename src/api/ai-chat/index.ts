@@ -1,6 +1,6 @@
 /**
- * The AI Chat Protocol: questions under `/chat`, of the assistant `default`, of one that the path names, and in a
- * version that the path names. Clients put `/stream` behind the address that they are given, and drop its query.
+ * The AI Chat Protocol: `/chat` asks the assistant `default`. The path can name another assistant, and a version. Clients
+ * append `/stream` to the URL that they are given, and drop its query.
  */
 import { ApiError } from '../../errors'
 import { discardBody } from '../edge/body'

@@ -1,4 +1,4 @@
-/** What a body of the AI Chat Protocol asks (contract chat-protocols 1.4): a pure reading of its JSON. */
+/** Reads a body of the AI Chat Protocol (contract chat-protocols 1.4). Pure. */
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { asRecord, type Dialect } from './dialect'
@@ -10,9 +10,9 @@ const LONGEST_USER = 256
 
 export interface ChatRequest {
   question: string
-  /** what the client remembers, oldest first, without the question and without system messages */
+  /** the client's transcript, oldest first, without the question and system messages */
   transcript: TranscriptMessage[]
-  /** for admin keys: what system messages say */
+  /** system messages, for admin keys only */
   instructions: string[]
   /** the conversation to go on with */
   session?: string
@@ -100,14 +100,14 @@ function checked(message: unknown, place: string): { role: (typeof ROLES)[number
   return { role: known, content }
 }
 
-/** The session, wherever a dialect keeps it. Blank ones are none. */
+/** The session, wherever the dialect has it. A blank one counts as none. */
 function sessionOf(body: Record<string, unknown>, context: Record<string, unknown>): string | undefined {
   const given = [body.sessionState, body.session_state, context.sessionId].find(
     (value) => value !== undefined && value !== null && value !== '',
   )
   if (given === undefined) return undefined
   const id = asRecord(given).conversation_id ?? given
-  // What is no id of ours names no conversation; the turn says so in its own words.
+  // An id that is not ours leads to no conversation. The turn then fails with the right error.
   return typeof id === 'string' && id.length <= LONGEST_SESSION ? id : UNKNOWN
 }
 

@@ -1,8 +1,8 @@
-/** The words of each dialect of the AI Chat Protocol (contract chat-protocols 1.1, 1.5 and 1.6): pure. */
+/** The JSON of each dialect of the AI Chat Protocol (contract chat-protocols 1.1, 1.5 and 1.6). Pure. */
 import type { DataPoints, Thought } from './context'
 import type { Dialect } from './dialect'
 
-/** What stands beside the text of an answer. */
+/** What comes with the text of an answer. */
 export interface Context {
   data_points?: DataPoints
   thoughts: Thought[]
@@ -15,14 +15,14 @@ export interface Context {
 export interface Words {
   /** of the lines of a stream */
   mediaType: string
-  /** an answer in one piece */
+  /** the whole answer */
   whole(content: string, context: Context, session: string, finishReason: string): unknown
-  /** the first line: what was found, and nothing of the answer, which clients would drop from it */
+  /** the first line: what was found. It has no text, because clients drop text from it */
   open(context: Context, session: string): unknown
   piece(text: string): unknown
-  /** the last line: without `data_points`, or clients forget those that they have, and without text */
+  /** the last line. It has no text and no `data_points`: clients would replace those that they have */
   close(context: Context, session: string, finishReason: string): unknown
-  /** whether next questions stand in the answer's text, as `<<Question?>>` */
+  /** whether suggestions are in the answer's text, as `<<Question?>>` */
   inlineSuggestions?: boolean
 }
 
@@ -32,12 +32,12 @@ const snake: Keys = (session) => ({ session_state: session })
 const camel: Keys = (session) => ({ sessionState: session })
 const both: Keys = (session) => ({ ...snake(session), ...camel(session) })
 
-/** 2024-05-29 and what came of it. */
+/** 2024-05-29 and the versions that followed from it. */
 const plain = (mediaType: string, keys: Keys): Words => ({
   mediaType,
   whole: (content, context, session) => ({
     message: { role: 'assistant', content },
-    // Of the newest dialect: clients of this one pass over it, and those of that one can read this answer.
+    // From the newest dialect, so that its clients can read this answer. Clients of this dialect ignore it.
     output_text: content,
     context,
     ...keys(session),
@@ -107,7 +107,7 @@ const component: Words = {
     }),
 }
 
-/** The component knows a list of texts, and thoughts as HTML. */
+/** The component reads a list of texts, and thoughts as HTML. */
 const asComponent = ({ data_points: points, thoughts }: Context) => ({
   data_points: points?.text ?? [],
   thoughts: thoughts.map(({ title, description }) => escapeHtml(`${title}: ${description}`)).join('<br>'),

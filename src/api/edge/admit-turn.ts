@@ -1,4 +1,4 @@
-/** What every protocol asks before a turn of a conversation begins: who asks, is there budget, is it a retry. */
+/** Checks that every protocol makes before a turn begins: who asks, is there budget left, is it a retry. */
 import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
 import { requireRate } from '../../auth/rate-limit'
@@ -12,24 +12,24 @@ import { begun, enter } from './front-door'
 const LONGEST_IDEMPOTENCY_KEY = 255
 
 /**
- * What a request tells of who sends it, and a retry tells again: the address, as Cloudflare sets it and as a proxy before
- * it says, the client, its language and its page.
+ * Headers that stay the same when a request is retried: the address, from Cloudflare and from a proxy before it, the client,
+ * its language and its page.
  */
 const TRAITS = ['cf-connecting-ip', 'x-forwarded-for', 'user-agent', 'accept-language', 'origin']
 
-/** A turn that may begin. */
+/** Permission to begin a turn. */
 export interface Admission {
   asker: Asker
   idempotencyKey?: string
   fingerprint: string
-  /** true where a key is made for pages */
+  /** present if a key is made for pages */
   plain?: true
 }
 
-/** What a turn is asked by. */
+/** The request that asks. */
 export interface TurnCaller extends Caller {
   env: Cloudflare.Env
-  /** the body that was read of the request */
+  /** the request's body */
   body: string
 }
 
@@ -48,7 +48,7 @@ export async function admitTurn(
   model: ConversationModelConfig,
 ): Promise<Admission> {
   const { request, accesses } = caller
-  // A scoped key may turn a search into a question, which its request did not show.
+  // A scoped key can make a question of a search. The request alone did not show that.
   await enter(request)
   const asker = await askerOf(caller)
   const given = request.headers.get('idempotency-key') || undefined
@@ -60,11 +60,11 @@ export async function admitTurn(
     await requireRate(env, 'RATE_LIMIT_TURNS', access)
   }
   const keys = accesses.map(({ digest }) => digest)
-  // Two visitors of a page who are not told apart may both count their requests from 1. What anybody could come upon
-  // names no turn to join: it tells requests apart, and that is all.
+  // Two visitors of a page may both number their requests from 1. If nothing tells them apart, a key that is easy to guess
+  // must not join a turn. It only goes into the fingerprint.
   const idempotencyKey =
     given !== undefined && (isToldApart(asker) || isUnguessable(given)) ? given : undefined
-  // A caller who names the turn may come back from another network, or with another client.
+  // With an idempotency key a caller can retry from another network or client.
   const traits =
     idempotencyKey === undefined ? [...TRAITS.map((name) => request.headers.get(name)), given] : []
   const identity = [asker.owner, asker.userId, ...(asker.proofs ?? []), ...traits]

@@ -1,25 +1,25 @@
-/** Who asks, as conversations are told of it. */
+/** Who asks a question, for the Conversation object. */
 import type { Access } from '../../auth/access'
 import { identify } from '../../auth/pins'
 import { presentedVisitor, visitorDigest } from '../../auth/visitor'
 import { userProof, visitorProof } from '../../conversation/ownership'
 import type { Asker } from '../../turn/request'
 
-/** A request, with what it says of who sends it. */
+/** A request and what it says about its sender. */
 export interface Caller {
   request: Request
-  /** the keys of the request, that of its first search first */
+  /** the keys of the request; first that of the first search */
   accesses: readonly Access[]
   /** the user that the request names */
   userId: string | undefined
-  /** its query parameters, where it may name its visitor there */
+  /** its query parameters, if they may name the visitor */
   query?: Readonly<Record<string, string>>
 }
 
 /**
  * Who asks, and how far the key reaches.
- * @param action what is to be done to conversations: a key that is given it by name reaches further
- * @throws ApiError 400 for an overlong name or a visitor's secret that is none, 401 when keys fix different users
+ * @param action what is done to conversations. A key that lists this action by name reaches conversations of others
+ * @throws ApiError 400 for a name that is too long or an invalid visitor's secret, 401 if keys fix different users
  */
 export async function askerOf(
   { request, accesses, userId, query }: Caller,

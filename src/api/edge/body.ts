@@ -1,26 +1,26 @@
-/** Request bodies: whatever their content-type says, possibly gzipped, and never larger than expected. */
+/** Reads request bodies: whatever their content type, gzipped or not, up to a limit. */
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { Pauses, pause } from '../../pause'
 import { inflate } from './inflate'
 
-/** What a JSON body may hold: a document, a schema, a set of searches. Bytes after inflating. */
+/** Bytes of a JSON body after inflating: a document, a schema, a set of searches. */
 export const BODY_LIMIT = 4 * 1024 * 1024
 
 const GZIP_MAGIC = [0x1f, 0x8b]
 
-/** Bytes of an unwanted body that are read: the most that any plan of the platform lets through. */
+/** Bytes of an unwanted body that are read and dropped: the most that any plan of the platform lets through. */
 const DRAIN_LIMIT = 512 * 1024 * 1024
 
-/** Bytes that are read without a pause where nothing else is done with them. */
+/** Bytes to read between pauses when dropping a body. */
 const DRAINED_A_PAUSE = 4 * 1024 * 1024
 
 /**
- * The bytes of a body as they arrive, inflated when they begin as gzip does. What is left when the reader stops
- * early is read and dropped.
+ * The bytes of a body as they arrive, inflated if they begin like gzip. If the reader stops early, the rest is read and
+ * dropped.
  *
- * @throws ApiError 400 when what began as gzip is not
+ * @throws ApiError 400 for invalid gzip
  */
 export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, void, undefined> {
   if (!request.body) return
@@ -29,7 +29,7 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
   try {
     const head = await reader.read()
     if (head.done) return
-    // A first read of a single byte is not looked into further: no server or client sends a body that way.
+    // Gzip is not detected if the first read is a single byte. No client or server sends a body that way.
     if (GZIP_MAGIC.some((byte, index) => head.value[index] !== byte)) {
       yield head.value
       for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
@@ -48,7 +48,7 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
 /**
  * The whole body as text.
  *
- * @param limit bytes; a larger body is refused before it has been read whole
+ * @param limit bytes. A larger body is refused before all of it is read
  * @throws ApiError 413
  */
 export async function readText(request: Request, limit = BODY_LIMIT): Promise<string> {
@@ -86,8 +86,8 @@ export const tooLarge = (limit: number): ApiError =>
   new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
 
 /**
- * Reads and drops a body that nobody wants. Answering without it, or cancelling it, breaks the connection of a
- * client that is still sending, who then never sees the answer, and ends the development server.
+ * Reads and drops a body that nobody wants. Answering without reading it, or cancelling it, resets the connection of a
+ * client that is still sending: the client never sees the answer. It also ends the development server.
  */
 export async function discardBody(request: Request): Promise<void> {
   if (!request.body || request.body.locked) return

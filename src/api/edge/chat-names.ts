@@ -1,6 +1,6 @@
 /**
- * Conversations by the names that their clients give them. Chat widgets make up the id of a chat themselves; what it
- * stands for here depends on the key, the user and the assistant as well, so that nobody else's guess leads to it.
+ * Finds conversations by the ids that clients choose. Chat widgets make up the id of a chat. Here it is a name: the
+ * conversation's id is a digest of the name with the key, the user and the assistant, so that nobody else can guess it.
  */
 import type { Access } from '../../auth/access'
 import { mayContinue } from '../../conversation/ask'
@@ -13,7 +13,7 @@ import type { Asker } from '../../turn/request'
 import { askerOf } from './asker'
 import { findHistory, findOpenModel } from './open-model'
 
-/** Who has a chat with whom. */
+/** Who chats, and with which assistant. */
 export interface ChatParties {
   env: Cloudflare.Env
   request: Request
@@ -25,17 +25,17 @@ export interface ChatParties {
 
 export interface Chat {
   conversationId: string
-  /** whether the conversation begins where it has no history */
+  /** true if a conversation without history begins */
   named: boolean
 }
 
-/** A conversation's own id, as opposed to a name for it. */
+/** A conversation's own id, not a name. */
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 /**
- * The conversation of a name. A conversation that was begun elsewhere can be gone on with by its id. A scoped key that
- * fixes one is for that one, whatever its client calls it.
- * @throws ApiError 400 for a name that anybody could guess
+ * The conversation of a name. A conversation that began on another protocol can be continued by its id. A scoped key that
+ * fixes a conversation always leads to that one.
+ * @throws ApiError 400 for a name that is easy to guess
  */
 export async function findChat(parties: ChatParties, name: string): Promise<Chat> {
   const { access, assistant } = parties
@@ -52,7 +52,7 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
   return { conversationId: await namedConversationId(asker, assistant.name, name), named: true }
 }
 
-/** The ids of conversations that a name may stand for, the likeliest first. For what changes nothing. */
+/** The ids that a name may stand for, the likeliest first. For reading and stopping. */
 export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
   const { env, access, assistant } = parties
   const asker = await askerFor(parties)
@@ -64,7 +64,7 @@ export async function chatIds(parties: ChatParties, name: string): Promise<{ ask
   return { asker, ids: isId ? [named, name] : [named] }
 }
 
-/** Visitors of one page share its key: where they are not told apart, a chat is only as private as its name. */
+/** Visitors of a page share its key. If nothing else tells them apart, a chat is only as private as its name. */
 const mayName = (asker: Asker, name: string): boolean => isToldApart(asker) || isUnguessable(name)
 
 const askerFor = ({ request, access, user }: ChatParties): Promise<Asker> =>

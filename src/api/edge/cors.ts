@@ -1,9 +1,9 @@
-/** Which pages of other origins may call the API and read its answers, and by which names it can be called. */
+/** Which origins may call the API, and which host names it answers to. */
 import { foreignOrigin, isLoopbackHost, matchesOrigin } from '../../origins'
 import { json } from './response'
 
 const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
-/** What a page may read besides the headers that it always may. */
+/** Headers that a page may read besides the standard ones. */
 const EXPOSED = 'Retry-After, X-Request-Id, X-Parley-Conversation-Id, X-Vercel-AI-UI-Message-Stream'
 const MAX_AGE = '3600'
 
@@ -16,8 +16,8 @@ const entries = (list: string): string[] =>
 const origins = (env: Cloudflare.Env): string[] => entries(env.CORS_ORIGINS ?? '*')
 
 /**
- * Says who may read an answer: everyone where CORS_ORIGINS is `*` or not set, else the origins that it lists. An
- * origin that it does not list is told nothing, and its browser keeps the answer from the page.
+ * Sets who may read the answer: everyone if CORS_ORIGINS is `*` or not set, else the origins that it lists. For any other
+ * origin no header is set, and the browser hides the answer from the page.
  */
 export function allowOrigin(env: Cloudflare.Env, request: Request, headers: Headers): boolean {
   const listed = origins(env)
@@ -25,7 +25,7 @@ export function allowOrigin(env: Cloudflare.Env, request: Request, headers: Head
   if (listed.includes('*')) {
     headers.set('access-control-allow-origin', '*')
   } else {
-    // Caches must not hand one origin's answer to another.
+    // So that caches do not serve one origin's answer to another.
     headers.append('vary', 'Origin')
     if (origin === null || !matchesOrigin(listed, origin)) return false
     headers.set('access-control-allow-origin', origin)
@@ -34,7 +34,7 @@ export function allowOrigin(env: Cloudflare.Env, request: Request, headers: Head
   return true
 }
 
-/** The answer to a preflight; undefined for any other request. It cannot know the key, which comes with the request. */
+/** The answer to a preflight; undefined for any other request. A preflight has no key: the real request brings it. */
 export function preflight(env: Cloudflare.Env, request: Request): Response | undefined {
   if (request.method !== 'OPTIONS') return undefined
   const asked = request.headers.get('access-control-request-headers')
@@ -49,8 +49,8 @@ export function preflight(env: Cloudflare.Env, request: Request): Response | und
 }
 
 /**
- * Refuses a request of a page whose origin CORS_ORIGINS does not list. A browser would keep the answer from it, but a
- * simple request is carried out before that.
+ * Refuses a page whose origin CORS_ORIGINS does not list. The browser would hide the answer from it anyway, but a simple
+ * request would have been carried out by then.
  */
 export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | undefined {
   const origin = foreignOrigin(request)
@@ -67,7 +67,7 @@ export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | 
  * Refuses a request to a name that this Parley does not answer to: SERVED_HOSTS, where it is set, lists the names.
  * `loopback` stands for those of this machine, `addresses` for every IP address, `*.name` for the names below one.
  *
- * Against DNS rebinding: a page can have a name of its own point to this machine, and is then of the same origin.
+ * This prevents DNS rebinding: a page can point a name of its own at this machine and then has the same origin.
  */
 export function refuseHost(env: Cloudflare.Env, request: Request): Response | undefined {
   const served = entries(env.SERVED_HOSTS ?? '')
@@ -88,5 +88,5 @@ const isServed = (entry: string, host: string): boolean => {
   return entry.startsWith('*.') ? host.endsWith(entry.slice(1)) : host === entry
 }
 
-/** Whether a host as a URL has it is an IP address: no name server can have it mean another machine. */
+/** Whether the host of a URL is an IP address. No name server can redirect that. */
 const isAddress = (host: string): boolean => /^\d{1,3}(?:\.\d{1,3}){3}$|^\[.*\]$/.test(host)

@@ -1,32 +1,31 @@
 /**
- * A whole answer, sent so that it is noticed when nobody is there to take it any more.
+ * Sends a whole answer and notices if the caller has disconnected.
  *
- * Deployed, `request.signal` tells of a caller who hangs up (compatibility flag `enable_request_signal`). Where it does
- * not, as in workerd 2026-08 on its own, nothing tells a Worker while it is still thinking. Only writes to the
- * connection fail, and of those the first does not. So after an answer that took its time come blanks, which JSON
- * allows, a few milliseconds apart. Where somebody reads they are all taken; where nobody does the stream is never
- * asked for its end. Once a signal has fired there are no blanks any more.
+ * On Cloudflare `request.signal` fires when a caller hangs up (compatibility flag `enable_request_signal`). In workerd
+ * 2026-08 on its own it does not. There only writes to a closed connection fail, and the first one succeeds. So an answer
+ * that took long is followed by a few blanks, which JSON allows, some milliseconds apart. If the caller is there, all of
+ * them are read. If not, the stream stalls. Once a signal has fired in this isolate, no more blanks are needed.
  */
 import type { Delivery } from '../../conversation/ask'
 
-/** Nobody leaves an answer that came so soon, in milliseconds since it was asked for: it goes without blanks. */
+/** Milliseconds. An answer that comes sooner goes without blanks: hardly anybody hangs up that fast. */
 const SOON_MS = 1_000
 
-/** One for each connection on the way, and one more: each needs a write to learn of the next one's end. */
+/** One for each connection on the way and one more: each notices that the next is closed only by a write. */
 const BLANKS = 4
 
-/** Above a round trip nearby, and in all far below what an answer takes. */
+/** Longer than a round trip nearby. Together they are far shorter than an answer takes. */
 const PAUSE_MS = 8
 
-/** Without any progress for this long, nobody is reading. */
+/** If nothing is read for this long, the caller has gone. */
 const STALLED_MS = 1_000
 
-/** So that a slow reader of a long answer makes progress. */
+/** Small, so that a slow reader of a long answer still makes progress. */
 const PIECE_BYTES = 16 * 1024
 
 const BLANK = new Uint8Array([0x20])
 
-/** Whether signals fire here: one has. */
+/** Whether `request.signal` works here: true once one has fired. */
 let signalsFire = false
 
 const HEADERS = { 'content-type': 'application/json; charset=utf-8' }
@@ -46,7 +45,7 @@ export function deliver(answer: unknown, headers: HeadersInit, delivery: Deliver
   return new Response(isWatched ? withBlanks(body, delivery) : body, all)
 }
 
-/** A body that finds out whether it is read to its end. */
+/** A body that notices whether it is read to its end. */
 function withBlanks(body: string, { lost, waitUntil }: Delivery): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(body)
   const watch = new StallWatch()

@@ -1,15 +1,15 @@
 /**
- * Where requests that may begin a turn wait for each other, before anything is done for them: no key is looked up and no
- * body is read for a request that is refused here.
+ * Requests that may begin a turn queue here before any other work. A request that is refused here costs no key look-up and
+ * no reading of its body.
  */
 import { giveBack, waitToBegin } from '../../conversation/beginnings'
 
-/** Requests that were let in, and whether they began a turn. */
+/** Admitted requests, and whether they began a turn. */
 const entered = new WeakMap<Request, 'entered' | 'begun'>()
 
 /**
- * Lets a request in when it may begin a turn; one that is in already, at once.
- * @throws ApiError 503 with `retryAfter` when too many begin at once
+ * Waits until the request may begin a turn. Does nothing if it was admitted before.
+ * @throws ApiError 503 with `retryAfter` if too many begin at once
  */
 export async function enter(request: Request): Promise<void> {
   if (entered.has(request)) return
@@ -20,7 +20,7 @@ export async function enter(request: Request): Promise<void> {
 /** The request begins a turn. */
 export const begun = (request: Request): void => void entered.set(request, 'begun')
 
-/** The request was answered. One that was let in and began no turn, as for its key, keeps nobody else waiting. */
+/** The request was answered. If it began no turn, for example because of its key, its place is given back. */
 export function leave(request: Request): void {
   if (entered.get(request) === 'entered') giveBack()
   entered.delete(request)

@@ -1,4 +1,4 @@
-/** From a name to an assistant that its asker may ask. */
+/** Finds the assistants that a key may ask. */
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
@@ -6,16 +6,15 @@ import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '..
 import { presentedKey } from './presented-key'
 import type { RequestRecord } from './request-log'
 
-/** Lets a request pass whose key may ask some assistant; which one is `openAssistant`'s to say. @throws ApiError 401, 429 */
+/** Admits a request whose key may ask any assistant. `openAssistant` checks which. @throws ApiError 401, 429 */
 export function admitAsker(env: Cloudflare.Env, request: Request, record: RequestRecord): Promise<Access> {
   record.action = 'conversations:create'
   return admit(env, presentedKey(request), ASK_ACTIONS, undefined, record)
 }
 
 /**
- * An assistant with the searches that the key leaves of it: a scoped key that names a collection is for that one
- * alone.
- * @returns undefined for one that the key may not ask
+ * The assistant with the searches that the key allows: a scoped key that names a collection allows only that one.
+ * @returns undefined if the key may not ask it
  */
 export function openTo(access: Access, assistant: Assistant): Assistant | undefined {
   const { collection: only, conversation_model_id: model } = access.embedded
@@ -37,8 +36,8 @@ export function openTo(access: Access, assistant: Assistant): Assistant | undefi
 /**
  * An assistant to be asked.
  * @param record of the request
- * @throws ApiError 404 for an unknown one, and for one that is closed, in the same words; 403 for a page of an origin
- *   that it does not list
+ * @throws ApiError 404 if it is unknown, and in the same words if the key may not ask it; 403 for a page whose origin it
+ *   does not list
  */
 export async function openAssistant(
   env: Cloudflare.Env,

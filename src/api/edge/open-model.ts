@@ -1,4 +1,4 @@
-/** The conversation model that a request names, and where its history lies. */
+/** The conversation model that a request names, and its history collection. */
 import type { Access } from '../../auth/access'
 import { mayAsk } from '../../auth/pins'
 import { ApiError } from '../../errors'
@@ -6,7 +6,7 @@ import type { ConversationModelConfig } from '../../models/language-model'
 import { findModel } from '../../registry/models'
 import { findCollection } from '../../registry/names'
 
-/** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
+/** @returns undefined if the model is unknown or the key may not ask it: callers cannot tell which */
 export const findOpenModel = async (
   env: Cloudflare.Env,
   accesses: readonly Access[],

@@ -1,10 +1,10 @@
-/** Request parameters: how they are read from a query string and how several sources of them are joined. */
+/** Reads request parameters from a query string, and joins parameters from several sources. */
 import { parseFilter } from '../../search/filter/parse'
 import type { SearchParameters } from '../../search/types'
 
 /**
- * Parses a query string as Typesense does (contract 0): values are decoded, keys are not; of a key given twice
- * the last value counts, except that filters add up; an unencoded `&&` belongs to its value.
+ * Parses a query string as Typesense does (contract 0). Values are decoded, keys are not. If a key is given twice, the
+ * last value counts, but filters add up. An unencoded `&&` belongs to its value.
  *
  * @param query with or without its leading question mark
  */
@@ -60,22 +60,22 @@ export function searchParametersOf(embedded: Readonly<SearchParameters>): Search
   return left
 }
 
-/** `parameters` with the gaps filled from `lower`; filters of both hold. @throws ApiError 400 for a bad filter */
+/** `parameters`, with missing ones from `lower`. Filters of both apply. @throws ApiError 400 for a bad filter */
 export const fill = (parameters: SearchParameters, lower: SearchParameters): SearchParameters => ({
   ...lower,
   ...parameters,
   ...bothFilters(parameters, lower),
 })
 
-/** Parameters that say the same by two names: who fixes one of them has fixed both. */
+/** Two names for the same parameter: fixing one fixes both. */
 const TWINS = [
   ['per_page', 'limit'],
   ['page', 'offset'],
 ] as const
 
 /**
- * `parameters` with those of `upper` in their place; filters of both hold, and for pinned documents too: whoever
- * may not lift a filter may not pin around it either.
+ * `parameters`, overridden by `upper`. Filters of both apply, to pinned documents too: a caller who cannot lift a filter
+ * must not get around it by pinning.
  * @throws ApiError 400 as `fill` does
  */
 export const override = (
@@ -100,8 +100,8 @@ function bothFilters(a: Readonly<SearchParameters>, b: Readonly<SearchParameters
   const only = a.filter_by || b.filter_by
   if (!only) return {}
   if (!a.filter_by || !b.filter_by) return { filter_by: only }
-  // Each has to be a filter by itself. One with an open quote or parenthesis could reach over the seam and
-  // take the filter of a scoped key into its own value.
+  // Each has to be valid by itself. An open quote or parenthesis in one could otherwise swallow the other, which may be the
+  // filter of a scoped key.
   parseFilter(a.filter_by)
   parseFilter(b.filter_by)
   return { filter_by: `(${a.filter_by}) && (${b.filter_by})` }

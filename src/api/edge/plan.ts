@@ -1,4 +1,4 @@
-/** From a request's parameters to a search that can be run. */
+/** Turns a request's parameters into a search, and runs it. */
 import type { Access } from '../../auth/access'
 import { mapFew } from '../../few'
 import { retrieverOf } from '../../registry/engines'
@@ -8,7 +8,7 @@ import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { replyOf } from '../../turn/retrieve'
 
-/** Parameters that are the request's and not the search's. */
+/** Parameters of the request that are not for the search. */
 const REQUEST_ONLY = [
   'x-typesense-api-key',
   'x-typesense-user-id',
@@ -23,10 +23,10 @@ const REQUEST_ONLY = [
   'use_cache',
 ]
 
-/** A search that a key for pages asks for is cut off after this, in milliseconds: `search_cutoff_ms` at most. */
+/** The longest `search_cutoff_ms` of a search with a key for pages. */
 const PAGE_CUTOFF_MS = 5_000
 
-/** Searches of one request that run at the same time: more would keep others from theirs. */
+/** Searches of one request that run at the same time. More would delay everybody else's. */
 const AT_ONCE = 4
 
 /**
@@ -43,7 +43,7 @@ export async function planSearch(
 ): Promise<PlannedSearch> {
   const params = { ...parameters }
   for (const name of REQUEST_ONLY) delete params[name]
-  // What is no number is left to the search, which refuses it.
+  // The search refuses what is not a number.
   const asked = params.search_cutoff_ms
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
@@ -58,8 +58,8 @@ const scopeOf = ({ embedded, readsHistory }: Access, collection: string): Search
 })
 
 /**
- * Runs a search. What its caller did wrong becomes its reply.
- * @param gone when nobody waits for it any more
+ * Runs a search. A caller's mistake becomes the reply.
+ * @param gone aborts when nobody waits for it any more
  */
 export async function runSearch(
   env: Cloudflare.Env,
@@ -80,7 +80,7 @@ export async function runSearch(
   }
 }
 
-/** What is told to nobody. */
+/** A reply that nobody reads. */
 const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }
 
 /** Runs searches of one request, a few at a time. @returns their replies, in order */

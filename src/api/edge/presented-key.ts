@@ -1,11 +1,11 @@
-/** Where a request has its key. */
+/** Finds the key of a request. */
 import type { SearchParameters } from '../../search/types'
 
 const HEADERS = ['x-typesense-api-key', 'x-api-key', 'api-key']
 
 /**
- * The key of a request to Parley's own routes and to assistants, wherever the clients of their protocols put it: a
- * header of its own, a Bearer token, or else the query parameter that Typesense has for it.
+ * The key of a request to Parley's own routes or an assistant: in one of several headers, as a Bearer token, or in
+ * Typesense's query parameter.
  */
 export function presentedKey(request: Request): string | undefined {
   const { headers } = request
@@ -17,6 +17,6 @@ export function presentedKey(request: Request): string | undefined {
   return bearer ?? new URL(request.url).searchParams.get('x-typesense-api-key') ?? undefined
 }
 
-/** The key of a request to Typesense's routes: in Typesense's header, else in the query parameter (contract 0). */
+/** The key of a request to Typesense's routes: in its header, or else in its query parameter (contract 0). */
 export const typesenseKey = (request: Request, query: SearchParameters): string | undefined =>
   request.headers.get('x-typesense-api-key') ?? query['x-typesense-api-key']

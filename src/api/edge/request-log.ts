@@ -1,12 +1,12 @@
 /**
- * What is written down of a request: one line of JSON when its answer begins, and one more for an administrator's
- * change, deleted conversations and traces that were read. Paths, queries, bodies and keys stay out; the route is its pattern. With LOG_CONTENT=on, which is for
- * finding faults, the question of a search is in.
+ * Logs requests: one line of JSON when the answer begins, and an audit line for administrators' changes, deleted
+ * conversations and traces that were read. Paths, queries, bodies and keys are never logged; the route is its pattern.
+ * LOG_CONTENT=on, for debugging, adds the question.
  */
 import type { Note } from '../../auth/admit'
 import { foreignOrigin } from '../../origins'
 
-/** What is known of a request so far. Whoever learns something adds it. */
+/** What is known of a request so far. Each layer adds what it learns. */
 export interface RequestRecord extends Note {
   readonly requestId: string
   /** unix milliseconds */
@@ -20,7 +20,7 @@ export interface RequestRecord extends Note {
   question?: string
 }
 
-/** A caller's id is kept when it can be nothing but one: it goes into logs and back into a header. */
+/** A caller's id is accepted only in this form, because it goes into logs and back into a header. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
 export function newRecord(request: Request): RequestRecord {
@@ -34,12 +34,12 @@ export function newRecord(request: Request): RequestRecord {
   }
 }
 
-/** What is done to conversations and has to be accounted for. The rest of their actions is everyday use. */
+/** Actions on conversations that are audited. The others are everyday use. */
 const AUDITED_OF_CONVERSATIONS = ['conversations:delete', 'conversations:trace']
 
 /**
- * Whether an audit asks for an action: one that changes what an administrator looks after, rather than documents or
- * conversations, that deletes conversations, or that shows how others' answers came about.
+ * Whether an action is audited: administrators' changes (anything but documents and conversations), deleting
+ * conversations, and reading traces of others' answers.
  */
 const isAudited = (action: string, method: string): boolean =>
   AUDITED_OF_CONVERSATIONS.includes(action) ||
@@ -47,7 +47,7 @@ const isAudited = (action: string, method: string): boolean =>
 
 const LONGEST_TEXT = 2_000
 
-/** Writes the lines of a request whose answer is known. */
+/** Writes the lines of a request once its status is known. */
 export function logRequest(env: Cloudflare.Env, record: RequestRecord, status: number): void {
   const { requestId: request_id, started, method, route, action, key, denied, target, question } = record
   const now = Date.now()
@@ -66,7 +66,7 @@ export function logRequest(env: Cloudflare.Env, record: RequestRecord, status: n
     console.log(JSON.stringify(line))
   }
   if (env.LOG_REQUESTS === 'audit') return
-  // Until the answer begins: a stream may go on for minutes.
+  // Time until the answer begins. A stream may go on for minutes.
   const ms = now - started
   const content = env.LOG_CONTENT === 'on' &&
     question !== undefined && { question: question.slice(0, LONGEST_TEXT) }

@@ -1,4 +1,4 @@
-/** Answers in JSON, in Typesense's shapes: what every wire uses that has none of its own. */
+/** JSON answers and errors in Typesense's shape, for every protocol that has no shape of its own. */
 import { ApiError, type Failure, failed, placesOf, plainFailure } from '../../errors'
 import type { RequestRecord } from './request-log'
 
@@ -13,12 +13,13 @@ export const json = (value: unknown, status = 200): Response =>
 export const notFound = (): Response =>
   new Response('{ "message": "Not Found"}', { status: 404, headers: JSON_HEADERS })
 
-/** What of a request decides how its error is told: `plain` where its key is made for pages. */
+/** What decides how an error is told: `plain` if the key is made for pages. */
 export type FailedRequest = Pick<RequestRecord, 'requestId' | 'plain'>
 
 /**
- * What a caller is told of a thrown error. Anything but an ApiError is a fault of ours: its caller gets an id to
- * report (the request's own, where it is known), the log the same id and the place. Its message stays out of both, since it may quote a document or a key.
+ * What a caller is told of a thrown error. Anything but an ApiError is our fault: the caller gets an id to report (the
+ * request's own, if known), and the log gets the same id and the place. The message goes to neither, because it may quote a
+ * document or a key.
  */
 export function failureOf(
   error: unknown,

@@ -1,4 +1,4 @@
-/** From an assistant, and what a request changes of it, to the searches of its turn. */
+/** Plans the searches of an assistant's turn, with the request's changes. */
 import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
@@ -13,37 +13,37 @@ import { planSearch } from './plan'
 /** Words alone, meaning alone, or both fused. */
 export type RetrievalMode = 'text' | 'vectors' | 'hybrid'
 
-/** What a request changes of its assistant's searches. Its protocol has seen to it that the assistant allows it. */
+/** What a request changes of its assistant's searches. The protocol has checked that the assistant allows it. */
 export interface SearchChanges {
-  /** documents that the model is given, of all searches together; 0: none */
+  /** documents for the model, from all searches together; 0: none */
   top?: number
   mode?: RetrievalMode
-  /** the embedding field to search, where a collection has it */
+  /** the embedding field to search, in collections that have it */
   vectorField?: string
-  /** a filter that holds besides those of the assistant and of the key */
+  /** a filter in addition to those of the assistant and the key */
   filterBy?: string
-  /** documents that score less stay out of the prompt (turn/retrieve.ts) */
+  /** documents with a lower score stay out of the prompt (turn/retrieve.ts) */
   minimumScore?: number
-  /** whether a model puts the best hits in its own order, where there is one */
+  /** whether a reranking model orders the best hits, if there is one */
   rerank?: boolean
-  /** documents that this model scores less stay out of the prompt */
+  /** documents that it gives a lower score stay out of the prompt */
   minimumRerankScore?: number
   includeCategory?: string
   excludeCategory?: string
 }
 
-/** A search, and how it will find. */
+/** A search and its mode. */
 export interface AssistantRetrieval {
   search: PlannedSearch
   mode: RetrievalMode
 }
 
 /**
- * The searches to run. A request's changes go over the assistant's own parameters, those of a scoped key over both;
- * filters of all of them hold.
+ * The searches to run. The request's changes override the assistant's parameters, and a scoped key overrides both. All
+ * their filters apply.
  *
  * @param assistant one that is open to the key
- * @throws ApiError 400 for a change that no collection can follow, 404 for a collection that is gone
+ * @throws ApiError 400 for a change that no collection supports, 404 for a collection that is gone
  */
 export async function planRetrieval(
   env: Cloudflare.Env,
@@ -92,17 +92,17 @@ export async function planRetrieval(
   )
 }
 
-/** Of the model on Workers AI: it reads fifty hits, as Azure's does. */
+/** The reranker on Workers AI. It reads fifty hits, as Azure's does. */
 const RERANKING = { rerank_model: 'cloudflare/@cf/baai/bge-reranker-base', rerank_top: '50' }
 
-/** Whether a model can rank hits anew. */
+/** Whether there is a reranking model. */
 export const canRerank = (env: Pick<Cloudflare.Env, 'AI_BACKEND'>): boolean => env.AI_BACKEND === 'workers-ai'
 
-/** `top` documents among searches as evenly as can be, the first ones having more. */
+/** Shares `top` documents among the searches as evenly as possible; the first ones get the rest. */
 const share = (top: number, searches: number): number[] =>
   Array.from({ length: searches }, (_, index) => Math.floor((top + searches - 1 - index) / searches))
 
-/** A change that no collection of the assistant can follow. */
+/** A change that none of the assistant's collections supports. */
 export class ImpossibleChange extends ApiError {
   constructor(
     readonly change: keyof SearchChanges,
@@ -112,7 +112,7 @@ export class ImpossibleChange extends ApiError {
   }
 }
 
-/** @throws ImpossibleChange for what not one of the collections has */
+/** @throws ImpossibleChange if no collection has what the change needs */
 function requirePossible(outlines: Outline[], changes: SearchChanges, categoryField: string): void {
   const { mode, vectorField, includeCategory, excludeCategory } = changes
   if (mode === 'vectors' && !outlines.every(({ embeddings }) => embeddings.length > 0)) {
@@ -134,7 +134,7 @@ function requirePossible(outlines: Outline[], changes: SearchChanges, categoryFi
   }
 }
 
-/** Between backticks all is text; a backtick itself is punctuation, which no comparison sees. */
+/** A value in backticks is plain text. A backtick in it is punctuation, which comparisons ignore. */
 const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
 
 function filterOf(
@@ -154,10 +154,10 @@ function filterOf(
   return filters.reduce((both, filter) => override(both, filter), {})
 }
 
-/** Lists with an entry for each field of `query_by`: they fit no other fields. */
+/** Parameters with one entry for each field of `query_by`. They are dropped when the fields change. */
 const BY_FIELD = ['query_by_weights', 'prefix', 'infix', 'num_typos']
 
-/** Parameters that search by words, by meaning or by both, and what of these it came to. */
+/** Parameters for a search by words, by meaning or by both, and which of these it is. */
 function inMode(
   given: SearchParameters,
   outline: Outline,
@@ -184,7 +184,7 @@ function inMode(
     )
   }
   const params: SearchParameters = {
-    // Whoever says what to search says how, too.
+    // A caller who names the fields also says how to search them.
     ...(!given.query_by && weightsOf(fields)),
     ...given,
     ...(fields.length > 0 && { query_by: fields.join(',') }),
@@ -194,7 +194,7 @@ function inMode(
   }
   if (mode === 'text') delete params.vector_query
   if (!params.include_fields) {
-    // Nobody reads vectors, and a stream of lines has no room for them.
+    // Nobody reads vectors, and they are too long for a line of a stream.
     const hidden = [...new Set([...listed(params.exclude_fields), ...vectors])]
     if (hidden.length > 0) params.exclude_fields = hidden.join(',')
   }

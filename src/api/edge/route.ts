@@ -1,4 +1,4 @@
-/** Routes as data: a table a resource, registered one way, so that no route can forget its key check. */
+/** Routes are data: one table for each resource, registered in one place, so that no route can forget its key check. */
 import type { Hono } from 'hono'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
@@ -10,7 +10,7 @@ import { typesenseKey } from './presented-key'
 import { newRecord, type RequestRecord } from './request-log'
 import { errorResponse } from './response'
 
-/** A request that was routed and may be served. */
+/** A request with its route, whose key has been checked. */
 export interface Call {
   env: Cloudflare.Env
   request: Request
@@ -19,29 +19,29 @@ export interface Call {
   query: SearchParameters
   /** what the request's key may do */
   access: Access
-  /** what the log will say of this request */
+  /** the request's entry in the log */
   record: RequestRecord
 }
 
-/** A request whose handler looks at keys itself. */
+/** A request whose handler checks keys itself. */
 export type OpenCall = Omit<Call, 'access'> & { access?: Access }
 
 interface RouteBase {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Hono's syntax; `:collection` is what a key has to allow besides the action */
+  /** Hono's syntax. A key has to allow `:collection` as well as the action */
   path: string
-  /** whether a request may begin a turn, by its parameters; such requests wait at the front door. Absent: none does */
+  /** whether the request may begin a turn, judged by its parameters: such requests queue first (front-door.ts). Absent: no */
   begins?: (query: SearchParameters) => boolean
 }
 
-/** `action` is what a key has to allow. An `open` route is served to anyone or checks by itself. */
+/** `action` is what the key has to allow. An `open` route is public, or checks keys itself. */
 export type Route =
   | (RouteBase & { action: string; open?: false; handle: (call: Call) => Promise<Response> | Response })
   | (RouteBase & { open: true; handle: (call: OpenCall) => Promise<Response> | Response })
 
 export type App = Hono<{ Bindings: Cloudflare.Env; Variables: { record: RequestRecord } }>
 
-/** Registers routes. Their order matters where a parameter could take a word's place. */
+/** Registers routes. Order matters if a parameter could match a fixed word. */
 export function register(app: App, routes: Route[]): void {
   for (const route of routes) {
     app.on(route.method, route.path, async (context) => {

@@ -1,18 +1,17 @@
 /**
- * Answers in JSON that may take long, for callers who may not wait that long.
+ * Answers in JSON that may take long, with work that stops when the caller hangs up.
  *
- * Where the runtime tells of a caller who hangs up, `request.signal` does. Elsewhere only a body that nobody takes
- * tells of it. So an answer that takes longer than a moment begins without waiting for its content: with blanks,
- * which JSON allows, now and then.
+ * On Cloudflare `request.signal` fires then. Elsewhere only a body that nobody reads shows it. So an answer that takes
+ * longer than a moment begins before its content is there, with a blank now and then, which JSON allows.
  */
 import { waitUntil } from 'cloudflare:workers'
 import { json } from './response'
 
-/** An answer that takes no longer has its own status. */
+/** An answer within this time can still be an error with its own status. */
 const MOMENT_MS = 1_000
 /** Between blanks. */
 const BLANK_MS = 250
-/** When nobody has taken a blank for so long, nobody is there. */
+/** If a blank is not read for this long, the caller has gone. */
 const STALLED_MS = 3_000
 
 const BLANK = new Uint8Array([0x20])
@@ -20,13 +19,13 @@ const PIECE_BYTES = 64 * 1024
 
 const HEADERS = {
   'content-type': 'application/json; charset=utf-8',
-  // What compresses the answer on its way would keep blanks to itself until the end.
+  // A proxy that compresses would hold the blanks back until the end.
   'content-encoding': 'identity',
 }
 
 /**
- * @param work makes the content; its signal says when nobody waits for it any more
- * @throws what `work` throws within a moment; what it throws later breaks the answer off
+ * @param work makes the content. Its signal aborts when nobody waits any more
+ * @throws what `work` throws within a moment. A later error breaks the answer off
  */
 export async function slowAnswer(
   request: Request,
@@ -37,20 +36,20 @@ export async function slowAnswer(
   request.signal.addEventListener('abort', leave)
   const content = work(gone.signal)
   if (await settles(content, MOMENT_MS)) return json(await content)
-  // A stream whose source is asked for more keeps what it has until then: only writes go out at once, and fail.
+  // A pull source is only asked when the stream has room. Writes go out at once, and fail if the connection is closed.
   const { readable, writable } = new IdentityTransformStream()
-  // Without it workerd ends the request when a write fails, and nobody stops what it has begun.
+  // Without `waitUntil` workerd ends the request when a write fails, and the work would not be stopped.
   waitUntil(
     writeSlowly(writable.getWriter(), content)
       .catch(leave)
-      // Until what was begun has been told, and has ended.
+      // Until the work has noticed the abort and has ended.
       .then(() => content)
       .catch(() => {}),
   )
   return new Response(readable, { headers: HEADERS })
 }
 
-/** Writes blanks until there is the content, and then that. @throws when nobody takes them, or what `content` throws */
+/** Writes blanks until the content is there, then the content. @throws if nobody reads, or what `content` throws */
 async function writeSlowly(
   writer: WritableStreamDefaultWriter<Uint8Array>,
   content: Promise<unknown>,
@@ -71,7 +70,7 @@ async function writeSlowly(
   }
 }
 
-/** Whether work is settled within so many milliseconds. */
+/** Whether work settles within this time. */
 async function settles(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | null = null
   const late = new Promise<boolean>((resolve) => {

@@ -1,4 +1,4 @@
-/** An assistant asked by its name as a model, whichever of OpenAI's APIs the request is for. */
+/** Asks an assistant, which the request names as its model. Both of OpenAI's APIs use this. */
 
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
@@ -60,7 +60,7 @@ export async function askModel<Q extends ModelQuestion>(
   return { ...answering, asked, assistant }
 }
 
-/** What the assistant lets a request change. Clients send the rest unasked: it is passed over. */
+/** The changes that the assistant allows. Others are ignored, because clients send them by default. */
 function changesOf(
   { overrides }: Assistant,
   { sampling, instructions }: ModelQuestion,
@@ -75,7 +75,7 @@ function changesOf(
       ...(seed !== undefined && allows('seed') && { seed }),
       ...(max_tokens !== undefined && allows('max_response_tokens') && { max_tokens }),
     },
-    // Clients send a system prompt by default: whoever holds a page's key must not rewrite the assistant by it.
+    // Clients send a system prompt by default. With a page's key it must not rewrite the assistant.
     ...(isAdmin && instructions !== '' && { prompt: { append: [instructions] } }),
   }
 }

@@ -1,9 +1,9 @@
 /**
- * A turn's events as OpenAI's chat completions (contract 3.3): pure functions from events to JSON and to the bytes of
- * the stream.
+ * Writes a turn as OpenAI's chat completions (contract 3.3): pure functions from events to JSON and to the bytes of the
+ * stream.
  *
- * Sources come where others put them: `annotations` with places in the answer, for those that have an address, and a
- * `context` with the texts, as Azure's answers over one's own data have it. In a stream both are in the last delta.
+ * Sources are where other servers put them: in `annotations`, with their places in the answer, if they have an address, and in
+ * a `context` with their texts, as in Azure's answers over one's own data. In a stream both are in the last delta.
  */
 
 import type { Failure } from '../../errors'
@@ -29,7 +29,7 @@ export class CompletionEncoder implements TurnEncoder {
   readonly #shape: CompletionShape
   readonly #includeUsage: boolean
   readonly #turn: Turn = emptyTurn()
-  /** what a chunk is before and after its delta */
+  /** the parts of a chunk before and after its delta */
   #before = ''
   #after = ''
 
@@ -57,12 +57,12 @@ export class CompletionEncoder implements TurnEncoder {
     }
   }
 
-  /** Without an end marker: what came before is no answer. */
+  /** No end marker follows, because what came before is not an answer. */
   fail(failure: Failure): string {
     return frame(errorBody(failure))
   }
 
-  /** What all chunks have in common is written once. */
+  /** Writes once what all chunks have in common. */
   #begin(): void {
     const head = { ...headOf(this.#turn, this.#shape, 'chat.completion.chunk'), choices: [] }
     this.#before = `data: ${JSON.stringify(head).slice(0, -2)}{"index":0,"delta":`
@@ -79,7 +79,7 @@ export class CompletionEncoder implements TurnEncoder {
   }
 }
 
-/** The answer in one piece. @param turn one that is done */
+/** The whole answer. @param turn one that is done */
 export const completion = (turn: Turn, shape: CompletionShape) => ({
   ...headOf(turn, shape, 'chat.completion'),
   choices: [
@@ -119,7 +119,7 @@ function extrasOf(turn: Turn, { fields }: CompletionShape) {
   }
 }
 
-/** Places of the answer with the sources that they are cited to, those with an address. */
+/** The cited places of the answer, with those of their sources that have an address. */
 export function citedPlaces({ citations }: Turn, sources: readonly AnswerSource[]) {
   const named = new Map(sources.map((source) => [source.id, source]))
   return citations.flatMap(({ collection, document_id, start, end }) => {
@@ -130,7 +130,7 @@ export function citedPlaces({ citations }: Turn, sources: readonly AnswerSource[
 
 const FINISH_REASONS = ['stop', 'length', 'content_filter']
 
-/** Clients know these reasons and no other. */
+/** Clients know no other reasons. */
 const finishReason = (reason = 'stop'): string => (FINISH_REASONS.includes(reason) ? reason : 'stop')
 
 const usageOf = ({ input_tokens: input = 0, output_tokens: output = 0 }: Partial<Usage> = {}) => ({

@@ -53,7 +53,7 @@ export function openAiError(error: unknown, request?: FailedRequest): Response {
   return response
 }
 
-/** An assistant that there is not, or that is not for this key. */
+/** The assistant does not exist, or the key may not ask it. */
 export const unknownModel = (model: string): InvalidParameter =>
   new InvalidParameter(
     `The model \`${model}\` does not exist. GET /v1/models lists those that this key may ask.`,

@@ -1,4 +1,4 @@
-/** OpenAI's chat completions and responses, for the SDKs and programs that speak them (contract 3.3). */
+/** OpenAI's chat completions and responses (contract 3.3). */
 import { ApiError } from '../../errors'
 import { type App, type OpenCall, type Route, register } from '../edge/route'
 import { complete } from './complete'
@@ -6,7 +6,7 @@ import { openAiError } from './errors'
 import { getModel, listModels } from './models'
 import { respond } from './respond'
 
-/** A route whose errors have the protocol's shape, whatever their status. */
+/** A route with all errors in the protocol's shape. */
 const route = (
   method: Route['method'],
   path: string,

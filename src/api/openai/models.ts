@@ -1,4 +1,4 @@
-/** Assistants as models: those that a key may ask. */
+/** Lists as models the assistants that a key may ask. */
 import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import { getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'

@@ -1,4 +1,4 @@
-/** What the requests of OpenAI's clients have in common, whichever of its APIs they are for: pure. */
+/** Reads what requests to both of OpenAI's APIs have in common. Pure. */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
@@ -28,9 +28,9 @@ export interface ModelQuestion {
   instructions: string
   stream: boolean
   user?: string
-  /** a name of the client's for the conversation, or its id */
+  /** the client's name for the conversation, or its id */
   conversation?: string
-  /** the turn that the question goes on from; absent: the last one */
+  /** the turn after which the question goes on; absent: the last one */
   after?: number
   /** properties of the language model, by the names that a conversation model has for them */
   sampling: Sampling
@@ -43,7 +43,7 @@ export interface Sampling {
   max_tokens?: number
 }
 
-/** A fault of the request, with the parameter that has it. */
+/** An error in one parameter of the request. */
 export class InvalidParameter extends ApiError {
   constructor(
     message: string,
@@ -106,6 +106,6 @@ function readText(content: unknown, param: string): string {
   }
 }
 
-/** What of a set of numbers was given. */
+/** The numbers that were given. */
 export const givenOf = (values: Record<keyof Sampling, number | null | undefined>): Sampling =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === 'number'))

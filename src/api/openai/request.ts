@@ -1,4 +1,4 @@
-/** What OpenAI's clients send to /v1/chat/completions (contract 3.3): a pure reading of the body. */
+/** Reads the body of /v1/chat/completions (contract 3.3). Pure. */
 import * as v from 'valibot'
 import { checkBody, common, givenOf, LONGEST_ID, type ModelQuestion, readMessages, Tokens } from './question'
 

@@ -12,7 +12,7 @@ export async function respond(call: OpenCall): Promise<Response> {
   let after: string | undefined
   const answering = await askModel(call, readResponse, ({ previous, conversation }, chat) => {
     after = previous
-    // A name would begin a conversation; an earlier response is in one that is there.
+    // A name could begin a new conversation. An earlier response has to be in an existing one.
     const isThere = chat?.named === false && chat.conversationId === conversation
     if (previous !== undefined && !isThere) throw previousNotFound(previous)
   }).catch((error) => {

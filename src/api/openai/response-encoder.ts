@@ -1,6 +1,6 @@
 /**
- * A turn's events as a response of OpenAI's newer API (contract 3.3): pure functions from events to JSON and to the
- * bytes of the stream.
+ * Writes a turn as a response of OpenAI's newer API (contract 3.3): pure functions from events to JSON and to the bytes of the
+ * stream.
  *
  *     response.created · response.in_progress · response.output_item.added · response.content_part.added ·
  *     response.output_text.delta… · response.output_text.done · response.content_part.done ·
@@ -23,7 +23,7 @@ export interface ResponseShape extends CompletionShape {
 
 type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
-/** Finish reasons of an answer that ended before its end. */
+/** Finish reasons of an answer that was cut off. */
 const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' }
 
 export class ResponseEncoder implements TurnEncoder {
@@ -100,7 +100,7 @@ export class ResponseEncoder implements TurnEncoder {
   }
 }
 
-/** The answer in one piece. @param turn one that is done */
+/** The whole answer. @param turn one that is done */
 export function responseOf(turn: Turn, shape: ResponseShape) {
   const annotations = citedPlaces(turn, sourcesOf(turn.replies, turn.sources, shape.fields)).map((place) => ({
     type: 'url_citation' as const,
@@ -123,7 +123,7 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
   }
 }
 
-/** What a response has in every state of it. Clients look for all of these. */
+/** What a response has in every state. Clients expect all of it. */
 const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: Status) => ({
   id: responseId(conversationId, turn),
   object: 'response',

@@ -1,4 +1,4 @@
-/** What OpenAI's clients send to /v1/responses (contract 3.3): a pure reading of the body. */
+/** Reads the body of /v1/responses (contract 3.3). Pure. */
 import * as v from 'valibot'
 import {
   checkBody,
@@ -13,7 +13,7 @@ import {
 
 const Id = v.pipe(v.string(), v.maxLength(LONGEST_ID))
 
-/** Items without a role are calls of tools, reasoning and the like: nobody said them. */
+/** Items without a role are tool calls, reasoning and the like, not messages. */
 const Item = v.looseObject({ role: v.optional(v.string()), content: v.optional(v.unknown()) })
 
 const Body = v.looseObject({
@@ -26,7 +26,7 @@ const Body = v.looseObject({
 })
 
 export interface ResponseRequest extends ModelQuestion {
-  /** set where the conversation is that of an earlier response: it has to be there */
+  /** the earlier response that this one follows. It has to exist */
   previous?: string
 }
 
@@ -74,7 +74,7 @@ export function readResponse(body: unknown): ResponseRequest {
 
 export const responseId = (conversationId: string, turn: number): string => `resp_${conversationId}.${turn}`
 
-/** The conversation of a response, and its turn there. @throws InvalidParameter for an id that is none of ours */
+/** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */
 function placeOf(previous: string | null | undefined): { conversation: string; turn: number } | undefined {
   if (previous == null) return undefined
   const [, conversation, turn] = /^resp_(.{1,512})\.(\d{1,9})$/s.exec(previous) ?? []

@@ -1,4 +1,4 @@
-/** What the events of a turn add up to, as Parley's own routes show it: pure. */
+/** A finished turn as Parley's own routes show it. Pure. */
 import type { InferOutput } from 'valibot'
 import type { Turn } from '../../turn/fold'
 import { asAsked } from '../turn/asked'

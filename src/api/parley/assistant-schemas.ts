@@ -1,4 +1,4 @@
-/** What comes in where assistants are looked after. As schemas.ts, this imports nothing of the Worker. */
+/** Schemas of requests that manage assistants. Like schemas.ts, this file imports nothing of the Worker. */
 import * as v from 'valibot'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../origins.ts'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../registry/overrides.ts'
@@ -17,7 +17,7 @@ export const AssistantName = v.pipe(
 
 export const AssistantPath = v.object({ name: AssistantName })
 
-/** For whoever asks: a name that none can have is unknown, and no mistake of the request. */
+/** The name in a question's path. An impossible name is an unknown assistant, not an invalid request. */
 export const AskedAssistantPath = v.object({ assistant: v.string() })
 
 const described = <S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(

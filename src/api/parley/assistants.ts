@@ -1,4 +1,4 @@
-/** Assistants to list, make, read and delete, and what a page may know of one. */
+/** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
 import { requireCollections } from '../../auth/admit'
 import {
   type AssistantConfig,
@@ -20,8 +20,9 @@ export const list = async ({ env }: Serving<'listAssistants'>): Promise<Response
   json({ assistants: await listAssistants(env) })
 
 /**
- * Whose key is bound to an assistant asks it without a right to its collections. So who makes one has to name them, and
- * who changes one those that it had: visitors' questions would go elsewhere else.
+ * Stores an assistant. A key that is bound to an assistant needs no right to its collections. So the key that stores an
+ * assistant has to allow its collections by name, both those before and after the change. Otherwise it could redirect
+ * visitors' questions to collections of others.
  */
 export async function put({ env, access, record, path, body }: Serving<'putAssistant'>): Promise<Response> {
   const { name } = path

@@ -1,4 +1,4 @@
-/** Conversations to list, read, follow, stop, trace and delete, whatever protocol began them. */
+/** Lists, reads, follows, stops, traces and deletes conversations, whatever protocol began them. */
 import { conversationObject } from '../../conversation/conversation-object'
 import {
   deleteConversation,
@@ -20,7 +20,7 @@ import { PAGE } from './schemas'
 
 type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 
-/** Who asks, for what is done to conversations by a name of its own. */
+/** Who asks. @param action what is done to the conversation, as keys name it */
 const askerFor = (
   {
     request,
@@ -58,7 +58,7 @@ export async function remove(served: Serving<'deleteConversation'>): Promise<Res
 
 export async function follow(served: Serving<'followConversation'>): Promise<Response> {
   const { env, path, query, headers } = served
-  // An EventSource that connects again repeats its first address: what it has seen since is in the header.
+  // An EventSource reconnects to its first URL. The header says what it has seen since.
   const position = headers['last-event-id'] ?? query.after
   const [turn, seq] = position?.split('.').map(Number) ?? []
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }

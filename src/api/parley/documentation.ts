@@ -1,6 +1,6 @@
 /**
- * What a reader is told of Parley's own routes: scripts/openapi.mjs writes it beside what operations.ts says of them. It
- * stands apart since the Worker has no use for it. The type sees to it that no operation is left out.
+ * Descriptions of Parley's own routes. scripts/openapi.mjs joins them with operations.ts. They are in a file of their own to
+ * keep them out of the Worker's bundle. The type makes sure that no operation is missing.
  */
 import type { operations, Schema } from './operations.ts'
 import * as responses from './response-schemas.ts'
@@ -9,7 +9,7 @@ export interface Documentation {
   summary: string
   description?: string
   success: { description: string; schema?: Schema; events?: boolean; alternative?: [number, string] }
-  /** what else may be answered, besides 400, 401 and 429 */
+  /** statuses besides 400, 401 and 429 */
   failures?: Record<number, string>
 }
 

@@ -1,4 +1,4 @@
-/** Parley's own API: conversations, whatever protocol began them, assistants, and what a deployment is looked after with. */
+/** Parley's own API: conversations of all protocols, assistants, and maintenance. */
 import { type App, register } from '../edge/route'
 import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
@@ -8,7 +8,7 @@ import { askByName, askDirectly } from './questions'
 import { route } from './route'
 import { usage } from './usage'
 
-// After Typesense's routes: it has its models under /conversations/models.
+// Registered after Typesense's routes, because /conversations/models is Typesense's.
 export const mountParley = (app: App): void =>
   register(app, [
     route(operations.ask, askDirectly, { begins: () => true }),

@@ -1,4 +1,4 @@
-/** Works of whoever runs the deployment. */
+/** Maintenance by the operator. */
 
 import { reconcileCollection } from '../../registry/reconciling'
 import { resealAll } from '../../registry/resealing'
@@ -8,11 +8,11 @@ import type { Served } from './route'
 
 type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 
-/** After ENCRYPTION_KEY was changed (docs/security.md). */
+/** Seals all secrets again, after a change of ENCRYPTION_KEY (docs/security.md). */
 export const reseal = async ({ env }: Serving<'reseal'>): Promise<Response> =>
   json({ resealed: await resealAll(env) })
 
-/** Whether Vectorize holds what the documents say (docs/search.md). */
+/** Compares Vectorize with the documents (docs/search.md). */
 export const reconcile = async ({
   env,
   query: { collection, after = '' },

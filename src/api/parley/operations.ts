@@ -1,9 +1,9 @@
 /**
- * Parley's own routes as data: what each takes and asks of a key. The Worker serves by this table (route.ts), and
- * scripts/openapi.mjs writes it down for others together with documentation.ts.
+ * Parley's own routes as data: the parameters of each, and the actions that its key needs. The Worker serves this table
+ * (route.ts). scripts/openapi.mjs makes the OpenAPI document from it and documentation.ts.
  */
 import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot'
-// With their endings: Node reads this file as it is when it generates the document.
+// Imports have file endings because Node runs this file as it is to generate the document.
 import * as assistants from './assistant-schemas.ts'
 import * as schemas from './schemas.ts'
 
@@ -14,7 +14,7 @@ export interface Operation {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** in OpenAPI's syntax */
   path: string
-  /** one of these is what a key has to allow */
+  /** a key has to allow one of these */
   actions: readonly string[]
   params?: Parameters
   query?: Parameters

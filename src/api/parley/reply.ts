@@ -1,4 +1,4 @@
-/** Turns as Parley's own routes answer them: the log itself as server-sent events, or one JSON object of a turn. */
+/** Replies on Parley's own routes: the log of a conversation as server-sent events, or a turn as one JSON object. */
 import type { Answering } from '../../conversation/ask'
 import type { TurnEvent } from '../../turn/events'
 import { deliver } from '../edge/deliver'
@@ -12,8 +12,8 @@ import { answerOf } from './answer'
 import { encodeEvent, RETRY } from './encoder'
 
 /**
- * The turn as it is written. An error that comes at once and before anything else is a plain answer with its own
- * status; every other one is an event.
+ * Streams a turn. If an error comes first and at once, it is a plain reply with its own status. Any other error is an
+ * event.
  *
  * @throws ApiError
  */
@@ -28,9 +28,9 @@ export async function answerStreaming(read: EventReader, headers: Record<string,
 }
 
 /**
- * The events as they come, of as many turns as there are, to the end of their log.
+ * Streams the events of all turns to the end of the log.
  *
- * @param first a read that was begun already
+ * @param first a read that has begun
  */
 export const streamLog = (
   read: EventReader,
@@ -45,8 +45,8 @@ export const streamLog = (
   })
 
 /**
- * Every event has a number, so that none is put together with the next one. A stream that ends without `done` or
- * `error` was cut off on the way, and its client asks for the rest.
+ * Writes each event by itself, because each has a number. A stream that ends without `done` or `error` was cut off, and its
+ * client asks for the rest.
  */
 class LogEncoder implements EventEncoder {
   /** the latest turn's question, as it was asked */
@@ -71,7 +71,7 @@ class LogEncoder implements EventEncoder {
   }
 }
 
-/** The turn in one piece. @throws ApiError when it ended in an error */
+/** Replies with the whole turn. @throws ApiError if it fails */
 export async function answerWhole(
   read: EventReader,
   headers: Record<string, string>,

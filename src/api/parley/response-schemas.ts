@@ -1,6 +1,6 @@
 /**
- * What goes out on Parley's own routes, as ui/openapi.json says it (scripts/openapi.mjs) and tests check it. To the Worker
- * these are types alone: it does not read them at its start.
+ * Schemas of responses, for ui/openapi.json (scripts/openapi.mjs) and tests. The Worker only uses their types, so they cost
+ * no start-up time.
  */
 import * as v from 'valibot'
 import { AssistantName, assistantEntries } from './assistant-schemas.ts'
@@ -208,7 +208,7 @@ export const DeletedAll = v.object({
 })
 export const Failure = v.object({ message: v.string() })
 
-/** The JSON after `data:` by the name after `event:`. */
+/** Schemas of the JSON after `data:`, by the name after `event:`. */
 export const eventData = {
   question: v.object({
     conversation_id: v.string(),

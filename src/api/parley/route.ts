@@ -1,4 +1,4 @@
-/** From an operation to a route: the key first, then path, query, headers and body by their schemas. */
+/** Makes a route of an operation: checks the key, then path, query, headers and body by their schemas. */
 import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
@@ -14,7 +14,7 @@ import type { Operation, Schema } from './operations'
 
 type Checked<S> = S extends Schema ? InferOutput<S> : undefined
 
-/** A request that may be served, in the types that its schemas promise. */
+/** A checked request, typed by its schemas. */
 export interface Served<O extends Operation> {
   env: Cloudflare.Env
   request: Request
@@ -23,7 +23,7 @@ export interface Served<O extends Operation> {
   user: string | undefined
   /** the query as it was sent */
   parameters: SearchParameters
-  /** what the log will say of this request */
+  /** the request's entry in the log */
   record: RequestRecord
   path: Checked<O['params']>
   query: Checked<O['query']>
@@ -43,7 +43,7 @@ export const route = <O extends Operation>(
   path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
   open: true,
   async handle({ env, request, path, query, record }) {
-    // Typesense has its conversation models there, and answers for what it does not have itself.
+    // /conversations/models belongs to Typesense, so what it does not serve there is not found.
     if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
     record.action = operation.actions[0]
     record.target = Object.values(path).join('/')

@@ -1,11 +1,11 @@
 /**
- * What comes in on Parley's own routes. The same schemas validate requests and are written into ui/openapi.json
- * (scripts/openapi.mjs), which is why this file imports nothing of the Worker.
+ * Schemas of requests to Parley's own routes. They validate requests and go into ui/openapi.json (scripts/openapi.mjs), so this
+ * file imports nothing of the Worker.
  */
 import * as v from 'valibot'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
-/** Longer ids than these exist nowhere: none is looked for. */
+/** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
 const LONGEST_USER = 256
 const LONGEST_IDEMPOTENCY_KEY = 255
@@ -16,7 +16,7 @@ const LONGEST_PAGE = 100
 export const Id = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID))
 export const CollectionName = v.pipe(v.string(), v.minLength(1))
 
-/** A search parameter in JSON: the wire below has strings alone. */
+/** A search parameter in JSON. It becomes a string, as on Typesense's wire. */
 const Parameter = v.union([v.string(), v.number(), v.boolean()])
 
 export const Search = v.objectWithRest({ collection: CollectionName }, Parameter)

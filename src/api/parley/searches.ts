@@ -1,4 +1,4 @@
-/** The searches of a question: as the request gives them, or made up from what the collections hold. */
+/** Plans the searches of a question: as the request says, or by default from the collections' schemas. */
 import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
 import { type Note, requireAccess } from '../../auth/admit'
@@ -17,12 +17,12 @@ import type { Ask } from './schemas'
 type AskBody = InferOutput<typeof Ask>
 
 /**
- * The searches to run, each allowed and its collection found.
+ * The searches to run, after checking the key for each collection.
  *
- * A search's own parameters win over those that are common to all; those of a scoped key win over both.
+ * A search's own parameters override the common ones; those of a scoped key override both.
  *
- * @param note what the log will say of a refusal
- * @throws ApiError 400 for too many searches and for a filter that is none, 401, 404 for an unknown collection, 429
+ * @param note where the log's words for a refusal go
+ * @throws ApiError 400 for too many searches or an invalid filter, 401, 404 for an unknown collection, 429
  */
 export async function planSearches(
   env: Cloudflare.Env,
@@ -55,7 +55,7 @@ export async function planSearches(
   )
 }
 
-/** Searches all that can be searched, and leaves vectors out of what comes back. */
+/** Default parameters: search all searchable fields, and return no vectors. */
 async function withDefaults(
   env: Cloudflare.Env,
   collection: string,

@@ -1,4 +1,4 @@
-/** What was spent, a row a day, key and model. */
+/** Usage: one row for each day, key and model. */
 import { database } from '../../db/client'
 import { dayOf, listUsage } from '../../db/usage'
 import { json } from '../edge/response'
@@ -7,7 +7,7 @@ import type { Served } from './route'
 import { MOST_USAGE } from './schemas'
 
 const DAY_MS = 86_400_000
-/** Days shown when the request names none. */
+/** Days to show by default. */
 const DEFAULT_DAYS = 30
 
 export async function usage({ env, query }: Served<typeof operations.listUsage>): Promise<Response> {

@@ -1,8 +1,8 @@
-/** Search results as their readers are shown them: with the question that was asked, where another one was searched. */
+/** Search results as readers see them: with the question that was asked, even if a rewritten one was searched. */
 import type { SearchResult } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 
-/** Typesense's wire says twice what was searched (contract 1.6 and 1.7). */
+/** Typesense's wire has the question in two places (contract 1.6 and 1.7). */
 export function asAsked(result: SearchResult, question: string): SearchResult {
   if (!result.request_params) return result
   return { ...result, request_params: { ...result.request_params, first_q: question, q: question } }

@@ -14,14 +14,14 @@ import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
 import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../edge/retrieval'
 
-/** What a request changes of its assistant. Its protocol has seen to it that the assistant allows it. */
+/** What a request changes of its assistant for one turn. The protocol has checked that the assistant allows it. */
 export interface Changes extends SearchChanges {
-  /** properties of the conversation model in the place of its own, such as `temperature` */
+  /** properties that replace those of the conversation model, such as `temperature` */
   model?: Record<string, unknown>
   prompt?: {
-    /** in the place of the assistant's system prompt */
+    /** replaces the assistant's system prompt */
     replace?: string
-    /** sentences after it */
+    /** added after it */
     append?: string[]
   }
 }
@@ -30,25 +30,25 @@ export interface AssistantQuestion {
   env: Cloudflare.Env
   request: Request
   access: Access
-  /** what the log will say of the request */
+  /** the request's entry in the log */
   record: RequestRecord
-  /** one that is open to the key (open.ts) */
+  /** open to the key (edge/open-assistant.ts) */
   assistant: Assistant
   question: string
   /** absent: a new conversation */
   conversationId?: string | undefined
-  /** whether the id stands for the client's own name (chat.ts): without history it begins */
+  /** true if the id stands for the client's own name: a conversation without history then begins (edge/chat-names.ts) */
   named?: boolean
-  /** the turn that the question goes on from; absent: the last one */
+  /** the turn after which the question goes on; absent: the last one */
   after?: number | undefined
-  /** earlier turns that give way to the answer */
+  /** earlier turns that the answer replaces */
   replaces?: Replacement | undefined
-  /** what was said before, oldest first; counts for a new conversation alone */
+  /** what was said before, oldest first. Only a new conversation uses it */
   transcript?: TranscriptMessage[]
-  /** texts that came with the question */
+  /** texts sent with the question */
   attachments?: Attachment[]
   changes?: Changes
-  /** whether to suggest what could be asked next; absent: as the assistant does */
+  /** whether to suggest next questions; absent: as the assistant says */
   suggests?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
@@ -63,7 +63,7 @@ export interface AssistantQuestion {
 export interface AssistantAnswering extends Answering {
   /** how each search finds */
   retrievals: AssistantRetrieval[]
-  /** names of settings in `changes.model` that the model does not take */
+  /** settings in `changes.model` that the model does not support */
   dropped: string[]
 }
 
@@ -96,12 +96,12 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(settings && { settings }),
       historyId: await findHistory(env, model),
       searches: retrievals.map(({ search }) => search),
-      // A single search that fails is an error to tell; of several the others are answered from.
+      // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
       onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
       suggests: asked.suggests ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
       ...(asked.attachments && { attachments: asked.attachments }),
-      // The admin key's are the operator's own words.
+      // With the admin key they are the operator's own words, which need no judgement.
       ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
       ...(asked.labels && { labels: field === undefined ? {} : { field } }),
       protocol,
@@ -130,7 +130,7 @@ async function modelOf(
   return { ...model, ...(system !== '' && { system_prompt: system }) }
 }
 
-/** What the request sets for its answer. It may ask for a shorter one than the model is set to give, and for no longer one. */
+/** The request's settings for its answer. `max_tokens` can lower the model's own limit, not raise it. */
 function settingsOf(
   model: ConversationModelConfig,
   { model: settings }: Changes,
@@ -140,7 +140,7 @@ function settingsOf(
   return { ...settings, max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
 }
 
-/** Documents that are found need room too: attachments may take half of the prompt. @throws ApiError 400 */
+/** Attachments may take half of the prompt: the documents that are found need room too. @throws ApiError 400 */
 function requireRoom(attachments: Attachment[], { max_bytes: maxBytes }: ConversationModelConfig): void {
   const most = Math.floor(maxBytes / 2)
   const bytes = attachments.reduce((sum, { name, text }) => sum + byteLength(name) + byteLength(text), 0)

@@ -1,43 +1,43 @@
 /**
- * A log of events as an HTTP answer that is written while the log grows, in the words of a protocol's encoder.
+ * Streams a log of events as an HTTP reply while the log grows. A protocol's encoder writes the events.
  *
- * The path of a piece of text is one read, one parse, one write, and no transform stream stands between: in workerd
- * each costs as much as all of the work done here.
+ * Each piece of text is read once, parsed once and written once. There is no TransformStream in between: in workerd one
+ * costs as much as everything else here.
  */
 import type { TurnEvent } from '../../turn/events'
 import type { EventReader } from './read'
 
-/** A protocol's words for a log. One encoder serves one stream: it may remember what it wrote. */
+/** Writes a log in a protocol's words. Each stream has its own encoder, which may keep state. */
 export interface EventEncoder {
-  /** @param events that came together; undefined: the log has ended. @throws Error where the log is not whole */
+  /** @param events that arrived together; undefined: the log has ended. @throws Error if the log is incomplete */
   encode(events: TurnEvent[] | undefined): Words
-  /** The last words of a stream whose log cannot be read to its end. */
+  /** What the stream ends with when its log cannot be read to the end. */
   breakOff(error: unknown): string
 }
 
-/** What events add to a stream. */
+/** Text to write. */
 export interface Words {
   text: string
-  /** whether nothing follows */
+  /** true if the stream ends here */
   end: boolean
 }
 
 export interface EventStream {
   headers: Record<string, string>
-  /** what the stream begins with */
+  /** written first */
   head: Words
-  /** what goes out in silence, and is passed over by every client of the protocol */
+  /** written when nothing else is; every client of the protocol ignores it */
   heartbeat: string
-  /** milliseconds of silence before it does: 15 s unless said otherwise */
+  /** milliseconds of silence before a heartbeat, 15,000 by default */
   heartbeatMs?: number | undefined
-  /** a read that was begun, and has not ended */
+  /** a read that has begun and not ended */
   pending?: ReturnType<EventReader> | undefined
 }
 
-/** A comment of server-sent events (contract chat-protocols 3.2). */
+/** A comment in server-sent events (contract chat-protocols 3.2). */
 export const COMMENT = ': ping\n\n'
 
-/** Proxies and load balancers give up after 30 s at the earliest. */
+/** Proxies and load balancers close an idle connection after 30 s at the earliest. */
 const HEARTBEAT_MS = 15_000
 
 const HEADERS = {
@@ -45,7 +45,7 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-/** A 200 answer. A caller who leaves it leaves the log, and not the turn: only an explicit stop ends that. */
+/** A reply with status 200. A reader who disconnects stops reading; the turn goes on until somebody stops it. */
 export function streamEvents(
   read: EventReader,
   encoder: EventEncoder,

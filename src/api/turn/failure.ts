@@ -1,8 +1,8 @@
-/** How a turn fails, as the protocols' encoders and error handlers see it. */
+/** From the event that a turn failed with to the error that its façade handles. */
 import { coded } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 
-/** @throws ApiError where this event is the error that the turn ended in */
+/** @throws ApiError if this event is the turn's error */
 export function throwFailure(event: TurnEvent): void {
   if (event.type === 'error') throw coded(event.code, event.status, event.message)
 }

@@ -1,32 +1,32 @@
-/** What is read of a turn before the headers of its answer go: an error until then has a status of its own. */
+/** Reads the beginning of a turn before the reply's headers are sent. An error until then gets its own HTTP status. */
 import type { TurnEvent } from '../../turn/events'
 import { throwFailure } from './failure'
 import { type EventReader, endless } from './read'
 
-/** What is waited for before the headers go, and for how long. */
+/** What to wait for before sending headers, and how long. */
 export interface Opening {
-  /** the events of which one is waited for; absent: any */
+  /** wait for one of these events; absent: any */
   awaits?: TurnEvent['type'][]
-  /** milliseconds: clients give up on headers after five seconds at the earliest, and try again */
+  /** milliseconds. Clients wait five seconds for headers at least, and then retry */
   graceMs: number
-  /** milliseconds from when the searches are answered, where that is sooner */
+  /** milliseconds after the searches have been answered, if that is sooner */
   foundGraceMs?: number
 }
 
 export interface TurnHead {
   events: TurnEvent[]
-  /** a read that was begun, and has not ended */
+  /** a read that has begun and not ended */
   pending?: ReturnType<EventReader>
 }
 
-/** An event, what was found, or the first piece of the answer. */
+/** Wait for any event, for what was found, or for the first text. */
 export const OPENINGS = {
   event: { graceMs: 1_000 },
   found: { awaits: ['retrieval', 'done'], graceMs: 1_000 },
   text: { awaits: ['delta', 'done'], graceMs: 2_500 },
 } satisfies Record<string, Opening>
 
-/** Reads until the answer may begin. @throws ApiError for a failure before that */
+/** Reads until the reply may begin. @throws ApiError if the turn fails before that */
 export async function readHead(
   read: EventReader,
   { awaits, graceMs, foundGraceMs }: Opening,
@@ -50,7 +50,7 @@ export async function readHead(
   }
 }
 
-/** A wait that ends by itself. */
+/** A wait with a time limit. */
 export class Patience {
   readonly over: Promise<'over'>
   #end!: (over: 'over') => void

@@ -1,19 +1,19 @@
 /**
- * Citations as Markdown links: `[plan.pdf]` in an answer becomes `[[1]](https://…)` on its way to the reader, or `[1]`
- * where the document has no address.
+ * Turns citations into Markdown links: `[plan.pdf]` in an answer becomes `[[1]](https://…)`, or `[1]` if the document has
+ * no address.
  *
- * A chat widget that shows Markdown but knows nothing of sources still shows where an answer comes from. Brackets
- * that name no source of the answer stay as they are, and so do links that the model wrote itself.
+ * A chat widget that renders Markdown and knows nothing of sources then still shows where an answer comes from. Brackets
+ * that name no source stay as they are, and so do links that the model wrote.
  */
 import type { AnswerSource } from './sources'
 
-/** Longest text in brackets that may be names of sources. What is longer goes out as it is. */
+/** Characters in brackets that may be names of sources. Longer text is not looked at. */
 const LONGEST_MARK = 300
 
 export class CitationLinks {
-  /** by label, and not by id: a number in brackets may well be a place in a list, or code */
+  /** by label. Not by id, because a number in brackets may be a list item or code */
   readonly #links = new Map<string, string>()
-  /** the end of the text so far, where it may be the beginning of a mark */
+  /** text held back because it may begin a mark */
   #held = ''
 
   constructor(sources: readonly AnswerSource[]) {
@@ -24,7 +24,7 @@ export class CitationLinks {
     }
   }
 
-  /** Adds a piece of the answer. @returns what of the text may be shown already */
+  /** Adds a piece of the answer. @returns the text that can be shown now */
   add(text: string): string {
     if (this.#links.size === 0) return text
     const whole = this.#held + text
@@ -33,7 +33,7 @@ export class CitationLinks {
     return this.#link(whole.slice(0, open))
   }
 
-  /** What was held back: nothing comes after it. */
+  /** @returns the text that was held back; the answer is complete */
   end(): string {
     const rest = this.#link(this.#held)
     this.#held = ''
@@ -54,8 +54,8 @@ export class CitationLinks {
 const asTarget = (url: string): string => url.replace(/[()]/g, (bracket) => (bracket === '(' ? '%28' : '%29'))
 
 /**
- * Where the end of a text begins that cannot be shown yet: at a bracket that is still open, or at a mark of which
- * the next character will tell whether it is a link.
+ * Where the text begins that cannot be shown yet: at an open bracket, or at a mark at the very end, since only the next
+ * character says whether it is a link.
  */
 function openMark(text: string): number {
   const at = text.lastIndexOf('[')

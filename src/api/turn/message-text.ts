@@ -1,14 +1,14 @@
-/** The text of a chat message, as several protocols write it: a string, or a list of parts. */
+/** Reads the text of a chat message: a string, or a list of parts. */
 import { ApiError } from '../../errors'
 
-/** Parts that are a message's text. The others of an answer are its sources, its reasoning and the like. */
+/** Types of parts that hold text. Other parts of an answer are sources, reasoning and the like. */
 const TEXT = ['text', 'input_text', 'output_text']
-/** Parts of a question that would go unread. */
+/** Types of parts that Parley cannot read. In a question they are refused. */
 const FILES = ['file', 'image', 'image_url', 'input_image', 'input_audio', 'input_file', 'audio']
 
 /**
- * @param strict whether a file is refused
- * @throws ApiError 400 for a content that is none, and for a file
+ * @param strict true: refuse files
+ * @throws ApiError 400 if the content is neither, or is a file
  */
 export function textIn(content: unknown, strict: boolean): string {
   if (typeof content === 'string') return content

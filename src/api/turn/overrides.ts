@@ -1,8 +1,8 @@
 /**
- * What the overrides of a request come to (contract chat-protocols 2): a pure function from them to what changes.
+ * Turns the overrides of a request into changes (contract chat-protocols 2). Pure.
  *
- * Each is done, or passed over with a note where it asks for nothing that matters, or refused by name. Clients send
- * all switches that they have with every request, so what is `false`, null or empty asks for nothing.
+ * Each override is applied, ignored with a note if it makes no difference, or refused by name. Clients send all their switches
+ * with every request, so `false`, null and empty values ask for nothing.
  */
 
 import { ApiError } from '../../errors'
@@ -11,19 +11,19 @@ import type { Changes } from './assistant'
 
 export interface OverridePlan {
   changes: Changes
-  /** whether to suggest next questions, where the request says */
+  /** whether to suggest next questions, if the request says */
   suggests?: boolean
-  /** names of overrides that were understood and have no effect */
+  /** names of known overrides without effect */
   ignored: string[]
-  /** names that nobody here knows */
+  /** names of unknown overrides */
   unknown: string[]
 }
 
-/** Who may override what. */
+/** What a request may override. */
 export interface OverrideRights {
-  /** names that the assistant allows; the admin key may use all */
+  /** names that the assistant allows; with the admin key, all */
   allowed: readonly string[]
-  /** whether what is passed over otherwise is refused */
+  /** true: refuse what would otherwise be ignored */
   strict: boolean
 }
 
@@ -41,9 +41,9 @@ export class OverrideError extends ApiError {
 
 interface Rule {
   holds(value: unknown): boolean
-  /** what a value has to be */
+  /** describes valid values */
   what: string
-  /** absent: it has no effect */
+  /** absent: no effect */
   apply?(plan: OverridePlan, value: never): void
   /** whether `false` asks for something */
   takesFalse?: boolean
@@ -85,7 +85,7 @@ const oneOf = (values: string[], apply?: (plan: OverridePlan, value: string) => 
   ...(apply && { apply }),
 })
 
-/** A switch that changes nothing here, whichever way it stands. */
+/** A switch that changes nothing here. */
 const idle: Rule = { holds: isBoolean, what: 'true or false' }
 
 const setModel =
@@ -94,7 +94,7 @@ const setModel =
     changes.model = { ...changes.model, [property]: value }
   }
 
-/** Of some generations of the protocol: not names of fields, but what to search. */
+/** In some versions of the protocol this says what to search, instead of naming fields. */
 const TEXT_VECTORS = ['textEmbeddingOnly']
 const IMAGE_VECTORS = ['imageEmbedding', 'imageEmbeddingOnly', 'textAndImageEmbeddings']
 
@@ -112,7 +112,7 @@ function addPrompt({ changes }: OverridePlan, value: string): void {
   changes.prompt = { ...prompt, append: [...(prompt?.append ?? []), value] }
 }
 
-/** Rules of what an assistant can allow, and of what asks for what happens anyhow. */
+/** Rules of overrides that an assistant can allow, and of those that ask for what happens anyway. */
 const RULES: Record<string, Rule> & Record<Override, Rule> = {
   temperature: number(0, 2, setModel('temperature')),
   top_p: number(0, 1, setModel('top_p')),
@@ -180,7 +180,7 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
     changes.minimumRerankScore = score
   }),
 
-  // Without effect, whatever they say.
+  // Never have an effect.
   semantic_captions: idle,
   query_rewriting: idle,
   approach: { holds: isText, what: 'a text' },
@@ -209,7 +209,7 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
   },
 }
 
-/** What nobody here can do, and must not seem to have done. */
+/** What Parley cannot do, and must not seem to do. */
 const UNSUPPORTED: Record<string, string> = {
   use_gpt4v: 'this assistant has no image model',
   use_multimodal_answering: 'this assistant has no image model',
@@ -225,7 +225,7 @@ const UNSUPPORTED: Record<string, string> = {
   prompt_template_suffix: 'use prompt_template',
 }
 
-/** Passing over these would answer another question than was asked. */
+/** To ignore these would answer another question than the one asked. */
 const NEVER_PASSED_OVER = [
   'filter_by',
   'include_category',
@@ -238,8 +238,8 @@ const unsupported = (name: string, why: string): OverrideError =>
   new OverrideError(name, 'unsupported_override', `is not supported: ${why}.`)
 
 /**
- * @param overrides of a request, as they came
- * @throws OverrideError for a value that is wrong, cannot be had or is not allowed
+ * @param overrides as the request has them
+ * @throws OverrideError for a value that is invalid, unsupported or not allowed
  */
 export function planOverrides(
   overrides: Readonly<Record<string, unknown>>,
@@ -249,7 +249,7 @@ export function planOverrides(
   if (overrides.send_text_sources === false && overrides.search_text_embeddings === false) {
     throw unsupported('send_text_sources', 'one of the text inputs has to stay')
   }
-  // In the order of the rules: some look at what others came to.
+  // In the order of the rules, because some depend on the result of others.
   for (const name of new Set([...Object.keys(RULES), ...Object.keys(overrides)])) {
     if (Object.hasOwn(overrides, name)) applyOne(plan, name, overrides[name], { allowed, strict })
   }
@@ -271,7 +271,7 @@ function applyOne(plan: OverridePlan, name: string, value: unknown, rights: Over
   if (isAllowed && rule.apply) {
     rule.apply(plan, value as never)
   } else if (isAllowed || !(rights.strict || NEVER_PASSED_OVER.includes(name))) {
-    // What was asked for not to be done, and is not done, needs no note.
+    // What was switched off, and does not happen, needs no note.
     if (value !== false) plan.ignored.push(name)
   } else {
     throw new OverrideError(name, 'forbidden_override', 'is not allowed by this assistant.')
@@ -285,7 +285,7 @@ const isNothing = (value: unknown): boolean =>
   value === '' ||
   (Array.isArray(value) && value.length === 0)
 
-/** What a key may override of an assistant. @param isAdmin whether it is the admin key */
+/** What a key may override. @param isAdmin whether it is the admin key */
 export const overrideRights = (
   { overrides, strict }: { overrides: readonly string[]; strict: boolean },
   isAdmin: boolean,

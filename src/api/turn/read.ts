@@ -1,4 +1,4 @@
-/** The events of a turn as they come from its Conversation object: lines of JSON in a stream of bytes. */
+/** Reads the events that a Conversation object streams: lines of JSON. */
 import type { Position } from '../../conversation/conversation-object'
 import { parseExact } from '../../exact-json'
 import { errorOf, interrupted, searchFailed, withCode } from '../../turn/errors'
@@ -10,20 +10,20 @@ export interface EventReader {
   stop(): Promise<void>
 }
 
-/** Asks for the events after one of them; null where there are none. */
+/** Asks for the events after a position; null if there are none. */
 export type Resume = (after: Position) => Promise<ReadableStream<Uint8Array> | null>
 
-/** How often the rest of one turn is asked for. */
+/** How often to resume one turn. */
 const MOST_RESUMPTIONS = 3
 
 /**
- * @param resume given for the events of a single turn: where they break off, their object having been reset or moved,
- *   the rest is asked for, which tells at least how the turn ended. The reader ends with the turn
+ * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the reader
+ *   asks for the rest, which says at least how the turn ended. The reader ends with the turn
  */
 export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
   let reader = events.getReader()
   let decoder = new TextDecoder()
-  /** the beginning of a line, joined when the line is complete: one may come in hundreds of pieces */
+  /** parts of an unfinished line. Joined once it is complete, because a line can come in hundreds of pieces */
   let begun: string[] = []
   let last: TurnEvent | undefined
   let stopped = false
@@ -39,7 +39,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
     await goOn(resume)
     return nextChunk()
   }
-  /** @throws ApiError 503 where nothing is known of the rest */
+  /** @throws ApiError 503 if the rest is unknown */
   const goOn = async (resume: Resume): Promise<void> => {
     if (!last || resumptions++ === MOST_RESUMPTIONS) endless()
     const { turn, seq } = last
@@ -77,8 +77,8 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
 }
 
 /**
- * The events for a protocol that shows no results. Of a turn none of whose searches succeeded it is given the error
- * alone: with what was found its answer would begin, and the error had no status of its own.
+ * The events for a protocol that shows no search results. If every search failed, the error comes in place of the
+ * retrieval: a retrieval would begin the reply, and the error could no longer have an HTTP status of its own.
  */
 export function chatReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
   const read = eventReader(events, resume)
@@ -92,8 +92,8 @@ export function chatReader(events: ReadableStream<Uint8Array>, resume?: Resume):
 }
 
 /**
- * The events for Typesense's searches, which has results to show where none succeeded, each with its error: the turn
- * ends well in its eyes (contract typesense 1.7).
+ * The events for Typesense's searches. If every search failed, Typesense replies with the searches' errors as results, so
+ * for this reader the turn ends in `done` (contract typesense 1.7).
  */
 export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
   const read = eventReader(events, resume)
@@ -110,7 +110,7 @@ export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resum
   return Object.assign(readResults, { stop: read.stop })
 }
 
-/** The error of the first search, where an event says that none succeeded. */
+/** The error of the first search, if this event says that all of them failed. */
 function searchError(event: TurnEvent): TurnEvent | undefined {
   if (event.type !== 'retrieval') return undefined
   const { replies, conversation_id, turn, seq } = event
@@ -119,7 +119,7 @@ function searchError(event: TurnEvent): TurnEvent | undefined {
   return { ...errorOf(searchFailed(first.code, first.error)), conversation_id, turn, seq }
 }
 
-/** A turn always ends in `done` or `error`. One that does not was cut off, and its answer is no answer. */
+/** A turn always ends in `done` or `error`. If its stream ends without either, it was cut off. @throws ApiError 503 */
 export function endless(): never {
   throw interrupted()
 }

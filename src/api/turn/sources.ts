@@ -1,4 +1,4 @@
-/** The documents that an answer stands on, as chat protocols show them: pure. */
+/** The sources of an answer as chat protocols show them. Pure functions. */
 
 import { titleOf } from '../../models/extractive/sentences'
 import type { Assistant } from '../../registry/assistants'
@@ -7,7 +7,7 @@ import type { SearchReply, SourceReference } from '../../turn/events'
 import { labelOf } from '../../turn/labels'
 import { hitsOf } from '../../turn/retrieve'
 
-/** Which fields of a document say what it is called, where it can be read, and by what an answer cites it. */
+/** The fields of a document that hold its title, its address, and the name by which an answer cites it. */
 export type SourceFields = Pick<Assistant, 'title_field' | 'url_field' | 'citation_field'>
 
 export interface AnswerSource {
@@ -15,22 +15,22 @@ export interface AnswerSource {
   id: string
   collection: string
   documentId: string
-  /** never empty: a document without a name goes by its id */
+  /** never empty: the id stands in for a missing title */
   title: string
-  /** what an answer calls it that cites by label (turn/labels.ts) */
+  /** its name in answers that cite by label (turn/labels.ts) */
   label: string
-  /** absent where the document has no address that a page may link to */
+  /** absent if the document has no address that a page can safely link to */
   url?: string
-  /** the document's texts, cut where they are long */
+  /** the document's texts, cut if they are long */
   text: string
 }
 
-/** UTF-16 units of a source's text. Enough to show a passage, and far from the 64 KB that a line may have. */
+/** UTF-16 units of a source's text: enough for a passage, and far below the 64 KB that a line may have. */
 const LONGEST_TEXT = 4_000
 
 /**
- * The sources of an answer, best first: what went into the prompt, looked up among what was found.
- * @param fields where they are not named, `url` and whatever the document itself is called by
+ * The sources of an answer, best first: the documents of the prompt, looked up among those that were found.
+ * @param fields by default `url`, and whatever looks like a title
  */
 export function sourcesOf(
   replies: readonly SearchReply[],
@@ -68,7 +68,7 @@ export function documentsIn(replies: readonly SearchReply[]): Map<string, Docume
 
 export const sourceId = (collection: string, documentId: string): string => `${collection}/${documentId}`
 
-/** An address that cannot do anything but open: documents are not trusted to hold scripts. */
+/** An address that can only be opened. Documents are not trusted: `javascript:` and the like are dropped. */
 const linkable = (value: unknown): string | undefined =>
   typeof value === 'string' && /^(https?:\/\/|\/(?!\/))[^\s<>"\\]*$/i.test(value) ? value : undefined
 

@@ -1,4 +1,4 @@
-/** One turn as an HTTP answer: written while it runs, in a protocol's words, or told at its end. */
+/** One turn as an HTTP reply: streamed while it runs, or whole at its end. */
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
@@ -8,30 +8,30 @@ import { throwFailure } from './failure'
 import { OPENINGS, readHead, type TurnHead } from './head'
 import { type EventReader, endless } from './read'
 
-/** A protocol's words for the events of one turn. One encoder serves one stream: it may remember what it wrote. */
+/** Writes the events of one turn in a protocol's words. Each stream has its own encoder, which may keep state. */
 export interface TurnEncoder {
-  /** What an event adds to the stream. An `error` never comes here. */
+  /** The text for an event. Never called with an `error`. */
   encode(event: TurnEvent): string
-  /** How a stream ends whose turn failed or was cut off. */
+  /** The text that ends the stream of a turn that failed or was cut off. */
   fail(failure: Failure): string
 }
 
 export interface TurnStreaming {
   headers: Record<string, string>
-  /** what goes out in silence, and is passed over: a comment of server-sent events unless said otherwise */
+  /** written when nothing else is; a comment in server-sent events by default */
   heartbeat?: string
-  /** milliseconds of silence before it does: 15 s unless said otherwise */
+  /** milliseconds of silence before a heartbeat, 15,000 by default */
   heartbeatMs?: number
 }
 
 export interface Streaming extends TurnStreaming {
-  /** what is waited for before the headers go (turn-head.ts). A stream that resumes waits for nothing */
+  /** what to wait for before sending headers (head.ts). `once`: nothing, as when a reader resumes */
   opensAt: keyof typeof OPENINGS | 'once'
 }
 
 const HEADERS = { 'cache-control': 'no-cache, no-transform' }
 
-/** The answer as it is written. @throws ApiError for a failure before the headers went */
+/** Streams the answer. @throws ApiError if the turn fails before the headers are sent */
 export async function streamTurn(
   read: EventReader,
   encoder: TurnEncoder,
@@ -41,7 +41,7 @@ export async function streamTurn(
   return streamFrom(head, read, encoder, streaming)
 }
 
-/** The rest of a turn as it is written, after the head that was read of it. */
+/** Streams the rest of a turn after its head. */
 export function streamFrom(
   { events, pending }: TurnHead,
   read: EventReader,
@@ -59,7 +59,7 @@ export function streamFrom(
   })
 }
 
-/** The turn in one piece. @throws ApiError when it failed */
+/** Waits for the whole turn. @throws ApiError if it fails */
 export async function wholeTurn(read: EventReader): Promise<Turn> {
   const turn = emptyTurn()
   for (;;) {
@@ -71,7 +71,7 @@ export async function wholeTurn(read: EventReader): Promise<Turn> {
   }
 }
 
-/** A log that holds one turn, and ends with it. */
+/** Encodes a log of one turn. The stream ends with the turn. */
 class OneTurn implements EventEncoder {
   readonly #encoder: TurnEncoder
 
@@ -92,7 +92,7 @@ class OneTurn implements EventEncoder {
     return this.#encoder.fail(failureOf(error))
   }
 
-  /** Pieces of text that came together leave as one. */
+  /** Joins text that arrived together: one write instead of many. */
   #encodeAll(events: TurnEvent[]): string {
     let encoded = ''
     for (let at = 0; at < events.length; at++) {

@@ -1,6 +1,6 @@
 /**
- * Searches that are answered in a conversation (contract 1.6 and 1.7): the checks that come before the turn,
- * in the order and the words of the contract, and the hand-over to the Conversation object.
+ * Searches with `conversation=true` (contract 1.6 and 1.7). Checks the request in the order and the words of the contract,
+ * then asks the Conversation object.
  */
 import type { Access } from '../../auth/access'
 import { pinnedModel } from '../../auth/pins'
@@ -19,7 +19,7 @@ import type { AnswerShape } from './encoder'
 import { type Shape, toldError } from './errors'
 import { answerStreaming, answerWhole } from './reply'
 
-/** A request for a conversation whose own parameters are in order. */
+/** A request for a conversation, its parameters checked. */
 export interface Conversing {
   question: string
   model: ConversationModelConfig
@@ -30,7 +30,7 @@ export interface Conversing {
   stream: boolean
 }
 
-/** Longer ids than these exist nowhere: none is looked for. */
+/** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
 
 /** GET search with conversation=true. @throws ApiError */
@@ -63,10 +63,10 @@ export async function converseOnce(
 }
 
 /**
- * The checks of a multi_search that concern its conversation, before its body is looked at.
+ * Checks the conversation's parameters of a multi_search. This comes before its body is read.
  *
  * @param accesses the keys of the searches
- * @param query the parameters of the query string, with those of scoped keys in their place
+ * @param query the parameters of the query string, overridden by those of scoped keys
  * @returns undefined when there is no conversation
  * @throws ApiError 400
  */
@@ -104,8 +104,8 @@ export async function checkConversation(
 }
 
 /**
- * Looks whether a multi_search's conversation exists and is open to its asker. The turn does so by itself; this is
- * for requests that have another fault, since an unknown conversation is reported before it.
+ * Checks that a multi_search's conversation exists and is open to its asker. The turn checks that too. This is for requests
+ * with another fault, because an unknown conversation is reported before it.
  *
  * @throws ApiError 400
  */
@@ -160,7 +160,7 @@ async function runTurn(
     : answerWhole(events, answer, delivery, resume))
 }
 
-/** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */
+/** Whether the answer includes the conversation's history. @param parameters with `exclude_fields` */
 export const showsHistory = (parameters: SearchParameters): boolean =>
   !listed(parameters.exclude_fields).includes('conversation_history')
 

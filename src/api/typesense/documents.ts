@@ -123,7 +123,7 @@ async function* exportedPages(
       done = page.done
     } catch (error) {
       if (separator === '') throw error
-      // A body that breaks off looks whole to its reader (turn-stream.ts): a last line has to say it is not.
+      // A body that breaks off looks complete to its reader (reply.ts), so a last line says that it is not.
       const { status, message } = failureOf(error)
       yield separator + JSON.stringify({ error: message, code: status })
       return

@@ -1,9 +1,9 @@
 /**
- * A turn's events in Typesense's words: pure functions from events to JSON and to the bytes of the stream
- * (contract 1.6, 1.7 and 1.10).
+ * Writes a turn as Typesense does: pure functions from events to JSON and to the bytes of the stream (contract 1.6, 1.7 and
+ * 1.10).
  *
- * Everything in a stream is ASCII: the official client decodes every network read on its own, and a
- * character cut in two would arrive broken.
+ * Everything in a stream is ASCII. The official client decodes every network read by itself, so a character that is split
+ * between two reads would arrive broken.
  */
 
 import type { Failure } from '../../errors'
@@ -13,7 +13,7 @@ import { asAsked, shownReply } from '../turn/asked'
 import type { TurnEncoder } from '../turn/stream'
 import { type Shape, told } from './errors'
 
-/** What of the request decides the shape of its answer. */
+/** What the shape of the answer depends on. */
 export interface AnswerShape {
   conversationId: string
   /** the question as it was asked */
@@ -21,7 +21,7 @@ export interface AnswerShape {
   shape: Shape
   /** the model's ttl in seconds, shown with the history */
   ttl: number
-  /** false where exclude_fields lists conversation_history */
+  /** false if exclude_fields lists conversation_history */
   withHistory: boolean
 }
 
@@ -46,7 +46,7 @@ function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unkn
     ...(shape.withHistory ? { conversation_history: historyObject(turn.history ?? [], shape) } : {}),
     conversation_id: shape.conversationId,
     query: (shape.shape === 'single' && turn.standalone) || shape.question,
-    // Not Typesense's: the sources of the answer and what it cost. Its client hands unknown keys on.
+    // Not part of Typesense's wire: the sources of the answer and what it cost. Its client passes unknown keys on.
     citations: turn.citations,
     ...(turn.cut && { cut: turn.cut }),
     ...(turn.suggestions && turn.suggestions.length > 0 ? { followups: turn.suggestions } : {}),
@@ -63,7 +63,7 @@ const historyObject = (history: HistoryMessage[], shape: AnswerShape): Record<st
   ttl: shape.ttl,
 })
 
-/** JSON without a character outside ASCII, on one line. */
+/** JSON in ASCII, on one line. */
 export const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,
@@ -75,8 +75,8 @@ export const encodeMessage = (conversationId: string, message: string): string =
   `data: {"conversation_id":${asciiJson(conversationId)},"message":${asciiJson(message)}}\n\n`
 
 /**
- * What follows the last piece: an empty one, the end marker, and then the whole response. The id and an empty
- * message stand at its top level too, since the client passes this event to its callers as one more piece.
+ * The end of a stream: an empty piece, the end marker, and the whole response. The response also has the id and an empty
+ * message at its top level, because the client passes this event to its callers as one more piece.
  */
 export function encodeEnd(turn: Turn, shape: AnswerShape): string {
   const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
@@ -84,9 +84,8 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
 }
 
 /**
- * The end of a stream whose turn failed after it had begun: a whole response without a conversation, with the
- * error beside it, which the official client hands to its caller. There is no end marker, since what came
- * before is not an answer.
+ * The end of a stream whose turn failed after it had begun: a whole response without a conversation, with the error, which
+ * the official client passes to its caller. There is no end marker, because what came before is not an answer.
  */
 export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure): string {
   const { status, message } = told(failure, shape.shape)
@@ -99,7 +98,7 @@ export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure):
   })}\n\n`
 }
 
-/** The stream of one turn. */
+/** Encodes one turn as a stream. */
 export class MessageEncoder implements TurnEncoder {
   readonly #shape: AnswerShape
   readonly #turn = emptyTurn()

@@ -1,4 +1,4 @@
-/** Is it there, and what does it speak. */
+/** Health, and which version this is. */
 import { json } from '../edge/response'
 import type { Route } from '../edge/route'
 

@@ -1,8 +1,8 @@
 /**
  * POST /collections/:collection/documents/import: JSONL in, a result line for every document out, in order.
  *
- * The body is never held whole. While the collection writes one batch, the next is read. A batch is one
- * transaction and keeps searches waiting, so batches shrink while somebody searches.
+ * The body is never in memory as a whole. While the collection writes one batch, the next one is read. A batch is one
+ * transaction, which delays searches, so batches shrink while somebody searches.
  */
 import { ApiError, unwrap } from '../../errors'
 import { pause } from '../../pause'
@@ -20,7 +20,7 @@ import { writeOptions } from './write-options'
 const FULL_SIZE: BatchSize = { lines: 500, characters: 256 * 1024 }
 const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
 
-/** Results kept for a client that sends all before it reads: about two million lines without documents. */
+/** Bytes of results kept for a client that sends everything before it reads: some two million lines without documents. */
 const READ_AHEAD = 32 * 1024 * 1024
 
 export async function importDocuments({ env, request, path, query }: Call): Promise<Response> {
@@ -29,7 +29,7 @@ export async function importDocuments({ env, request, path, query }: Call): Prom
     returnDocument: isTrue(query.return_doc),
     returnId: isTrue(query.return_id),
   }
-  // Checked because callers send it, not used: batches are sized by bytes and by who is waiting.
+  // Checked because callers send it, but not used: the size of a batch depends on bytes and on who is waiting.
   if (query.batch_size !== undefined && !/^0*[1-9]\d*$/.test(query.batch_size)) {
     throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
   }
@@ -37,7 +37,7 @@ export async function importDocuments({ env, request, path, query }: Call): Prom
   return plainText(await streamText(importResults(collection, bodyBytes(request), options), READ_AHEAD))
 }
 
-/** Result lines, some at a time; joined they are the answer's body. */
+/** Result lines, a few at a time. Joined they are the body of the reply. */
 export async function* importResults(
   collection: Pick<CollectionRpc, 'importLines'>,
   body: AsyncIterable<Uint8Array>,
@@ -52,7 +52,7 @@ export async function* importResults(
       size = busy ? SMALL_SIZE : FULL_SIZE
       return results
     } catch (error) {
-      // The first batch decides the status; after it the answer has begun and has a line for every document.
+      // The first batch decides the status. After it the reply has begun, and every document gets a line.
       if (separator === '') throw error
       const { status, message } = failureOf(error)
       return batch.lines.map(() => failure(message, status)).join('\n')
@@ -65,8 +65,8 @@ export async function* importResults(
       if (sent) {
         yield separator + (await sent)
         separator = '\n'
-        // Reads of a body that arrives faster than it is written are always ready, and so are calls inside one
-        // process.
+        // If the body arrives faster than it is written, every read is ready at once, and so is every call inside one
+        // process: without a pause the event loop would serve nobody else.
         await pause()
       }
       sent = send(batch)

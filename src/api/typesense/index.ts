@@ -1,4 +1,4 @@
-/** Typesense's HTTP API: every route of the façade, in the order in which they are tried. */
+/** Typesense's HTTP API: all its routes, in the order in which they are tried. */
 
 import { type App, type Route, register } from '../edge/route'
 import { aliasRoutes } from './aliases'
@@ -10,7 +10,7 @@ import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
 import { searchRoutes } from './search'
 
-// Search before documents: `search` would else be taken for a document's id.
+// Search before documents: `search` would otherwise match as a document's id.
 export const typesenseRoutes: Route[] = [
   ...healthRoutes,
   ...searchRoutes,

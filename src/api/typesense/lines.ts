@@ -1,19 +1,19 @@
 /**
- * JSONL as it arrives: lines out of bytes, batches out of lines, in bounded memory. Lines that no batch is made of,
- * blank ones and the bytes of one that is too long, can be any number: reading pauses by what is read.
+ * Reads JSONL in bounded memory: lines from bytes, batches from lines. Blank lines and overlong lines make no batch, and there
+ * can be any number of them, so reading pauses by the bytes and lines read.
  */
 import { Pauses, pause } from '../../pause'
 
-/** The longest line that is looked at, in UTF-16 units: a row of SQLite ends at 2 MB. */
+/** UTF-16 units of the longest line: a row of SQLite holds 2 MB. */
 export const LINE_LIMIT = 2 * 1024 * 1024
 
-/** Read without a pause, at most: bytes, and lines, blank or not. Both take a few milliseconds. */
+/** Bytes, and lines, to read between pauses. Both take a few milliseconds. */
 const BYTES_A_PAUSE = 512 * 1024
 const LINES_A_PAUSE = 10_000
 
 const LINE_FEED = 0x0a
 
-/** Lines that go to the collection together, or a line that is too long to go anywhere. */
+/** Lines that are written together, or a line that is too long. */
 export type Batch = { lines: string[] } | { tooLong: true }
 
 export interface BatchSize {
@@ -22,7 +22,7 @@ export interface BatchSize {
   characters: number
 }
 
-/** The non-blank lines of a text. A line longer than `limit` comes out as undefined, in its place. */
+/** The non-blank lines of a text. In place of a line longer than `limit` comes undefined. */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   limit = LINE_LIMIT,
@@ -30,7 +30,7 @@ export async function* splitLines(
   const decoder = new TextDecoder()
   const byBytes = new Pauses(BYTES_A_PAUSE)
   const byLines = new Pauses(LINES_A_PAUSE)
-  // A line that spans many chunks is joined once, at its end: joining at every chunk would be quadratic.
+  // The chunks of a line are joined once, at its end. To join at every chunk would take quadratic time.
   let parts: string[] = []
   let length = 0
   const add = (part: string): void => {
@@ -38,7 +38,7 @@ export async function* splitLines(
     if (length > limit) parts = []
     else parts.push(part)
   }
-  /** @returns the line that ends here: undefined when it is too long, empty when it is blank */
+  /** @returns the line that ends here: undefined if it is too long, empty if it is blank */
   const end = (): string | undefined => {
     const line = parts.length === 1 ? parts[0]! : parts.join('')
     const tooLong = length > limit
@@ -52,8 +52,8 @@ export async function* splitLines(
     if (byBytes.due(bytes.byteLength)) await pause()
     let chunk = bytes
     if (length > limit) {
-      // No more text is made of a line that is too long. In UTF-8 the byte of a line feed is never part of another
-      // character.
+      // A line that is too long is not decoded any further, only its end is looked for: in UTF-8 the byte of a line feed is
+      // never part of another character.
       const next = bytes.indexOf(LINE_FEED)
       if (next < 0) continue
       chunk = bytes.subarray(next)
@@ -74,7 +74,7 @@ export async function* splitLines(
   if (last !== '') yield last
 }
 
-/** Gathers lines. `size` is asked before every line, so that it may change on the way. */
+/** Gathers lines into batches. `size` is called before every line, because it can change. */
 export async function* batches(
   lines: AsyncIterable<string | undefined>,
   size: () => BatchSize,

@@ -15,7 +15,7 @@ import type { Call, Route } from '../edge/route'
 const MODELS = '/conversations/models'
 const MODEL = `${MODELS}/:id`
 
-/** What is said to a model can be read in its history, so its key has to name that collection. */
+/** Conversations can be read in the history collection, so the key has to allow that collection by name. */
 const requireHistory =
   ({ access, record }: Call): RequireHistory =>
   (collection) =>

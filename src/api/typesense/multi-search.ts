@@ -1,4 +1,4 @@
-/** POST /multi_search: several searches at once, one answer to all of them, or their union. */
+/** POST /multi_search: several searches at once, with one answer from all of them, or their union. */
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireAccess } from '../../auth/admit'
 import { authenticate } from '../../auth/authenticate'
@@ -28,7 +28,7 @@ import { fixedPages, unite } from './union'
 /** Each distinct key of a request costs a look-up. */
 const MOST_KEYS = 50
 
-/** What a scoped key can pin of a conversation, for all searches of the request. */
+/** Parameters of a conversation that a scoped key can fix for the whole request. */
 const PINNABLE = ['q', 'conversation', 'conversation_id', 'conversation_model_id', 'conversation_stream']
 
 type Body = { searches: unknown[]; union?: unknown; remove_duplicates?: unknown }
@@ -46,7 +46,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   if (searches.length > searchLimit(accesses, query)) {
     throw new ApiError(400, 'Number of multi searches exceeds `limit_multi_searches` parameter.')
   }
-  // Typesense answers a 500 here, which its clients try again.
+  // Typesense replies with a 500 here, which its clients retry.
   if (searches.length === 0) throw new ApiError(400, 'The `searches` array is empty.')
 
   const isUnion = union === true
@@ -75,7 +75,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
 }
 
 /**
- * Who may run each search: its own key decides, or else the request's.
+ * Checks who may run each search: with its own key, or else with the request's.
  *
  * @throws ApiError 401 when one search is not allowed, 429
  */
@@ -99,20 +99,20 @@ async function authorize({ env, request, query, record }: OpenCall, searches: un
     const named = query.collection ?? (isObject(search) ? parameterValue(search.collection) : undefined)
     return requireAccess(access, key, SEARCH_ACTION, access?.embedded.collection ?? named, record)
   })
-  // More than are allowed are refused; that they were sent counts all the same.
+  // Searches over the limit are refused, but the allowed number is counted.
   await countSearches(env, accesses.slice(0, searchLimit(accesses, query) || 1))
   return accesses
 }
 
-/** The smallest number of all keys: one request is for all of them. */
+/** The smallest limit of all keys, because the request is made with all of them. */
 const searchLimit = (accesses: Access[], { limit_multi_searches: asked }: SearchParameters): number =>
   Math.min(...accesses.map((access) => mostSearches(access, asked)))
 
 /**
- * Conversation parameters of the scoped keys. Typesense reads these before it applies such keys, so that a key
- * cannot pin a model; here it can.
+ * Conversation parameters that scoped keys fix. Typesense reads them before it applies the keys, so there a key cannot fix
+ * a model. Here it can.
  *
- * @throws ApiError 401 when two keys pin different values: the request cannot obey both
+ * @throws ApiError 401 if two keys fix different values
  */
 function pinnedParameters(accesses: Access[]): SearchParameters {
   const pinned: SearchParameters = {}
@@ -128,8 +128,8 @@ function pinnedParameters(accesses: Access[]): SearchParameters {
 }
 
 /**
- * The search to run: the query string's parameters before its own, those of a scoped key before both. What is
- * wrong with them is this search's error and no other's.
+ * The search to run. The query string overrides its own parameters, and a scoped key overrides both. An error in them is
+ * the error of this search alone.
  */
 async function plan(
   env: Cloudflare.Env,
@@ -148,9 +148,9 @@ async function plan(
 }
 
 /**
- * The parameters that the body gives each search.
+ * The parameters of each search in the body.
  *
- * @throws ApiError 400 for a fault of the body, unless the conversation is unknown: that is reported first
+ * @throws ApiError 400 for an error in the body, or for an unknown conversation, which is reported first
  */
 async function ownParameters(
   caller: TurnCaller,
@@ -204,6 +204,6 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export const multiSearchRoutes: Route[] = [
-  // Open, since every search may bring its own key: `authorize` checks them all.
+  // Open, because each search can have its own key: `authorize` checks all of them.
   { method: 'POST', path: '/multi_search', open: true, begins: isConversing, handle: multiSearch },
 ]

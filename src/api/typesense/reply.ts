@@ -1,4 +1,4 @@
-/** A turn as Typesense answers it: in one JSON body, or as a stream of server-sent events. */
+/** Typesense's replies to a turn: one JSON body, or a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
 import { allFailed, foldTurn } from '../../turn/fold'
 import { deliver } from '../edge/deliver'
@@ -9,16 +9,16 @@ import { streamFrom, wholeTurn } from '../turn/stream'
 import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
 
 /**
- * How long an error may still turn the answer into a plain one. Clients give up on headers after 5 s, and try
- * again: whatever happens, ours are out before that.
+ * How long to wait before sending headers, so that an error still gets its own status. Clients wait 5 s for headers and then
+ * retry, so ours are always sent before that.
  */
 const OPENING: Opening = { awaits: ['delta', 'done'], graceMs: 4_000, foundGraceMs: 2_000 }
 
-/** A bare newline is the one thing that every client passes over in silence (contract 1.11). */
+/** A bare newline: the only thing that every client ignores (contract 1.11). */
 const HEARTBEAT = '\n'
 const HEARTBEAT_MS = 2_500
 
-/** The answer in one piece. @throws ApiError when the turn ended in an error */
+/** Replies with the whole answer. @throws ApiError if the turn fails */
 export async function answerWhole(
   events: ReadableStream<Uint8Array>,
   shape: AnswerShape,
@@ -30,10 +30,10 @@ export async function answerWhole(
 }
 
 /**
- * The answer as it is written. An error before the first text, and before the headers had to go, is a plain
- * answer with its own status. A later one becomes the final event. Breaking the connection off instead does not
- * work: workerd ends a chunked body that failed as if it were whole (seen on the wire), and a stream that ends
- * without a complete event kills the process of a Node client (contract 1.11).
+ * Streams the answer. An error before the first text, and before the headers are sent, is a plain reply with its own status.
+ * A later error becomes the last event. To break the connection off instead does not work: workerd ends a failed chunked
+ * body as if it were complete (seen on the wire), and a stream that ends without a complete event kills a Node client's
+ * process (contract 1.11).
  *
  * @throws ApiError
  */

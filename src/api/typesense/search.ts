@@ -6,7 +6,7 @@ import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { converseOnce, isConversing } from './conversations'
 
-/** Bytes of a query string; longer searches belong into the body of a multi_search. */
+/** Bytes of a query string. Longer searches belong in the body of a multi_search. */
 const QUERY_LIMIT = 4_000
 
 async function search(call: Call): Promise<Response> {
@@ -19,7 +19,7 @@ async function search(call: Call): Promise<Response> {
       'Query string exceeds max allowed length of 4000. Use the /multi_search end-point for larger payloads.',
     )
   }
-  // A scoped key that names a collection is for that one alone.
+  // A scoped key that names a collection allows only that one.
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
 
   const query = override(asked, access.embedded)

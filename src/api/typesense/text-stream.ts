@@ -1,4 +1,4 @@
-/** Long plain-text answers, written piece by piece. */
+/** Long replies in plain text, written piece by piece. */
 
 const TEXT_HEADERS = { 'content-type': 'text/plain; charset=utf-8' }
 
@@ -6,11 +6,11 @@ export const plainText = (body: string | ReadableStream): Response =>
   new Response(body, { headers: TEXT_HEADERS })
 
 /**
- * A body of pieces as they come. The first piece is awaited before there is a body, so that its error can
- * still be answered with a status.
+ * A body of pieces as they come. The first piece is awaited before the reply begins, so that its error can have its own
+ * status.
  *
- * @param readAhead bytes produced before the reader takes any. A client that sends all of its body before it
- *   reads would otherwise wait for us to take its body while we wait for it to take our answer
+ * @param readAhead bytes to produce before the client reads any. Otherwise a client that sends its whole body before it reads
+ *   would wait for us to read its body, while we wait for it to read our reply
  */
 export async function streamText(
   pieces: AsyncGenerator<string, void, undefined>,

@@ -1,4 +1,4 @@
-/** Merging the hits of several searches, each of which is in order already. */
+/** Merges the hits of several searches, each of which is sorted. */
 import { ApiError } from '../../errors'
 import { splitOutside } from '../../search/fragment'
 import type { Hit } from '../../search/types'
@@ -15,7 +15,7 @@ export interface SortClause {
   descending: boolean
 }
 
-/** The clauses of a `sort_by`: `field:order`, where the field may have options in parentheses. */
+/** The clauses of a `sort_by`: `field:order`. The field can have options in parentheses. */
 export const sortClauses = (sortBy = ''): SortClause[] =>
   splitOutside(sortBy, ',')
     .filter((clause) => clause !== '')
@@ -26,7 +26,7 @@ export const sortClauses = (sortBy = ''): SortClause[] =>
       return { field: field.trim(), descending: order.toLowerCase() !== 'asc' }
     })
 
-/** @throws ApiError 400 when the searches are not sorted alike, so that no common order exists */
+/** @throws ApiError 400 if the searches are not sorted by the same kinds of fields: there is no common order */
 export function requireSameSorts(sorts: SortClause[][]): void {
   const first = sorts[0] ?? []
   for (const [index, other] of sorts.entries()) {
@@ -45,8 +45,7 @@ export function requireSameSorts(sorts: SortClause[][]): void {
 const names = (clauses: SortClause[]): string => `{${clauses.map((clause) => clause.field).join(', ')}}`
 
 /**
- * One list out of several by comparing their heads. Among hits that cannot be told apart the search that was
- * named first comes first.
+ * Merges lists by comparing their heads. Of equal hits the one of the earlier search comes first.
  *
  * @param sorts the sort clauses of each list, alike in number and order
  */
@@ -65,7 +64,7 @@ export function merge(lists: Candidate[][], sorts: SortClause[][]): Candidate[] 
   }
 }
 
-/** Each document once, in the place of its best hit. */
+/** Keeps each document once, at its best hit. */
 export function withoutDuplicates(candidates: Candidate[]): Candidate[] {
   const seen = new Set<string>()
   return candidates.filter(({ hit, collection }) => {
@@ -74,7 +73,7 @@ export function withoutDuplicates(candidates: Candidate[]): Candidate[] {
   })
 }
 
-/** Below 0 when `a` comes first. */
+/** Below 0 if `a` comes first. */
 function compare(a: Candidate, b: Candidate, sorts: SortClause[][]): number {
   const ours = sorts[a.searchIndex] ?? []
   const theirs = sorts[b.searchIndex] ?? []
@@ -111,11 +110,11 @@ function sortValue(hit: Hit, field: string): unknown {
     )
 }
 
-/** A whole number that a double cannot hold comes as a BigInt; the two compare exactly. */
+/** A whole number that a double cannot hold is a BigInt. The two compare exactly. */
 const isNumeric = (value: unknown): value is number | bigint =>
   typeof value === 'number' || typeof value === 'bigint'
 
-/** Numbers, booleans and strings among their own kind. What cannot be compared is a tie. */
+/** Compares numbers, booleans and strings with their own kind. Anything else is a tie. */
 function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
   if (isNumeric(a) && isNumeric(b)) return a < b ? -1 : a > b ? 1 : 0

@@ -1,8 +1,8 @@
 /**
  * The union of several searches as one list of hits (contract 1.8).
  *
- * Every search is run as deep as the wanted page could need and is in its own right order; the lists are merged
- * by comparing their heads. Of pagination only that of scoped keys and of the query string counts, in this order.
+ * Each search is run as deep as the page may need, and the sorted lists are merged. Only the pagination of scoped keys and of
+ * the query string counts, in this order.
  */
 import type { Access } from '../../auth/access'
 import { ApiError, forbidden } from '../../errors'
@@ -16,23 +16,23 @@ import { runSearch } from '../edge/plan'
 import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
 
 const MOST_PER_PAGE = 250
-/** How deep a page may lie: every search of the union is run that deep. */
+/** The deepest hit of a page: every search of the union is run that deep. */
 const DEEPEST = 5_000
-/** Hits of all searches together: they are in memory at once, with their documents. */
+/** Hits of all searches together. They are in memory at the same time, with their documents. */
 const MOST_HITS = 10_000
-/** Searches that run at the same time: more would keep others from theirs. */
+/** Searches that run at the same time. More would delay everybody else's. */
 const AT_ONCE = 4
 const PAGINATION = ['page', 'per_page', 'offset', 'limit', 'limit_hits']
 
 interface Page {
-  /** hits before the first one wanted */
+  /** hits before the page */
   from: number
   size: number
   shown: { page: number } | { offset: number }
 }
 
 /**
- * @param query parameters of the query string, with what scoped keys fix in their place
+ * @param query parameters of the query string, overridden by scoped keys
  * @returns the response: the merged list, or the error of a search as `{error, code}`
  */
 export async function unite(
@@ -55,7 +55,7 @@ export async function unite(
     )
     const merged = merge(lists, sorts)
     const unique = removeDuplicates ? withoutDuplicates(merged) : merged
-    // Duplicates are counted as far as they were seen: deeper ones would need every document of every search.
+    // Only duplicates that were seen are counted: to know all would need every document of every search.
     // The list is of documents, not of groups.
     const documents = results.reduce((sum, { found, found_docs: docs }) => sum + (docs ?? found), 0)
     const found = documents - (merged.length - unique.length)
@@ -84,8 +84,8 @@ export async function unite(
 }
 
 /**
- * What scoped keys fix of the page. A union has one page, so that the smallest size and the lowest limit of all keys hold.
- * @throws ApiError 401 when two keys fix different pages: the request cannot obey both
+ * The pagination that scoped keys fix. A union has one page, so the smallest size and the lowest limit of all keys apply.
+ * @throws ApiError 401 if two keys fix different pages
  */
 export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): SearchParameters {
   const each = accesses.map(({ embedded }) => embedded)
@@ -103,7 +103,7 @@ export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): Searc
   }
 }
 
-/** The smallest of these numbers; what is none comes first, for its error to be told. */
+/** The smallest of these numbers. An invalid one wins, so that its error is reported. */
 const least = (texts: string[]): string =>
   texts.reduce((one, other) => (/^\d{1,9}$/.test(one) && !(Number(one) <= Number(other)) ? other : one))
 
@@ -131,14 +131,14 @@ function count(query: SearchParameters, name: string): number | undefined {
   return Number(value)
 }
 
-/** Hits that a search of the union is asked for at once; groups of hits where it makes groups. */
+/** Hits to ask a search for at once; groups, if it groups hits. */
 function pageSize({ group_by: groupBy, group_limit: groupLimit }: SearchParameters): number {
-  // What is no limit of groups is left to the search, which refuses it.
+  // The search refuses an invalid limit of groups.
   const hits = groupBy ? Number(groupLimit) || DEFAULT_GROUP_LIMIT : 1
   return Math.max(1, Math.min(MOST_PER_PAGE, Math.floor(MAX_GROUPED_HITS / hits)))
 }
 
-/** One search, down to `depth` hits. @throws ApiError its own error */
+/** Runs a search down to `depth` hits. @throws ApiError its own error */
 async function runDeep(
   env: Cloudflare.Env,
   search: PlannedSearch,
@@ -160,11 +160,11 @@ async function runDeep(
   return whole
 }
 
-/** What merging reads of a document: its id, and what its search is sorted by. */
+/** The fields that merging reads: the id, and those that the search is sorted by. */
 const readFields = (sorts: SortClause[]): string[] =>
   ['id', ...sorts.map((clause) => clause.field)].filter((field) => !field.startsWith('_'))
 
-/** A search that shows these fields, whatever it was asked for: `asAsked` takes them away again. */
+/** The search with these fields shown. `asAsked` removes them again if they were not asked for. */
 function showing(params: SearchParameters, fields: string[]): SearchParameters {
   const excluded = listed(params.exclude_fields)
   return {
@@ -176,7 +176,7 @@ function showing(params: SearchParameters, fields: string[]): SearchParameters {
   }
 }
 
-/** A hit with no more of its document than its search was asked for. */
+/** The hit with only the fields that were asked for. */
 function asAsked(hit: Hit, params: SearchParameters): Hit {
   const { include_fields: include = '', exclude_fields: exclude = '', highlight_fields: named } = params
   const document = project(hit.document, include, exclude)

@@ -1,11 +1,10 @@
 /**
- * A turn's events as a UI message stream of version 1 (contract 3.2): a pure function from events to bytes, with a
- * memory of what is open.
+ * Writes a turn as a UI message stream of version 1 (contract 3.2). Pure, but it remembers which part is open.
  *
  *     start · start-step · source-*… · text-start · text-delta… · text-end · data-suggestions · finish-step · finish
  *
- * Parts have no key beyond those that the first client of this protocol knew: it takes any other for an error.
- * What Parley has to add goes into the message's metadata, which is the application's own.
+ * Parts only have keys that the first client of this protocol knew: it fails on any other. What Parley adds is in the message's
+ * metadata, which is free for the application.
  */
 
 import type { Failure } from '../../errors'
@@ -19,7 +18,7 @@ import { messageId } from './message-id'
 
 export interface UiStreamShape {
   fields: SourceFields
-  /** `markdown` makes links of the labels by which the answer cites; `parts` leaves its text alone */
+  /** `markdown` turns citations in the text into links; `parts` leaves the text as it is */
   citations: 'parts' | 'markdown'
 }
 
@@ -31,7 +30,7 @@ export class UiStreamEncoder implements TurnEncoder {
   readonly #shape: UiStreamShape
   readonly #turn: Turn = emptyTurn()
   #links: CitationLinks | undefined
-  /** id of the text that is being written */
+  /** id of the open text part */
   #text: string | undefined
   #texts = 0
 
@@ -71,7 +70,7 @@ export class UiStreamEncoder implements TurnEncoder {
     }
   }
 
-  /** Clients take a stream that just ends for a success. */
+  /** Clients take a stream that just ends for a success, so a failure is always written. */
   fail(failure: Failure): string {
     return this.#endText() + part(endOf(failure)) + DONE
   }
@@ -107,7 +106,7 @@ const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citati
   citations: citations.map(citationOf),
 })
 
-/** Offsets are those of the text without links. */
+/** Offsets are in the text without links. */
 const citationOf = ({ collection, document_id, start, end, quote }: Citation) => ({
   sourceId: sourceId(collection, document_id),
   start,

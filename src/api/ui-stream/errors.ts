@@ -1,9 +1,9 @@
-/** How a UI message stream ends whose turn failed (contract 3.2). */
+/** The end of a UI message stream whose turn failed (contract 3.2). */
 import type { ErrorCode, Failure } from '../../errors'
 
-/** The last part of the stream. Where the table has none, it is an error in the failure's own words. */
+/** The last part of the stream, by code. For all other codes it is an error in the failure's own words. */
 const ENDS: Partial<Record<ErrorCode, { type: string }>> = {
-  // A reader who stopped the answer is shown no failure.
+  // A stopped answer is not shown as a failure.
   stopped: { type: 'abort' },
 }
 

@@ -1,4 +1,4 @@
-/** The UI message stream: what chat widgets of the AI SDK's family speak (contract 3.2). */
+/** The UI message stream: the protocol of the AI SDK's chat widgets (contract 3.2). */
 import { type App, register } from '../edge/route'
 import { ask, resume, stop } from './routes'
 

@@ -1,6 +1,6 @@
 /**
- * Ids of assistant messages. They name the turn that answered, so that a client that sends its transcript says where in
- * the conversation it stands.
+ * Ids of assistant messages. Each names its turn, so that a client's transcript says where in the conversation the client
+ * is.
  */
 
 /** `<conversation id>.<turn>` */

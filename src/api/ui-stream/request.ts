@@ -1,5 +1,5 @@
 /**
- * What chat widgets send (contract 3.2), in whichever of their shapes: a pure reading of the body.
+ * Reads the body that chat widgets send (contract 3.2), in any of their shapes. Pure.
  *
  *     {id, messages: [{id, role, parts: [{type: 'text', text}]}], trigger, messageId}   AI SDK, InstantSearch
  *     {id, message: {…}}                                                                AI SDK, trimmed
@@ -15,7 +15,7 @@ import { turnOf } from './message-id'
 const LONGEST_ID = 512
 
 const Message = v.looseObject({
-  // Only one of ours says anything.
+  // Only an id of ours means anything.
   id: v.fallback(v.optional(v.string()), undefined),
   role: v.string(),
   parts: v.optional(v.array(v.unknown())),
@@ -36,27 +36,27 @@ const Body = v.looseObject({
   context: v.optional(v.unknown()),
 })
 
-/** What of a page's context is for the assistant. Other clients put other things of theirs there. */
+/** The part of a page's context that is for the assistant. Other clients use the property for other things. */
 const Context = v.object({ overrides: v.record(v.string(), v.unknown()) })
 
 export interface UiRequest {
   /** the client's own name for the chat */
   chat?: string
   question: string
-  /** what the client remembers of the chat, oldest first, without the question */
+  /** the client's transcript, oldest first, without the question */
   transcript: TranscriptMessage[]
   /** changes of the assistant for one turn, by the names of the AI Chat Protocol */
   overrides: Record<string, unknown>
-  /** set when answers that are there give way to the new one: the client's word for where */
+  /** present if the new answer replaces earlier ones: what the client says about where */
   rewrites?: Rewrite
 }
 
 export interface Rewrite {
-  /** the message to be written again, or the question that was edited */
+  /** the message to regenerate, or the question that was edited */
   messageId?: string
   /** ids of the assistant messages before the question, the last one first */
   answers: string[]
-  /** whether it is known that nothing came before the question */
+  /** true if nothing came before the question for certain */
   first: boolean
 }
 
@@ -74,7 +74,7 @@ export function readUiRequest(body: unknown): UiRequest {
   const { id, threadId, conversation_id, messages, message, trigger, messageId, context } = parsed.output
   const said = message ? [message] : [...(messages ?? [])]
   const again = trigger === 'regenerate-message'
-  // Some clients leave the answer that is to be written again in their transcript.
+  // Some clients leave the answer to be regenerated in their transcript.
   while (again && said.at(-1)?.role === 'assistant') said.pop()
   const asked = said.pop()
   if (asked?.role !== 'user') {
@@ -102,18 +102,18 @@ export function readUiRequest(body: unknown): UiRequest {
   }
 }
 
-/** A name that a library gives to every chat that has none names nothing. */
+/** The default name of a library, which every unnamed chat gets, is no name. */
 export const chatName = (id: string | undefined): string | undefined =>
   id === undefined || id === '' || /^_*default(_?thread)?(_?id)?_*$/i.test(id) ? undefined : id
 
-/** @param strict whether a file is refused: in a question it would be left unread */
+/** @param strict true: refuse files, which would go unread in a question */
 function textOf({ parts, content }: Message, strict = true): string {
   return textIn(parts ?? content ?? '', strict)
 }
 
 /**
- * The last turn that is kept when a question is answered again, as far as the client's ids tell: 0 for none.
- * @returns undefined when they do not tell
+ * The last turn to keep when a question is answered again, by the client's ids; 0: none.
+ * @returns undefined if the ids do not say
  */
 export function lastKeptTurn(
   { messageId, answers, first }: Rewrite,

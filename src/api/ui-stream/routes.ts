@@ -17,7 +17,7 @@ import { streamTurn } from '../turn/stream'
 import { UiStreamEncoder } from './encoder'
 import { chatName, lastKeptTurn, readUiRequest } from './request'
 
-/** assistant-ui chooses its decoder by this header. */
+/** assistant-ui picks its decoder by this header. */
 const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
 
 export async function ask(call: OpenCall): Promise<Response> {
@@ -50,7 +50,7 @@ export async function ask(call: OpenCall): Promise<Response> {
   })
 }
 
-/** The running answer from its beginning, since clients build its message anew; 204 where none is running. */
+/** Streams the running answer from its beginning, because clients rebuild its message; 204 if none is running. */
 export async function resume(call: OpenCall): Promise<Response> {
   const parties = await partiesOf(call)
   const encoder = encoderFor(parties.assistant, citationsOf(call))
@@ -62,7 +62,7 @@ export async function resume(call: OpenCall): Promise<Response> {
   })
 }
 
-/** Ends the running answer for everybody who reads it. */
+/** Stops the running answer for all its readers. */
 export async function stop(call: OpenCall): Promise<Response> {
   const parties = await partiesOf(call)
   const stopped = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).stop(asker))
@@ -75,7 +75,7 @@ async function partiesOf({ env, request, record, path, query }: OpenCall): Promi
   return { env, request, access, assistant, user: namedUser(request, query) }
 }
 
-/** Asks the conversation of a chat. @returns undefined where there is none, or where it says no */
+/** Calls the conversation of a chat. @returns undefined if there is none, or if it returns nothing */
 async function atChat<T>(
   { path, query }: OpenCall,
   parties: ChatParties,
@@ -96,7 +96,7 @@ async function atChat<T>(
 const CITATIONS = ['parts', 'markdown'] as const
 type Citations = (typeof CITATIONS)[number]
 
-/** The header is for clients that add to the address when they resume. @throws ApiError 400 */
+/** The header is for clients that change the URL when they resume. @throws ApiError 400 */
 function citationsOf({ request, query }: OpenCall): Citations {
   const asked = request.headers.get('x-parley-citations') ?? query.citations ?? 'parts'
   const known = CITATIONS.find((each) => each === asked)
