@@ -81,7 +81,7 @@ export async function ask(env: Cloudflare.Env, question: Question, signal?: Abor
         events: asked.events,
         // With a handle of its own: the stub of a stream that broke off is broken too.
         resume: async (after) =>
-          unwrap(await conversationObject(env, conversationId).events(question.asker, after)),
+          unwrap(await conversationObject(env, conversationId).events(question.asker, after, question.read)),
         delivery: (turn) => ({
           lost: () => object.lost(turn),
           asked: began,

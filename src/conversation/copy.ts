@@ -69,7 +69,7 @@ class Copy {
   }
 
   async #finish({ finish_reason, answer }: DoneEvent): Promise<void> {
-    const { question, transcript = [], withHistory, copies } = this.#request
+    const { question, transcript = [], read, copies } = this.#request
     const now = this.#ports.now()
     const timestamp = Math.floor(now / 1000)
     const before = historyOf(transcript, now).messages
@@ -80,16 +80,12 @@ class Copy {
     ]
     // A turn that found nothing is not stored: it has no answer.
     const isAnswer = finish_reason !== 'no_results'
-    const done: DoneEvent = {
-      type: 'done',
-      finish_reason,
-      answer,
-      ...(withHistory && isAnswer && { history: said }),
-    }
+    const done: DoneEvent = { type: 'done', finish_reason, answer }
     if (copies !== undefined) this.#ports.emit({ type: 'copy', source: copies })
     if (before.length > 0) this.#ports.emit({ type: 'transcript', messages: before })
     this.storing = true
     if (isAnswer) unwrap(await this.#ports.store(done, now))
+    if (read?.history && isAnswer) this.#ports.emit({ type: 'history', messages: said })
     this.#ports.emit(done)
   }
 }

@@ -1,6 +1,7 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
 import type { SearchParameters, SearchScope } from '../search/types'
+import type { Reading } from './events'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
@@ -82,8 +83,8 @@ export interface AskRequest {
   shape: 'single' | 'multi'
   /** false for a caller who reads the answer whole: the provider is then asked without streaming */
   stream: boolean
-  /** whether `done` carries the conversation's history */
-  withHistory: boolean
+  /** what its caller reads of the turn besides the usual events */
+  read?: Reading
   /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
   followups?: boolean
   asker: Asker

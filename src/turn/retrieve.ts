@@ -6,7 +6,7 @@ import { MAX_Q_BYTES } from '../search/limits'
 import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/long-query'
 import type { CollectionSchema, Hit, SearchResult } from '../search/types'
-import type { SearchReply, SourceReference } from './events'
+import type { SearchReply, SearchSummary } from './events'
 import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
 import type { PlannedSearch } from './request'
@@ -14,6 +14,7 @@ import type { PlannedSearch } from './request'
 /** A reply, and what a language model may see of it: documents, best first, without their vectors. */
 export interface Retrieved {
   reply: SearchReply
+  summary: SearchSummary
   documents: Source[]
 }
 
@@ -30,22 +31,23 @@ export const retrieve = (
 ): Promise<Retrieved[]> => mapFew(searches, AT_ONCE, (search) => retrieveOne(search, question, ports))
 
 async function retrieveOne(search: PlannedSearch, question: string, ports: SearchPorts): Promise<Retrieved> {
-  if (search.error) return failed(search.error)
-  if (search.objectId === undefined) return failed({ status: 404, message: 'Collection not found' })
+  const { collection: name } = search
+  if (search.error) return failed(name, search.error)
+  if (search.objectId === undefined) return failed(name, { status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
     ports.search(search.objectId, { ...search.params, q: asQuery(question, MAX_Q_BYTES) }, search.scope),
     ports.schema(search.objectId),
   ])
   const reply = replyOf(search, outcome)
-  if (!outcome.ok || 'error' in reply) return { reply, documents: [] }
+  if (!outcome.ok || 'error' in reply) return { reply, summary: summaryOf(reply, name), documents: [] }
   const vectors = schema.ok ? vectorPaths(schema.value) : []
   const collection = outcome.value.request_params?.collection_name ?? search.collection
   const { minimumScore = 0, minimumRerankScore = 0 } = search
   const documents = hitsOf(outcome.value)
     .filter((hit) => minimumScore === 0 || scoreOf(hit) >= minimumScore)
     .filter(({ rerank_score: score }) => score === undefined || score >= minimumRerankScore)
-    .map(({ document }) => ({ collection, document: withoutVectors(document, vectors) }))
-  return { reply, documents }
+    .map((hit) => ({ collection, document: withoutVectors(hit.document, vectors), score: scoreOf(hit) }))
+  return { reply, summary: summaryOf(reply, collection), documents }
 }
 
 /** What came of a search, as whoever asked for it is told. */
@@ -61,10 +63,22 @@ export function replyOf({ plain }: PlannedSearch, outcome: Outcome<SearchResult>
   return { result: { ...value, rerank: { ...value.rerank!, error: said.message } } }
 }
 
-const failed = ({ status, message }: { status: number; message: string }): Retrieved => ({
-  reply: { error: message, code: status },
-  documents: [],
-})
+function failed(collection: string, { status, message }: { status: number; message: string }): Retrieved {
+  const reply = { error: message, code: status }
+  return { reply, summary: summaryOf(reply, collection), documents: [] }
+}
+
+/** @param collection its name */
+export function summaryOf(reply: SearchReply, collection: string): SearchSummary {
+  if ('error' in reply) return { collection, error: { status: reply.code, message: reply.error } }
+  const { found, search_time_ms: took, request_params: params } = reply.result
+  return {
+    collection,
+    found,
+    ...(params?.per_page !== undefined && { limit: params.per_page }),
+    ...(took !== undefined && { took }),
+  }
+}
 
 /** The documents of each search, named where the answer is to cite them by name. */
 export const sourcesOf = (retrieved: Retrieved[], labels: Labelling | undefined): Source[][] =>
@@ -131,12 +145,6 @@ export const asAsked = (retrieved: Retrieved[], question: string, shape: 'single
     if (shape === 'single') params.first_q = question
     return { result: { ...result, request_params: params } }
   })
-
-/** Documents of the prompt by name. One that shows no id (include_fields) has no name. */
-export const referencesOf = (sources: Source[]): SourceReference[] =>
-  sources.flatMap(({ collection, document }) =>
-    typeof document.id === 'string' ? [{ collection, document_id: document.id }] : [],
-  )
 
 const vectorPaths = (schema: CollectionSchema): string[][] =>
   schema.fields.filter(isVector).map((field) => field.name.split('.'))

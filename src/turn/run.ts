@@ -20,10 +20,11 @@ import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, readHistory } from './look-back'
+import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
+import { allFailed, asAsked, fatalError, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
@@ -148,10 +149,12 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     ...(question !== request.question && { standalone: question }),
   })
   const replies = asAsked(retrieved, request.question, request.shape)
+  const searches = retrieved.map(({ summary }) => summary)
   const failure = allFailed(retrieved)
   if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
-    ports.emit({ type: 'retrieval', replies, sources: [] })
+    ports.emit({ type: 'results', replies })
+    ports.emit({ type: 'retrieval', passages: [], searches })
     throw failure
   }
   const family = familyOf(request.model.model_name)
@@ -163,7 +166,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     family,
   )
   const sources = [...attached, ...found]
-  ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
+  ports.emit({ type: 'results', replies })
+  ports.emit({ type: 'retrieval', passages: passagesOf(found), searches, ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
   const { answer, followups } = await answerQuestion(
@@ -237,9 +241,9 @@ async function finish(
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
   const { ports } = tracer
-  const { model, question, withHistory } = request
+  const { model, question, read } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
-  const whole = withHistory && !history.complete ? readHistory(ports, model) : history
+  const whole = read?.history && !history.complete ? readHistory(ports, model) : history
   const citations = answer.declined ? [] : resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
@@ -267,12 +271,8 @@ async function finish(
   // A transcript becomes history with the first answer, and not without it.
   if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
   tracer.close()
-  const done: DoneEvent = {
-    type: 'done',
-    finish_reason: answer.finish,
-    answer: answer.text,
-    ...(withHistory && { history: [...before, ...said] }),
-  }
+  const done: DoneEvent = { type: 'done', finish_reason: answer.finish, answer: answer.text }
   unwrap(await ports.store(done, now))
+  if (read?.history) ports.emit({ type: 'history', messages: [...before, ...said] })
   ports.emit(done)
 }

@@ -79,7 +79,6 @@ export async function asking(question: string, parts: Partial<AskRequest> = {}):
     ],
     shape: 'single',
     stream: true,
-    withHistory: true,
     asker: { owner: 'admin', userId: '' },
     protocol: 'typesense',
     ...parts,

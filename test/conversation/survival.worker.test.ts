@@ -310,10 +310,10 @@ describe('a long conversation', () => {
       complete: true,
     })
     const events = await take(
-      await asking(QUESTION, { conversationId: id, continues: true, withHistory: true }),
+      await asking(QUESTION, { conversationId: id, continues: true, read: { history: true } }),
     )
-    const done = events.at(-1)
-    expect(done?.type === 'done' && done.history).toHaveLength(1_002)
+    const history = events.find((event) => event.type === 'history')
+    expect(history?.messages).toHaveLength(1_002)
   })
 })
 

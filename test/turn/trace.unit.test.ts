@@ -86,9 +86,9 @@ describe('the past', () => {
     const world = makeWorld({ said: before, complete: false })
     const events = await take(world, follow)
     expect(world.reads).toEqual([follow.model.max_bytes, undefined])
-    expect(ofType(events, 'done')[0]!.history).toHaveLength(4)
+    expect(ofType(events, 'history')[0]!.messages).toHaveLength(4)
     const blind = makeWorld({ said: before, complete: false })
-    await take(blind, { ...follow, withHistory: false })
+    await take(blind, { ...follow, read: {} })
     expect(blind.reads).toEqual([follow.model.max_bytes])
     const old = makeWorld({ said: before.map((each) => ({ ...each, timestamp: 1 })), complete: false })
     expect((await take(old, follow)).at(-1)).toMatchObject({

@@ -102,7 +102,7 @@ export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
   searches: [{ collection: 'films', objectId: 'films', params: { query_by: 'text' } }],
   shape: 'single',
   stream: true,
-  withHistory: true,
+  read: { results: true, history: true },
   asker: { owner: 'admin', userId: '' },
   protocol: 'typesense',
   ...parts,

@@ -6,6 +6,7 @@ import type { Assistant } from '../../conversation/assistants'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { acceptedBy } from '../../models/sampling'
+import type { Reading } from '../../turn/events'
 import type { Attachment, Replacement } from '../../turn/request'
 import { byteLength } from '../../turn/serialise'
 import type { TranscriptMessage } from '../../turn/transcript'
@@ -53,6 +54,8 @@ export interface AssistantQuestion {
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
   stream: boolean
+  /** what the protocol reads of the turn besides the usual events */
+  read?: Reading
   /** the wire it came in on */
   protocol: string
   /** the user that the request names */
@@ -100,7 +103,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       // A single search that fails is an error to tell; of several the others are answered from.
       shape: retrievals.length === 1 ? 'single' : 'multi',
       stream,
-      withHistory: false,
+      ...(asked.read && { read: asked.read }),
       followups: asked.followups ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
       ...(asked.attachments && { attachments: asked.attachments }),

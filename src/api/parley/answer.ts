@@ -1,6 +1,7 @@
 /** What the events of a turn add up to, as Parley's own routes show it: pure. */
 import type { InferOutput } from 'valibot'
 import type { Turn } from '../../turn/fold'
+import { repliesOf } from '../turn/results'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
@@ -20,6 +21,6 @@ export function answerOf(folded: Turn): AnswerBody {
     ...(followups && { followups }),
     ...(usage && { usage }),
     ...(timings && { timings }),
-    results: turn.replies.map((reply) => ('result' in reply ? reply.result : reply)),
+    results: repliesOf(folded).map((reply) => ('result' in reply ? reply.result : reply)),
   }
 }

@@ -22,6 +22,7 @@ export async function askAssistant(served: Served<typeof operations.askAssistant
     followups: body.followups,
     labels: true,
     stream,
+    read: { results: true },
     protocol: 'parley',
     user,
     bodyText: text,

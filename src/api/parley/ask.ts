@@ -34,7 +34,7 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
       searches,
       shape: 'multi',
       stream,
-      withHistory: false,
+      read: { results: true },
       ...(body.followups !== undefined && { followups: body.followups }),
       protocol: 'parley',
       ...(await admitTurn(

@@ -1,20 +1,45 @@
 /**
- * A turn's events as server-sent events: a pure function from an event to its bytes.
+ * A turn's events as server-sent events: a pure function from events to bytes, with a memory of what was found.
  *
  *     id: <turn>.<seq>
  *     event: <type>
  *     data: <the event as JSON, without what the other lines say>
  *
- * JSON escapes every line break, so that the data of an event is one line.
+ * JSON escapes every line break, so that the data of an event is one line. A `retrieval` tells with the documents of the
+ * prompt what the engine replied.
  */
-import type { TurnEvent } from '../../turn/events'
+import type { SearchReply, TurnEvent } from '../../turn/events'
+import { repliesOf } from '../turn/results'
 
 /** What a client waits, in milliseconds, before it connects again. Sent once, at the head of a stream. */
 export const RETRY = 'retry: 1000\n\n'
 
-export function encodeEvent(event: TurnEvent): string {
-  const { type, conversation_id, turn, seq, ...data } = event
-  // The first event of a turn is where a client learns which conversation it began.
-  const shown = type === 'question' ? { conversation_id, ...data } : data
-  return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(shown)}\n\n`
+export class LogEncoder {
+  /** what the engine replied, until the retrieval that it belongs to */
+  #results: SearchReply[] | undefined
+
+  encode(event: TurnEvent): string {
+    if (event.type === 'results') {
+      this.#results = event.replies
+      return ''
+    }
+    if (event.type === 'history') return ''
+    const { type, turn, seq } = event
+    return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(this.#dataOf(event))}\n\n`
+  }
+
+  #dataOf(event: TurnEvent): object {
+    const { type: _type, conversation_id, turn: _turn, seq: _seq, ...data } = event
+    // The first event of a turn is where a client learns which conversation it began.
+    if (event.type === 'question') return { conversation_id, ...data }
+    if (event.type !== 'retrieval') return data
+    const { passages, searches, cut } = event
+    const results = this.#results
+    this.#results = undefined
+    return {
+      replies: repliesOf({ passages, summaries: searches, ...(results && { results }) }),
+      sources: passages.map(({ collection, id }) => ({ collection, document_id: id })),
+      ...(cut && { cut }),
+    }
+  }
 }

@@ -7,7 +7,7 @@ import { OPENINGS, Patience } from '../turn/head'
 import type { EventReader } from '../turn/read'
 import { wholeTurn } from '../turn/stream'
 import { answerOf } from './answer'
-import { encodeEvent, RETRY } from './encoder'
+import { LogEncoder, RETRY } from './encoder'
 
 /**
  * The turn as it is written. An error that comes at once and before anything else is a plain answer with its own
@@ -35,7 +35,7 @@ export const streamLog = (
   headers: Record<string, string> = {},
   first?: ReturnType<EventReader>,
 ): Response =>
-  streamEvents(read, LOG, {
+  streamEvents(read, logEncoder(), {
     headers: { 'cache-control': 'no-store', ...headers },
     head: { text: RETRY, end: false },
     heartbeat: COMMENT,
@@ -46,9 +46,12 @@ export const streamLog = (
  * Every event has a number, so that none is put together with the next one. A stream that ends without `done` or
  * `error` was cut off on the way, and its client asks for the rest.
  */
-const LOG: EventEncoder = {
-  encode: (events) => ({ text: events?.map(encodeEvent).join('') ?? '', end: !events }),
-  breakOff: () => '',
+function logEncoder(): EventEncoder {
+  const log = new LogEncoder()
+  return {
+    encode: (events) => ({ text: events?.map((event) => log.encode(event)).join('') ?? '', end: !events }),
+    breakOff: () => '',
+  }
 }
 
 /** The turn in one piece. @throws ApiError when it ended in an error */

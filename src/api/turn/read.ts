@@ -2,7 +2,8 @@
 import type { Position } from '../../conversation/conversation-object'
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
-import { INTERRUPTED, isTerminal, type TurnEvent } from '../../turn/events'
+import { INTERRUPTED, isNumbered, isTerminal, type TurnEvent } from '../../turn/events'
+import { allFailed } from '../../turn/fold'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -25,6 +26,8 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
   let decoder = new TextDecoder()
   /** the beginning of a line, joined when the line is complete: one may come in hundreds of pieces */
   let begun: string[] = []
+  /** events that come with the next one that is numbered: both are read, or neither */
+  let held: TurnEvent[] = []
   let last: TurnEvent | undefined
   let stopped = false
   let resumptions = 0
@@ -47,6 +50,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
     reader = more.getReader()
     decoder = new TextDecoder()
     begun = []
+    held = []
   }
 
   const read = async (): Promise<TurnEvent[] | undefined> => {
@@ -62,7 +66,11 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
       }
       const lines = (begun.join('') + piece.slice(0, end)).split('\n')
       begun = [piece.slice(end + 1)]
-      const batch = lines.map((line) => parseExact(line) as TurnEvent)
+      const events: TurnEvent[] = [...held, ...lines.map((line) => parseExact(line))]
+      const whole = events.findLastIndex(isNumbered) + 1
+      held = events.slice(whole)
+      if (whole === 0) continue
+      const batch = events.slice(0, whole)
       const terminal = resume ? batch.findIndex(isTerminal) : -1
       if (terminal >= 0) batch.length = terminal + 1
       last = batch.at(-1)
@@ -113,10 +121,10 @@ export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resum
 /** The error of the first search, where an event says that none succeeded. */
 function searchError(event: TurnEvent): TurnEvent | undefined {
   if (event.type !== 'retrieval') return undefined
-  const { replies, conversation_id, turn, seq } = event
-  const [first] = replies
-  if (!first || !('error' in first) || replies.some((reply) => 'result' in reply)) return undefined
-  const { code: status, error: message } = first
+  const { searches, conversation_id, turn, seq } = event
+  const [{ error } = {}] = searches
+  if (!error || !allFailed({ summaries: searches })) return undefined
+  const { status, message } = error
   return { type: 'error', status, message, retryable: false, conversation_id, turn, seq }
 }
 

@@ -134,7 +134,7 @@ export async function converse(
       searches,
       shape,
       stream,
-      withHistory,
+      read: { results: true, history: withHistory },
       protocol: 'typesense',
       ...(await admitTurn(caller, model)),
     },

@@ -10,6 +10,7 @@ import type { Failure } from '../../errors'
 import type { SearchResult } from '../../search/types'
 import type { HistoryMessage, SearchReply, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
+import { repliesOf } from '../turn/results'
 import type { TurnEncoder } from '../turn/stream'
 
 /** What of the request decides the shape of its answer. */
@@ -33,9 +34,9 @@ export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unk
 /** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
 function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
-    return { results: turn.replies.map((reply) => withQuestion(reply, shape.question)) }
+    return { results: repliesOf(turn).map((reply) => withQuestion(reply, shape.question)) }
   }
-  const reply = turn.replies[0]
+  const [reply] = repliesOf(turn)
   return reply && 'result' in reply ? { ...asAsked(reply.result, shape.question) } : { found: 0, hits: [] }
 }
 

@@ -51,7 +51,7 @@ export class UiStreamEncoder implements TurnEncoder {
           }) + part({ type: 'start-step' })
         )
       case 'retrieval': {
-        const sources = sourcesOf(event.replies, event.sources, this.#shape.fields)
+        const sources = sourcesOf(event.passages, this.#shape.fields)
         if (this.#shape.citations === 'markdown') this.#links = new CitationLinks(sources)
         return sources.map(sourcePart).join('')
       }

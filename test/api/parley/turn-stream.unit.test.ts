@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
+import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/turn-stream'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import { eventReader } from '../../../src/api/turn/read'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+
+const encodeEvent = (event: TurnEvent): string => new LogEncoder().encode(event)
 
 const event = (body: TurnEventBody, seq: number): TurnEvent => ({
   ...body,
