@@ -1,7 +1,7 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
-import type { Reading } from '../turn/events'
+import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
@@ -19,13 +19,6 @@ export interface Elsewhere {
 
 /** Where a turn is to be read: here, or, where its place is taken, in another conversation. */
 export type Asked = { events: ReadableStream<Uint8Array> } | Elsewhere
-
-/** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
-export interface Position {
-  turn: number
-  /** -1: before the turn's first event */
-  seq: number
-}
 
 export interface ConversationRpc {
   /**

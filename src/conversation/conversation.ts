@@ -10,13 +10,14 @@ import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { settlesWithin } from '../settles'
-import type { Reading } from '../turn/events'
+import { unknownConversation } from '../turn/errors'
+import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import { transcriptTo } from './branch'
-import type { Asked, ConversationRpc, Position } from './conversation-object'
+import type { Asked, ConversationRpc } from './conversation-object'
 import {
   COPIED,
   follow,
@@ -28,7 +29,7 @@ import {
   requireSame,
 } from './joins'
 import { Memory } from './memory'
-import { conversationNotFound, requireAsker, unknownConversation } from './ownership'
+import { requireAsker } from './ownership'
 import { Reader } from './reader'
 import { askedOf } from './said'
 import { Succession, UNDERWAY_MS } from './succession'
@@ -73,13 +74,13 @@ export class Conversation extends DurableObject implements ConversationRpc {
       if (made) return { events: made.addCaller(request.read).stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
-        if (continues) throw unknownConversation(request)
+        if (continues) throw unknownConversation()
         return this.#succession.place(request)
       }
       const names = namesOf(request)
       if (!continues && names.idempotencyKey === undefined) {
         // Somebody else may have asked the same. The id of a request without names is random: it met nobody here.
-        return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueued(request, names)
+        return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueue(request, names)
       }
       const joined =
         (await this.#joinFinished(names, request.read)) ?? joinQueued(this.#queue, names, request.read)
@@ -90,7 +91,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
         if (transcript) return { ...(await this.#succession.place(request)), transcript }
       }
-      return this.#enqueued(request, names)
+      return this.#enqueue(request, names)
     })
   }
 
@@ -160,7 +161,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const memory = this.#memory
       if (!memory) return
       if (memory.mayRead(asker) && !memory.records.empty) await this.#deliver(memory)
-      if (!memory.mayRead(asker)) throw conversationNotFound()
+      if (!memory.mayRead(asker)) throw unknownConversation()
       if (memory.records.empty) return
       throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)
     })
@@ -170,7 +171,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(() => {
       const memory = this.#memory
       if (!memory) return []
-      if (!memory.mayRead(asker)) throw conversationNotFound()
+      if (!memory.mayRead(asker)) throw unknownConversation()
       return memory.log.unanswered(turn)
     })
   }
@@ -179,7 +180,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(async () => {
       const memory = this.#memory
       if (!memory) return false
-      if (!memory.mayRead(asker)) throw conversationNotFound()
+      if (!memory.mayRead(asker)) throw unknownConversation()
       await this.erase()
       return true
     })
@@ -224,7 +225,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   /** @throws ApiError 404 */
   #readable(asker: Asker): Memory {
     const memory = this.#memory
-    if (!memory?.mayRead(asker) || (memory.log.empty && this.#queue.idle)) throw conversationNotFound()
+    if (!memory?.mayRead(asker) || (memory.log.empty && this.#queue.idle)) throw unknownConversation()
     return memory
   }
 
@@ -245,11 +246,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return this.#queue.find(names) !== undefined || memory?.log.copyable(names, Date.now()) !== undefined
   }
 
-  #enqueued(request: AskRequest, names: RequestNames): Asked {
-    return { events: this.#enqueue(request, names) }
-  }
-
-  #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
+  #enqueue(request: AskRequest, names: RequestNames): Asked {
     const turn = new QueuedTurn(request, names)
     this.#attempts.add(turn)
     const reader = turn.addCaller(request.read)
@@ -268,7 +265,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         if (memory && !memory.closed) this.#schedule(memory)
       })
     this.ctx.waitUntil(ended)
-    return reader.stream
+    return { events: reader.stream }
   }
 
   /** @throws ApiError 422; 409 for an idempotency key of long ago */
@@ -303,7 +300,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     for (const turn of deleted) memory.log.forget(turn)
     if (memory.log.answered || (await this.#remembered(memory)) || !this.#atRest(memory)) return
     this.ctx.waitUntil(this.erase())
-    throw conversationNotFound()
+    throw unknownConversation()
   }
 
   async #deletedTurns(memory: Memory, from: number): Promise<number[]> {

@@ -14,10 +14,11 @@ import {
 import { markErased } from '../db/erasures'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
+import { unknownConversation } from '../turn/errors'
 import type { RecordedTurn, TracedTurn } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
-import { conversationNotFound, mayOpen, scopeOf } from './ownership'
+import { mayOpen, scopeOf } from './ownership'
 import { requireConversationId } from './sealed-id'
 
 /** A conversation as it is listed. Times in milliseconds since 1970. */
@@ -164,7 +165,7 @@ export async function deleteUserConversations(
 ): Promise<{ deleted: number; done: boolean }> {
   const scope = scopeOf(asker, userId)
   if (scope === 'unproven') throw unproven('deletes', 'delete')
-  if (!scope) throw conversationNotFound()
+  if (!scope) throw unknownConversation()
   const whose = { ...scope, userId }
   const db = database(env)
   const now = Date.now()
@@ -199,7 +200,7 @@ async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<
 /** @throws ApiError 404 */
 async function found(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
   const row = await findConversationRow(database(env), id, Date.now())
-  if (!row || !mayOpen(asker, row)) throw conversationNotFound()
+  if (!row || !mayOpen(asker, row)) throw unknownConversation()
   return row
 }
 

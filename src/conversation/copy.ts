@@ -2,18 +2,22 @@
  * A turn that copies the answer of another conversation to the same request: it streams along while that one is written,
  * is stored as a turn of its own, and costs nothing.
  */
-import { unwrap } from '../errors'
+import { type ErrorCode, unwrap } from '../errors'
 import { parseExact } from '../exact-json'
-import { type DoneEvent, type HistoryMessage, INTERRUPTED, type TurnEvent } from '../turn/events'
+import { errorOf, interrupted } from '../turn/errors'
+import type { DoneEvent, HistoryMessage, TurnEvent } from '../turn/events'
 import { historyOf } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
-import { errorEvent, STOPPED, stopOf } from '../turn/run'
+import { errorEvent, stopOf } from '../turn/run'
 
 type CopyPorts = Pick<TurnPorts, 'emit' | 'store' | 'now'>
 
 /** What became of a copy. `broken`: its source gave out before it said anything, and the turn has to be run. */
 export type Copied = 'ended' | 'broken'
+
+/** Ends of a source that say nothing of the answer to this request. */
+const UNFINISHED: readonly ErrorCode[] = ['stopped', 'interrupted']
 
 /**
  * Copies a turn to its end, an error included. Never throws. Where somebody stopped the source, or it died, nothing is
@@ -30,8 +34,8 @@ export async function copyTurn(
   const copy = new Copy(request, ports)
   try {
     for await (const line of events) {
-      const event: TurnEvent = parseExact(line)
-      if (event.type === 'error' && (event.message === STOPPED || event.message === INTERRUPTED)) break
+      const event = parseExact(line)
+      if (event.type === 'error' && UNFINISHED.includes(event.code)) break
       if (await copy.take(event)) return 'ended'
     }
   } catch (error) {
@@ -41,7 +45,7 @@ export async function copyTurn(
     }
   }
   if (!copy.speaking) return 'broken'
-  ports.emit({ type: 'error', status: 503, message: INTERRUPTED, retryable: true })
+  ports.emit(errorOf(interrupted()))
   return 'ended'
 }
 

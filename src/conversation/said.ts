@@ -1,7 +1,7 @@
 /** What was said in a conversation up to each of its turns, for readers of turns that have ended. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import type { HistoryMessage, Reading } from '../turn/events'
 import { readHistory } from '../turn/look-back'
 import type { Asked } from './event-log'

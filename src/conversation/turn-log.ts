@@ -1,17 +1,10 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
-import { ApiError } from '../errors'
-import {
-  INTERRUPTED,
-  INTERRUPTION_SEQ,
-  isForReaders,
-  type LogEvent,
-  type TurnEventBody,
-} from '../turn/events'
+import { errorOf, interrupted, unknownTurn } from '../turn/errors'
+import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
 import { VERSION } from '../turn/upgrade'
 import { type Asked, EventLog } from './event-log'
-import { TURN_NOT_FOUND } from './ownership'
 import type { Source } from './reader'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -178,11 +171,11 @@ export class TurnLog extends EventLog {
   readingAfter(from: number, seq: number, running: number | undefined, asked: Asked = {}): Source[] {
     const ended = this.ended(from)
     const latest = Math.max(this.latest() ?? 0, running ?? 0)
-    if (from <= latest && from !== running && ended[0]?.turn !== from) throw new ApiError(404, TURN_NOT_FOUND)
+    if (from <= latest && from !== running && ended[0]?.turn !== from) throw unknownTurn()
     return ended.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
       const source = this.reading(turn, after, asked)
-      if (!source) throw new ApiError(404, TURN_NOT_FOUND)
+      if (!source) throw unknownTurn()
       return after < 0 || this.goesOnAfter(turn, after) ? [source] : []
     })
   }
@@ -275,7 +268,7 @@ export class TurnLog extends EventLog {
       // The log was brought up to date before the turn became history, so it holds the whole answer.
       const end: TurnEventBody = done
         ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: foldTurn(events).answer }
-        : { type: 'error', status: 503, message: INTERRUPTED, retryable: true }
+        : errorOf(interrupted())
       const seq = done ? events.filter(isForReaders).length : INTERRUPTION_SEQ
       const event: LogEvent = { ...end, conversation_id: conversationId, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)

@@ -4,20 +4,20 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
+import { type ApiError, attempt, coded, type Outcome, reasonOf } from '../errors'
 import { withSettings } from '../models/sampling'
-import { collectionObject } from '../search/collection/catalog'
-import type { RecentMessages } from '../search/collection/rpc'
+import { collectionObject } from '../search/collection/handle'
+import type { RecentMessages } from '../search/types'
+import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
-import { runTurn, STOPPED } from '../turn/run'
+import { runTurn } from '../turn/run'
 import { type Spending, spendingOf } from '../turn/spending'
 import { conversationObject } from './conversation-object'
 import { copyTurn } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
-import { unknownConversation } from './ownership'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
@@ -91,12 +91,7 @@ export class TurnRun {
       await this.#run()
     } catch (error) {
       console.error('turn could not run', reasonOf(error))
-      this.#queued.refuse({
-        type: 'error',
-        status: 500,
-        message: 'The turn could not be run through a fault of the server.',
-        retryable: true,
-      })
+      this.#refuse(coded('internal', 500, 'The turn could not be run through a fault of the server.'))
     }
   }
 
@@ -106,11 +101,11 @@ export class TurnRun {
     if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
-    if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
+    if (abort.signal.aborted) return this.#refuse(stopped())
     const { asker } = request
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
-      return this.#refuse(unknownConversation(request))
+      return this.#refuse(unknownConversation())
     }
     let begun: { memory: Memory; stream: TurnStream } | undefined
     const emit = (event: LogEventBody) => {
@@ -208,8 +203,8 @@ export class TurnRun {
     return { memory, stream }
   }
 
-  #refuse({ status, message }: ApiError): void {
-    this.#queued.refuse({ type: 'error', status, message, retryable: false })
+  #refuse(error: ApiError): void {
+    this.#queued.refuse(errorOf(error))
   }
 
   /** What was said before, read ahead: nothing is begun, and nothing kept, for an id that nobody knows. */
@@ -286,7 +281,7 @@ export class TurnRun {
     done: DoneEvent,
     now: number,
   ): Promise<Outcome<void>> {
-    if (memory.closed) throw new ApiError(400, STOPPED)
+    if (memory.closed) throw stopped()
     const { historyId, model } = this.#queued.request
     const { turn } = stream
     this.#queued.committed = true

@@ -103,8 +103,9 @@ export class TurnStream {
   join(reader: Reader, seq = -1, { results, history }: Reading = {}): void {
     let at = seq + 1
     const next = (): string => {
-      const before = `${(results && this.#results.get(at)) ?? ''}${(history && this.#history.get(at)) ?? ''}`
-      return before + this.#lines[at++]
+      const found = results ? (this.#results.get(at) ?? '') : ''
+      const said = history ? (this.#history.get(at) ?? '') : ''
+      return found + said + this.#lines[at++]
     }
     reader.follow(() => {
       if (at >= this.#lines.length) return this.#ended ? null : undefined

@@ -5,6 +5,8 @@
  * Events cross from the Conversation object to the Worker as lines of JSON (one event a line, UTF-8, LF), numbered from
  * 0 within the turn. `delta` events carry a few milliseconds of text, not a token.
  */
+
+import type { ErrorCode } from '../errors'
 import type { ChatMessage, GenerationRequest } from '../models/language-model'
 import type { SearchParameters, SearchResult } from '../search/types'
 
@@ -177,6 +179,8 @@ export type TurnEventBody =
   | { type: 'usage'; usage: Usage; timings: Timings }
   | {
       type: 'error'
+      /** what went wrong (errors.ts): code reads this, and never the message */
+      code: ErrorCode
       status: number
       message: string
       retryable: boolean
@@ -199,9 +203,6 @@ export type TurnEventBody =
  * year to reach it.
  */
 export const INTERRUPTION_SEQ = 999_999_999
-
-/** What a turn ends with that its object did not live to see the end of. */
-export const INTERRUPTED = 'The turn was interrupted. Ask again.'
 
 export type LogEventBody = TurnEventBody | OperatorEventBody
 
@@ -243,6 +244,13 @@ export type TurnEvent = TurnEventBody & Place
 export type LogEvent = LogEventBody & Place
 
 export const isForReaders = (event: LogEvent): event is TurnEvent => audienceOf(event) === 'reader'
+
+/** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
+export interface Position {
+  turn: number
+  /** -1: before the turn's first event */
+  seq: number
+}
 
 /** The last event of a turn. After it nothing follows. */
 export const isTerminal = (event: LogEventBody): boolean => event.type === 'done' || event.type === 'error'

@@ -1,8 +1,13 @@
 /** What a turn needs of the world. The Conversation object provides it; tests provide their own. */
 import type { Outcome } from '../errors'
 import type { LanguageModel } from '../models/language-model'
-import type { RecentMessages } from '../search/collection/rpc'
-import type { CollectionSchema, SearchParameters, SearchResult, SearchScope } from '../search/types'
+import type {
+  CollectionSchema,
+  RecentMessages,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
+} from '../search/types'
 import type { DoneEvent, LogEventBody } from './events'
 import type { Spending } from './spending'
 

@@ -5,16 +5,15 @@
  * on its ports alone, so that every path can be run in a test.
  */
 
-import { unknownConversation } from '../conversation/ownership'
-import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
+import { ApiError, coded, reasonOf, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
-import { ProviderError, passes } from '../models/provider-error'
 import { overallLimit } from '../models/silence'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
 import { resolveCitations } from './citations'
+import { errorOf, stopped, unknownConversation } from './errors'
 import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
@@ -50,7 +49,7 @@ export async function runTurn(
   const seconds = overallLimit(silenceOf(request.model))
   const late = new AbortController()
   const timer = setTimeout(
-    () => late.abort(new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`)),
+    () => late.abort(coded('over_time', 400, `The turn took longer than the maximum of ${seconds} seconds.`)),
     seconds * 1000,
   )
   const ending = AbortSignal.any([signal, late.signal])
@@ -82,28 +81,11 @@ export const stopOf = (signal: AbortSignal): Promise<never> =>
   })
 
 export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): ErrorEvent {
-  if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
-  if (error instanceof ApiError) {
-    const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
-    const upstream = error instanceof ProviderError && !['refused', 'empty'].includes(error.fault)
-    return {
-      type: 'error',
-      status: error.status,
-      message: plain ? plainFailure(failed(error)).message : error.message,
-      retryable,
-      ...(upstream && { upstream }),
-    }
-  }
+  if (signal.aborted) return errorOf(stopped())
+  if (error instanceof ApiError) return errorOf(error, plain)
   console.error('turn failed', reasonOf(error))
-  return {
-    type: 'error',
-    status: 500,
-    message: 'The turn failed through a fault of the server.',
-    retryable: true,
-  }
+  return errorOf(coded('internal', 500, 'The turn failed through a fault of the server.'))
 }
-
-export const STOPPED = 'The turn was stopped.'
 
 async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
   const { ports } = tracer
@@ -204,7 +186,7 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
   if (continues) {
     const history = await readHistory(ports, model, model.max_bytes)
     if (history.messages.length > 0) return { ...history, begins: false }
-    if (!named && !replaces) throw unknownConversation(request)
+    if (!named && !replaces) throw unknownConversation()
   }
   // What is not judged is not used either.
   const said = hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript

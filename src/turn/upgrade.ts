@@ -2,8 +2,9 @@
  * Logs of the version before, in the words of this one.
  *
  * Version 1 had an engine's whole replies in `retrieval`, named the documents of the prompt beside them, and told the
- * history with `done`. It had no events for operators.
+ * history with `done`. It had no events for operators, and its errors no codes.
  */
+import { withCode } from './errors'
 import type { CutDocument, LogEvent, SearchReply, SourceReference } from './events'
 import { passagesOf } from './passage'
 import { hitsOf, scoreOf, summaryOf, withoutVectors } from './retrieve'
@@ -33,6 +34,7 @@ export function upgrade(event: LogEvent, version: number): Upgraded {
     const { history: _, ...done } = event
     return { event: done }
   }
+  if (event.type === 'error') return { event: withCode(event) }
   return { event }
 }
 

@@ -72,7 +72,7 @@ describe('a turn', () => {
 
   it('ends in one error for a conversation that nobody knows', async () => {
     const events = await take(await asking('And?', { continues: true }))
-    expect(events).toMatchObject([{ type: 'error', status: 400, message: 'Conversation not found', seq: 0 }])
+    expect(events).toMatchObject([{ type: 'error', code: 'unknown_conversation', status: 404, seq: 0 }])
   })
 
   it('ends in an error for a namespace that nobody serves', async () => {

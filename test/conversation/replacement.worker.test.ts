@@ -81,7 +81,7 @@ describe('a conversation that its caller has named', () => {
 
   it('remains unknown when its id is only given', async () => {
     const events = await ask('one', { named: false })
-    expect(events).toMatchObject([{ type: 'error', status: 400 }])
+    expect(events).toMatchObject([{ type: 'error', code: 'unknown_conversation' }])
   })
 })
 
@@ -110,8 +110,11 @@ describe('a turn that replaces others', () => {
       prompts.push(String(init?.body))
       return speak(input, init)
     }) as typeof fetch)
-    const events = await ask('two again', { replaces: { after: 1 } })
-    expect(events.at(-1)).toMatchObject({ type: 'done', history: [{}, {}, {}, {}] })
+    const events = await ask('two again', { replaces: { after: 1 }, read: { history: true } })
+    expect(events.slice(-2)).toMatchObject([
+      { type: 'history', messages: [{}, {}, {}, {}] },
+      { type: 'done' },
+    ])
     expect(prompts[0]).toContain('first')
     expect(prompts.join()).not.toContain('second')
     expect(await said()).toEqual(['one', 'first', 'two again', 'better'])

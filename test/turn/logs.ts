@@ -98,7 +98,8 @@ export const logs: fc.Arbitrary<LogEvent[]> = fc
       ...middle,
     ]
     if (end === 'done') bodies.push({ type: 'done', finish_reason: 'stop', answer })
-    if (end === 'error') bodies.push({ type: 'error', status: 500, message: 'No.', retryable })
+    if (end === 'error')
+      bodies.push({ type: 'error', status: 500, message: 'No.', retryable, code: 'internal' })
     let seq = 0
     return bodies.map((body) => ({
       ...body,

@@ -2,8 +2,7 @@
 
 import { ApiError, attempt, type Outcome } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
-import type { StoredMessage } from '../../src/search/collection/rpc'
-import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
+import type { Document, SearchParameters, SearchResult, StoredMessage } from '../../src/search/types'
 import {
   type HistoryMessage,
   isForReaders,

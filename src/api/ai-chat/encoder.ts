@@ -5,10 +5,10 @@
  * an error has a key `error` (contract chat-protocols 1.6).
  */
 
+import type { Failure } from '../../errors'
 import { splitText } from '../../split-text'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { TurnFault } from '../turn/failure'
 import type { TurnEncoder } from '../turn/stream'
 import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
 import type { ErrorForm } from './dialect'
@@ -65,7 +65,7 @@ export class LineEncoder implements TurnEncoder {
     }
   }
 
-  fail(fault: TurnFault): string {
+  fail(fault: Failure): string {
     return line(errorBody(turnFault(fault), this.#writing.errorForm))
   }
 

@@ -1,8 +1,8 @@
 /** The events of a turn as they come from its Conversation object: lines of JSON in a stream of bytes. */
-import type { Position } from '../../conversation/conversation-object'
-import { ApiError } from '../../errors'
+
 import { parseExact } from '../../exact-json'
-import { INTERRUPTED, isNumbered, isTerminal, type TurnEvent } from '../../turn/events'
+import { errorOf, interrupted, searchFailed } from '../../turn/errors'
+import { isNumbered, isTerminal, type Position, type TurnEvent } from '../../turn/events'
 import { allFailed } from '../../turn/fold'
 
 export interface EventReader {
@@ -124,11 +124,10 @@ function searchError(event: TurnEvent): TurnEvent | undefined {
   const { searches, conversation_id, turn, seq } = event
   const [{ error } = {}] = searches
   if (!error || !allFailed({ summaries: searches })) return undefined
-  const { status, message } = error
-  return { type: 'error', status, message, retryable: false, conversation_id, turn, seq }
+  return { ...errorOf(searchFailed(error.status, error.message)), conversation_id, turn, seq }
 }
 
 /** A turn always ends in `done` or `error`. One that does not was cut off, and its answer is no answer. */
 export function endless(): never {
-  throw new ApiError(503, INTERRUPTED)
+  throw interrupted()
 }

@@ -1,6 +1,6 @@
 /** The documents that an answer stands on, as chat protocols show them: pure. */
 
-import type { Assistant } from '../../conversation/assistants'
+import type { Assistant } from '../../registry/assistants'
 import type { Passage } from '../../turn/events'
 import { labelOf } from '../../turn/labels'
 import { ADDRESS, linkable, textsOf } from '../../turn/passage'

@@ -12,13 +12,14 @@ import type { HistoryMessage, SearchReply, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import { repliesOf } from '../turn/results'
 import type { TurnEncoder } from '../turn/stream'
+import { type Shape, told } from './errors'
 
 /** What of the request decides the shape of its answer. */
 export interface AnswerShape {
   conversationId: string
   /** the question as it was asked */
   question: string
-  shape: 'single' | 'multi'
+  shape: Shape
   /** the model's ttl in seconds, shown with the history */
   ttl: number
   /** false where exclude_fields lists conversation_history */
@@ -97,14 +98,16 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
  * error beside it, which the official client hands to its caller. There is no end marker, since what came
  * before is not an answer.
  */
-export const encodeFailure = (turn: Turn, shape: AnswerShape, { status, message }: Failure): string =>
-  `data: ${asciiJson({
+export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure): string {
+  const { status, message } = told(failure, shape.shape)
+  return `data: ${asciiJson({
     ...searchBody(turn, shape),
     code: status,
     error: message,
     conversation_id: shape.conversationId,
     message: '',
   })}\n\n`
+}
 
 /** The stream of one turn. */
 export class MessageEncoder implements TurnEncoder {

@@ -11,7 +11,6 @@
 import type { Failure } from '../../errors'
 import type { Citation, TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { STOPPED } from '../../turn/run'
 import { CitationLinks } from '../turn/linked-citations'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
@@ -72,8 +71,8 @@ export class UiStreamEncoder implements TurnEncoder {
   }
 
   /** Clients take a stream that just ends for a success. One that its reader stopped is no failure to show. */
-  fail({ message }: Failure): string {
-    const end = message === STOPPED ? { type: 'abort' } : { type: 'error', errorText: message }
+  fail({ code, message }: Failure): string {
+    const end = code === 'stopped' ? { type: 'abort' } : { type: 'error', errorText: message }
     return this.#endText() + part(end) + DONE
   }
 
