@@ -65,7 +65,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(callOptions(config, WORDING, env), request, signal)
+  const call = textCall(callOptions(config, WORDING, env), signal)
   const body = { ...sampling(config), ...conversation(request.messages) }
   const response = await call.fetch(
     url(config),

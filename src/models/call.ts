@@ -6,7 +6,6 @@ import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
-import type { GenerationRequest } from './language-model'
 import {
   type Fault,
   faultOfCode,
@@ -82,26 +81,9 @@ export const silenceOf = (config: { [property: string]: unknown }): number =>
     ? Math.min(config.timeout, LONGEST_SILENCE)
     : DEFAULT_SILENCE
 
-/** How much longer than its silence limit a provider may think about an answer that it sends in one piece. */
-const WHOLE_FACTOR = 5
-
-/**
- * Seconds that a provider may say nothing before a call is given up. It writes an answer in one piece in silence, so that
- * one has a limit of its own; a question that is rewritten or judged is short, and an answer waits for it.
- * @param silence that the model is allowed (`silenceOf`)
- */
-export const waitFor = (
-  silence: number,
-  { purpose, stream }: Pick<GenerationRequest, 'purpose' | 'stream'>,
-): number => (purpose === 'answer' && !stream ? Math.min(silence * WHOLE_FACTOR, LONGEST_SILENCE) : silence)
-
 /** A call that writes a text. */
-export const textCall = (
-  options: Omit<CallOptions, 'timeoutStatus'>,
-  request: GenerationRequest,
-  signal: AbortSignal,
-): ProviderCall =>
-  new ProviderCall({ ...options, silence: waitFor(options.silence, request), timeoutStatus: 400 }, signal)
+export const textCall = (options: Omit<CallOptions, 'timeoutStatus'>, signal: AbortSignal): ProviderCall =>
+  new ProviderCall({ ...options, timeoutStatus: 400 }, signal)
 
 const LONGEST_DETAIL = 4000
 

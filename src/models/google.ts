@@ -50,7 +50,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(options(config, env), request, signal)
+  const call = textCall(options(config, env), signal)
   const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const response = await call.fetch(
     url(config, method),

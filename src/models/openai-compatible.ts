@@ -53,7 +53,7 @@ export async function* generateChat(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(endpoint.options, request, signal)
+  const call = textCall(endpoint.options, signal)
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,

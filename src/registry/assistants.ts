@@ -12,7 +12,7 @@ import {
 } from '../db/assistants'
 import { database } from '../db/client'
 import { findModel } from '../db/conversation-models'
-import { ApiError, unwrap } from '../errors'
+import { ApiError, coded, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
@@ -59,7 +59,7 @@ export type ShownAssistant = Assistant & { created_at: number; updated_at: numbe
 export const DEFAULT_ASSISTANT = 'default'
 
 /** What is said of an assistant that nobody knows, and of one that the asker may not ask. */
-export const assistantNotFound = (): ApiError => new ApiError(404, 'Assistant not found')
+export const assistantNotFound = (): ApiError => coded('unknown_assistant', 404, 'Assistant not found')
 
 /**
  * Stores an assistant, in the place of one of its name.

@@ -25,7 +25,7 @@ export async function answerQuestion(
   signal: AbortSignal,
   onText: (text: string) => void,
 ): Promise<Answered> {
-  const { model, labels, stream } = request
+  const { model, labels } = request
   const cited = labels ? citing(model.system_prompt) : model.system_prompt
   const filter = suggests ? new FollowupFilter() : undefined
   const shown: string[] = []
@@ -46,7 +46,8 @@ export async function answerQuestion(
       question,
       sources,
       history: [],
-      stream,
+      // Whoever follows the turn sees the answer grow, even where its caller reads it whole.
+      stream: true,
     },
     signal,
     filter ? (text) => show(filter.push(text)) : onText,

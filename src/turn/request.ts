@@ -51,6 +51,8 @@ export interface Replacement {
   after?: number
 }
 
+export type OnSearchError = 'fail' | 'go_on'
+
 export interface AskRequest {
   conversationId: string
   /** true when the caller gave the id: an id without history is then an error */
@@ -75,22 +77,16 @@ export interface AskRequest {
   instructions?: string[]
   /** present: the answer is to cite its documents as `[label]` */
   labels?: Labelling
-  /**
-   * How errors and budgets are worded and reckoned (contract 1.6 against 1.7): `single` fails with its
-   * search's own error and drops documents from the end; `multi` goes on while one search succeeds and drops
-   * from the longest list.
-   */
-  shape: 'single' | 'multi'
-  /** false for a caller who reads the answer whole: the provider is then asked without streaming */
-  stream: boolean
-  /** what its caller reads of the turn besides the usual events */
+  /** What a failed search does to the turn: ends it, or leaves it to answer from the others while one succeeds. */
+  onSearchError: OnSearchError
+  /** what its reader is given besides the turn's own events */
   read?: Reading
   /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
   followups?: boolean
   asker: Asker
   /** true for a key made for pages: an error tells it nothing that is the operator's */
   plain?: boolean
-  /** the wire it came in on: `typesense`, `parley`, ... */
+  /** the wire it came in on: `typesense`, `parley`, ... A label for records: nothing depends on it */
   protocol: string
   /** names this one call of `ask`, so that it finds its turn when it is made again (object-calls.ts). At random */
   attempt?: string

@@ -10,7 +10,7 @@ import { searchFailed } from './errors'
 import type { SearchReply, SearchSummary } from './events'
 import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
-import type { PlannedSearch } from './request'
+import type { OnSearchError, PlannedSearch } from './request'
 
 /** A reply, and what a language model may see of it: documents, best first, without their vectors. */
 export interface Retrieved {
@@ -117,12 +117,11 @@ export function scoreOf({
 }
 
 /**
- * The error that ends the turn: any one for a single search; for several only a time-out, since the others
- * can still be answered from.
+ * The error that ends the turn: any one where the request says `fail`, else only a time-out.
  */
-export function fatalError(retrieved: Retrieved[], shape: 'single' | 'multi'): ApiError | undefined {
+export function fatalError(retrieved: Retrieved[], onSearchError: OnSearchError): ApiError | undefined {
   for (const { reply } of retrieved) {
-    if ('error' in reply && (shape === 'single' || reply.code === 408)) {
+    if ('error' in reply && (onSearchError === 'fail' || reply.code === 408)) {
       return searchFailed(reply.code, reply.error)
     }
   }
@@ -136,16 +135,6 @@ export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
   const { reply } = first
   return 'error' in reply ? searchFailed(reply.code, reply.error) : undefined
 }
-
-/** Replies as they are shown: with the question that was asked, where another was searched (contract 1.6, 1.7). */
-export const asAsked = (retrieved: Retrieved[], question: string, shape: 'single' | 'multi'): SearchReply[] =>
-  retrieved.map(({ reply }) => {
-    if ('error' in reply) return reply
-    const { result } = reply
-    const params = { ...result.request_params, q: question }
-    if (shape === 'single') params.first_q = question
-    return { result: { ...result, request_params: params } }
-  })
 
 const vectorPaths = (schema: CollectionSchema): string[][] =>
   schema.fields.filter(isVector).map((field) => field.name.split('.'))

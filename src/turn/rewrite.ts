@@ -37,7 +37,7 @@ export async function rewriteAndRetrieve(
   signal: AbortSignal,
   onRewritten: (standalone: string) => void,
 ): Promise<Rewritten> {
-  const { question, model, searches, shape } = request
+  const { question, model, searches, onSearchError } = request
   const family = familyOf(model.model_name)
   const kept = fitHistory(
     history.map(toChat),
@@ -65,7 +65,7 @@ export async function rewriteAndRetrieve(
     throw error
   })
   const hopeless = raw.then((retrieved) =>
-    fatalError(retrieved, shape) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
+    fatalError(retrieved, onSearchError) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
   )
   const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }

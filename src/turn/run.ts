@@ -23,7 +23,7 @@ import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, asAsked, fatalError, type Retrieved, retrieve, sourcesOf } from './retrieve'
+import { allFailed, fatalError, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
@@ -122,7 +122,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     },
   })
   timings.retrieved = elapsed()
-  const fatal = fatalError(retrieved, request.shape)
+  const fatal = fatalError(retrieved, request.onSearchError)
   if (fatal) throw fatal
   const verdicts = await judged(question)
   ports.emit({
@@ -130,7 +130,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     question: request.question,
     ...(question !== request.question && { standalone: question }),
   })
-  const replies = asAsked(retrieved, request.question, request.shape)
+  const replies = retrieved.map(({ reply }) => reply)
   const searches = retrieved.map(({ summary }) => summary)
   const failure = allFailed(retrieved)
   if (failure) {

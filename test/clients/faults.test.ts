@@ -95,7 +95,7 @@ const ASK: Record<Shape, (question: string, model: string, conversationId?: stri
 interface Expected {
   /** what a caller of each shape is told */
   error: string
-  /** the same for an answer that is asked for in one piece, where it differs */
+  /** the same for a rewritten question, which is asked for in one piece, where it differs */
   whole?: string
   /** text that a stream has shown by then */
   shown?: string
@@ -170,7 +170,7 @@ async function converse(
   if (!rewriting) failures.push(await ask(`${question} Alone`, model))
   const streams = !rewriting && shape !== 'json'
   for (const failure of failures) {
-    expect(failure.error).toBe(streams ? error : (whole ?? error))
+    expect(failure.error).toBe(rewriting ? (whole ?? error) : error)
     expect(failure.status).toBe(400)
     expect(failure.text).toBe(streams ? shown : '')
     // Text that was shown cannot be taken back. (Before it there is a status of its own, if that comes soon.)

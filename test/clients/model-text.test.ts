@@ -108,9 +108,14 @@ describe('thoughts between tags', () => {
     ])
   })
 
-  test('that were opened in the prompt end an answer in one piece, and one of a model that is known to', async () => {
-    replies.answer = () => ({ content: 'secret\n</think>\n\nStarship Salvage.' })
-    expect((await ask(await model())).body.answer).toBe('Starship Salvage.')
+  test('that were opened in the prompt are taken out of a rewriting, and of a model that is known to open them', async () => {
+    const content = 'secret\n</think>\n\nStarship Salvage.'
+    replies.rewriting = () => ({ content })
+    const id = await model()
+    const { conversation_id } = (await ask(id)).body
+    expect((await ask(id, { conversation_id })).body.standalone).toBe('Starship Salvage.')
+    replies.answer = () => ({ content })
+    expect((await ask(await model({ starts_thinking: true }))).body.answer).toBe('Starship Salvage.')
     expect(textOf(await stream(await model({ starts_thinking: true })))).toBe('Starship Salvage.')
     expect(textOf(await stream(await model({ model_name: 'openai/qwq-32b' })))).toBe('Starship Salvage.')
   })

@@ -125,9 +125,7 @@ describe('a follow-up', () => {
       standalone: 'alone: What is it about?',
     })
     const reply = ofType(events, 'results')[0]?.replies[0]
-    expect(reply).toMatchObject({
-      result: { request_params: { q: 'What is it about?', first_q: 'What is it about?' } },
-    })
+    expect(reply).toMatchObject({ result: { request_params: { q: 'alone: What is it about?' } } })
     expect(ofType(events, 'history')[0]?.messages.map(({ role }) => role)).toEqual([
       'user',
       'assistant',
@@ -160,13 +158,6 @@ describe('a follow-up', () => {
     const events = await take(world, asking(followUp))
     expect(world.searched).toEqual(['What is it about?'])
     expect(events[0]).not.toHaveProperty('standalone')
-  })
-
-  it('keeps first_q as searched in a multi search', async () => {
-    const events = await take(makeWorld({ said }), asking({ ...followUp, shape: 'multi' }))
-    expect(ofType(events, 'results')[0]?.replies[0]).toMatchObject({
-      result: { request_params: { q: 'What is it about?', first_q: 'alone: What is it about?' } },
-    })
   })
 
   it('fails with the search, without waiting for the model, and stops it', async () => {
@@ -253,7 +244,7 @@ describe('several searches', () => {
     { collection: 'films', objectId: 'films', params: {} },
     { collection: 'locked', objectId: 'locked', params: {}, error: { status: 401, message: 'Forbidden' } },
   ]
-  const multi = { shape: 'multi' as const, searches }
+  const multi = { onSearchError: 'go_on' as const, searches }
 
   it('go on while one of them succeeds', async () => {
     const events = await take(makeWorld(), asking(multi))

@@ -55,7 +55,7 @@ describe('a trace', () => {
     await take(
       world,
       asking({
-        shape: 'multi',
+        onSearchError: 'go_on',
         searches: [
           {
             collection: 'films',

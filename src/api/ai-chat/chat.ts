@@ -101,7 +101,6 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     changes: { ...changes, prompt: { ...prompt, append } },
     followups,
     labels: true,
-    stream,
     protocol: 'ai-chat',
     user: namedUser(request) ?? asked.user,
     bodyText: text,

@@ -53,7 +53,6 @@ export interface AssistantQuestion {
   followups?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
-  stream: boolean
   /** what the protocol reads of the turn besides the usual events */
   read?: Reading
   /** the wire it came in on */
@@ -76,7 +75,7 @@ export interface AssistantAnswering extends Answering {
  * @throws ApiError 400, 401, 404, 422, 429
  */
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
-  const { env, request, access, record, assistant, changes = {}, stream, protocol, user, bodyText } = asked
+  const { env, request, access, record, assistant, changes = {}, protocol, user, bodyText } = asked
   const { embedded } = access
   const question = embedded.q ?? asked.question
   record.question = question
@@ -101,8 +100,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       historyId: await findHistory(env, model),
       searches: retrievals.map(({ search }) => search),
       // A single search that fails is an error to tell; of several the others are answered from.
-      shape: retrievals.length === 1 ? 'single' : 'multi',
-      stream,
+      onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
       ...(asked.read && { read: asked.read }),
       followups: asked.followups ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),

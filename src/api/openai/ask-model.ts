@@ -10,7 +10,7 @@ import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
 import { enter } from '../edge/front-door'
 import type { OpenCall } from '../edge/route'
-import { UnknownModel } from './errors'
+import { unknownModel } from './errors'
 import type { ModelQuestion } from './question'
 
 export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
@@ -32,9 +32,9 @@ export async function askModel<Q extends ModelQuestion>(
   const access = await admitAsker(env, request, record)
   const bodyText = await readText(request)
   const asked = read(parseJson(bodyText))
-  const { model, question, transcript, stream } = asked
+  const { model, question, transcript } = asked
   const assistant = await openAssistant(env, access, model, record).catch((error) => {
-    throw error instanceof ApiError && error.status === 404 ? new UnknownModel(model) : error
+    throw error instanceof ApiError && error.code === 'unknown_assistant' ? unknownModel(model) : error
   })
   const parties: ChatParties = {
     env,
@@ -54,7 +54,6 @@ export async function askModel<Q extends ModelQuestion>(
     question,
     transcript,
     changes: changesOf(assistant, asked, access.owner === 'admin'),
-    stream,
     protocol: 'openai',
     bodyText,
   })

@@ -1,47 +1,63 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
-import { ApiError, type Failure } from '../../errors'
+import type { Failure } from '../../errors'
+import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
 import { InvalidParameter } from './question'
 
-/** By status: what kind of error it is, and its code where there is one. */
-const KINDS: Record<number, [type: string, code: string | null]> = {
-  400: ['invalid_request_error', null],
-  401: ['invalid_request_error', 'invalid_api_key'],
-  403: ['permission_error', 'origin_not_allowed'],
-  404: ['invalid_request_error', 'not_found'],
-  408: ['timeout_error', 'timeout'],
-  409: ['invalid_request_error', 'conflict'],
-  413: ['invalid_request_error', 'request_too_large'],
-  422: ['invalid_request_error', 'idempotency_error'],
-  429: ['rate_limit_error', 'rate_limit_exceeded'],
+/** What a client is told. Absent words are the failure's own, and so is its status. */
+interface Row {
+  type: string
+  code: string | null
+  words?: string
 }
 
-/** @param param the parameter that is at fault, where it is one */
-export function errorBody({ status, message }: Failure, param: string | null = null, code?: string) {
-  const [type, usual] = KINDS[status] ?? (status < 500 ? KINDS[400]! : ['server_error', 'server_error'])
-  return { error: { message, type, param, code: code ?? usual } }
+const REQUEST = 'invalid_request_error'
+const SERVER: Row = { type: 'server_error', code: 'server_error' }
+
+const TABLE: ErrorTable<Row> = {
+  bad_request: { type: REQUEST, code: null },
+  unauthorized: {
+    type: REQUEST,
+    code: 'invalid_api_key',
+    // The usual words name a header that these clients do not send.
+    words:
+      'Incorrect API key, or one that may not do this. Send a key of this server as `Authorization: Bearer <key>`.',
+  },
+  forbidden: { type: 'permission_error', code: 'origin_not_allowed' },
+  not_found: { type: REQUEST, code: 'not_found' },
+  method_not_allowed: { type: REQUEST, code: null },
+  timed_out: { type: 'timeout_error', code: 'timeout' },
+  conflict: { type: REQUEST, code: 'conflict' },
+  too_large: { type: REQUEST, code: 'request_too_large' },
+  unsupported_media_type: { type: REQUEST, code: null },
+  key_reused: { type: REQUEST, code: 'idempotency_error' },
+  rate_limited: { type: 'rate_limit_error', code: 'rate_limit_exceeded' },
+  unavailable: SERVER,
+  internal: SERVER,
+}
+
+/** @param param the parameter that is at fault, where it is one @param code OpenAI's word for that fault */
+export function errorBody(failure: Failure, param: string | null = null, code?: string) {
+  const { type, code: usual } = rowOf(TABLE, failure)
+  return { error: { message: failure.message, type, param, code: code ?? usual } }
 }
 
 /** The answer to a thrown error. */
 export function openAiError(error: unknown, request?: FailedRequest): Response {
   const failure = failureOf(error, request)
-  const unknownModel = error instanceof UnknownModel
-  const param = error instanceof InvalidParameter ? error.param : unknownModel ? 'model' : null
-  // The usual words name a header that these clients do not send.
-  const message = failure.status === 401 ? INVALID_KEY : failure.message
-  const code = unknownModel ? 'model_not_found' : error instanceof InvalidParameter ? error.type : undefined
-  const body = errorBody({ ...failure, message }, param, code)
+  const { param, type } = error instanceof InvalidParameter ? error : { param: null, type: undefined }
+  const { words: message = failure.message } = rowOf(TABLE, failure)
+  const body = errorBody({ ...failure, message }, param, type)
   const response = Response.json(body, { status: failure.status })
   if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))
   return response
 }
 
-const INVALID_KEY =
-  'Incorrect API key, or one that may not do this. Send a key of this server as `Authorization: Bearer <key>`.'
-
 /** An assistant that there is not, or that is not for this key. */
-export class UnknownModel extends ApiError {
-  constructor(model: string) {
-    super(404, `The model \`${model}\` does not exist. GET /v1/models lists those that this key may ask.`)
-  }
-}
+export const unknownModel = (model: string): InvalidParameter =>
+  new InvalidParameter(
+    `The model \`${model}\` does not exist. GET /v1/models lists those that this key may ask.`,
+    'model',
+    'model_not_found',
+    404,
+  )

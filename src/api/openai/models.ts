@@ -5,7 +5,7 @@ import { getAssistant, listAssistants, type ShownAssistant } from '../../registr
 import { admitAsker, openTo } from '../assistants/open'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
-import { UnknownModel } from './errors'
+import { unknownModel } from './errors'
 
 export async function listModels({ env, request, record }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
@@ -17,10 +17,10 @@ export async function getModel({ env, request, record, path }: OpenCall): Promis
   const access = await admitAsker(env, request, record)
   const name = path.model ?? ''
   const assistant = await getAssistant(env, name).catch((error) => {
-    if (error instanceof ApiError && error.status === 404) throw new UnknownModel(name)
+    if (error instanceof ApiError && error.code === 'unknown_assistant') throw unknownModel(name)
     throw error
   })
-  if (!isOpen(access, assistant)) throw new UnknownModel(name)
+  if (!isOpen(access, assistant)) throw unknownModel(name)
   return json(modelOf(assistant))
 }
 

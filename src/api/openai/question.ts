@@ -50,8 +50,9 @@ export class InvalidParameter extends ApiError {
     readonly param: string | null,
     /** OpenAI's word for the fault */
     readonly type?: string,
+    status = 400,
   ) {
-    super(400, message)
+    super(status, message)
   }
 }
 

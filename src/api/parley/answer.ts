@@ -1,6 +1,7 @@
 /** What the events of a turn add up to, as Parley's own routes show it: pure. */
 import type { InferOutput } from 'valibot'
 import type { Turn } from '../../turn/fold'
+import { asAsked } from '../turn/asked'
 import { repliesOf } from '../turn/results'
 import type { Answer } from './response-schemas'
 
@@ -21,6 +22,8 @@ export function answerOf(folded: Turn): AnswerBody {
     ...(followups && { followups }),
     ...(usage && { usage }),
     ...(timings && { timings }),
-    results: repliesOf(folded).map((reply) => ('result' in reply ? reply.result : reply)),
+    results: repliesOf(folded).map((reply) =>
+      'result' in reply ? asAsked(reply.result, turn.question) : reply,
+    ),
   }
 }

@@ -21,7 +21,6 @@ export async function askAssistant(served: Served<typeof operations.askAssistant
     ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
     followups: body.followups,
     labels: true,
-    stream,
     read: { results: true },
     protocol: 'parley',
     user,

@@ -9,6 +9,7 @@
  * prompt what the engine replied.
  */
 import type { SearchReply, TurnEvent } from '../../turn/events'
+import { asAsked } from '../turn/asked'
 import { repliesOf } from '../turn/results'
 
 /** What a client waits, in milliseconds, before it connects again. Sent once, at the head of a stream. */
@@ -17,6 +18,8 @@ export const RETRY = 'retry: 1000\n\n'
 export class LogEncoder {
   /** what the engine replied, until the retrieval that it belongs to */
   #results: SearchReply[] | undefined
+  /** the latest turn's question, as it was asked */
+  #asked: { turn: number; question: string } | undefined
 
   encode(event: TurnEvent): string {
     if (event.type === 'results') {
@@ -31,13 +34,20 @@ export class LogEncoder {
   #dataOf(event: TurnEvent): object {
     const { type: _type, conversation_id, turn: _turn, seq: _seq, ...data } = event
     // The first event of a turn is where a client learns which conversation it began.
-    if (event.type === 'question') return { conversation_id, ...data }
+    if (event.type === 'question') {
+      this.#asked = event
+      return { conversation_id, ...data }
+    }
     if (event.type !== 'retrieval') return data
     const { passages, searches, cut } = event
     const results = this.#results
     this.#results = undefined
+    const replies = repliesOf({ passages, summaries: searches, ...(results && { results }) })
+    const { question } = this.#asked?.turn === event.turn ? this.#asked : {}
     return {
-      replies: repliesOf({ passages, summaries: searches, ...(results && { results }) }),
+      replies: replies.map((reply) =>
+        'result' in reply && question !== undefined ? { result: asAsked(reply.result, question) } : reply,
+      ),
       sources: passages.map(({ collection, id }) => ({ collection, document_id: id })),
       ...(cut && { cut }),
     }

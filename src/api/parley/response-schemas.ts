@@ -234,6 +234,10 @@ export const eventData = {
     upstream: v.optional(
       v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
     ),
+    code: v.pipe(
+      v.string(),
+      v.description('What went wrong: `stopped`, `interrupted`, `search_failed`, `model_failed` and others'),
+    ),
   }),
   done: v.object({
     finish_reason: v.string(),

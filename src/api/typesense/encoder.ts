@@ -7,9 +7,9 @@
  */
 
 import type { Failure } from '../../errors'
-import type { SearchResult } from '../../search/types'
-import type { HistoryMessage, SearchReply, TurnEvent } from '../../turn/events'
+import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
+import { asAsked, shownReply } from '../turn/asked'
 import { repliesOf } from '../turn/results'
 import type { TurnEncoder } from '../turn/stream'
 import { type Shape, told } from './errors'
@@ -35,19 +35,10 @@ export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unk
 /** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
 function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
-    return { results: repliesOf(turn).map((reply) => withQuestion(reply, shape.question)) }
+    return { results: repliesOf(turn).map((reply) => shownReply(reply, shape.question)) }
   }
   const [reply] = repliesOf(turn)
   return reply && 'result' in reply ? { ...asAsked(reply.result, shape.question) } : { found: 0, hits: [] }
-}
-
-const withQuestion = (reply: SearchReply, question: string): unknown =>
-  'result' in reply ? asAsked(reply.result, question) : { code: reply.code, error: reply.error }
-
-/** A search's result with the question that was asked in the place of the one that was searched. */
-function asAsked(result: SearchResult, question: string): SearchResult {
-  if (!result.request_params) return result
-  return { ...result, request_params: { ...result.request_params, first_q: question, q: question } }
 }
 
 function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unknown> {

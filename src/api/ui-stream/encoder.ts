@@ -14,6 +14,7 @@ import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { CitationLinks } from '../turn/linked-citations'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
+import { endOf } from './errors'
 import { messageId } from './message-id'
 
 export interface UiStreamShape {
@@ -70,10 +71,9 @@ export class UiStreamEncoder implements TurnEncoder {
     }
   }
 
-  /** Clients take a stream that just ends for a success. One that its reader stopped is no failure to show. */
-  fail({ code, message }: Failure): string {
-    const end = code === 'stopped' ? { type: 'abort' } : { type: 'error', errorText: message }
-    return this.#endText() + part(end) + DONE
+  /** Clients take a stream that just ends for a success. */
+  fail(failure: Failure): string {
+    return this.#endText() + part(endOf(failure)) + DONE
   }
 
   #write(text: string): string {

@@ -41,7 +41,6 @@ export async function ask(call: OpenCall): Promise<Response> {
     ...found,
     ...(found && rewrites && { replaces: after === undefined ? {} : { after } }),
     labels: citations === 'markdown',
-    stream: true,
     protocol: 'ui-stream',
     bodyText,
   })

@@ -66,7 +66,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(callOptions(config, WORDING, env), request, signal)
+  const call = textCall(callOptions(config, WORDING, env), signal)
   const target = url(config, request.stream ? 'converse-stream' : 'converse')
   const body = { ...conversation(request.messages), ...inferenceConfig(config) }
   const response = await call.fetch(target, () => signed(config, target, body))

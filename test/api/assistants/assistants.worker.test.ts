@@ -51,7 +51,6 @@ async function ask(
       question,
       conversationId,
       changes,
-      stream: false,
       protocol: 'test',
       user,
       bodyText: crypto.randomUUID(),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { errorBody, openAiError, UnknownModel } from '../../../src/api/openai/errors'
+import { errorBody, openAiError, unknownModel } from '../../../src/api/openai/errors'
 import { InvalidParameter } from '../../../src/api/openai/question'
 import { readChatCompletion } from '../../../src/api/openai/request'
 import { ApiError } from '../../../src/errors'
@@ -88,7 +88,7 @@ describe('an error', () => {
 
   it('names the parameter, the model, and when to come back', async () => {
     expect(await openAiError(new InvalidParameter('m', 'n')).json()).toMatchObject({ error: { param: 'n' } })
-    const unknown = openAiError(new UnknownModel('gpt'))
+    const unknown = openAiError(unknownModel('gpt'))
     expect(unknown.status).toBe(404)
     expect(await unknown.json()).toMatchObject({ error: { param: 'model', code: 'model_not_found' } })
     expect(openAiError(new ApiError(429, 'm', 7)).headers.get('retry-after')).toBe('7')

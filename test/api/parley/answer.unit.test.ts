@@ -44,7 +44,11 @@ it('gathers a whole turn, as the schema says', () => {
     followups: ['Why?'],
     usage: { model: 'openai/gpt', input_tokens: 7 },
     timings: { finished: 9 },
-    results: [RESULT, { error: 'no', code: 404 }],
+    // With the question that was asked, where another one was searched.
+    results: [
+      { ...RESULT, request_params: { ...RESULT.request_params, first_q: 'how?', q: 'how?' } },
+      { error: 'no', code: 404 },
+    ],
   })
   expect(parse(Answer, answer)).toEqual(answer)
 })

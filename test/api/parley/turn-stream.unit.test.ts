@@ -3,7 +3,9 @@ import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/turn-stream'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import { eventReader } from '../../../src/api/turn/read'
+import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { found } from '../turn-events'
 
 const encodeEvent = (event: TurnEvent): string => new LogEncoder().encode(event)
 
@@ -75,6 +77,30 @@ describe('a stream', () => {
     running.end()
     expect(await next()).toBeUndefined()
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('shows the question that was asked beside its results, where another one was searched', async () => {
+    const running = turn()
+    const { next } = reading(streamLog(running.read))
+    await next()
+    const [results, retrieval] = found([
+      {
+        result: {
+          found: 0,
+          request_params: { collection_name: 'c', per_page: 10, q: 'Who is Ada?', first_q: 'Who is Ada?' },
+        } as SearchResult,
+      },
+      { error: 'Collection not found', code: 404 },
+    ])
+    const asked = event({ type: 'question', question: 'And her?', standalone: 'Who is Ada?' }, 0)
+    running.say(asked, event(results, 1), event(retrieval, 1))
+    const text: string = (await next())!
+    const [question, data] = [...text.matchAll(/^data: (.*)$/gm)].map(([, shown]) => JSON.parse(shown!))
+    expect(question).toMatchObject({ question: 'And her?' })
+    expect(data.replies).toMatchObject([
+      { result: { request_params: { q: 'And her?', first_q: 'And her?' } } },
+      { error: 'Collection not found', code: 404 },
+    ])
   })
 
   it('goes on from one turn to the next', async () => {
