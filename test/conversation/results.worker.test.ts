@@ -28,11 +28,11 @@ describe('an engine’s replies and the history', () => {
     const request = await asking(QUESTION, { read: BOTH })
     const id = request.conversationId
     const events = await take(request)
-    expect(events.map(({ type }) => type)).toEqual([
+    expect([...new Set(events.map(({ type }) => type))]).toEqual([
       ...['question', 'results', 'retrieval', 'delta', 'citation', 'usage', 'history', 'done'],
     ])
     // Those that count are numbered without a gap, and the others go with the next of them.
-    expect(usual(events).map(({ seq }) => seq)).toEqual([0, 1, 2, 3, 4, 5])
+    expect(usual(events).map(({ seq }) => seq)).toEqual(usual(events).map((_, index) => index))
     expect(await eventsOf(id, BOTH)).toEqual(events)
     expect(await eventsOf(id)).toEqual(usual(events))
     const { results, history } = foldTurn(events)
