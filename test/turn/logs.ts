@@ -50,18 +50,17 @@ const call = fc.record({
   took: count,
 }) as fc.Arbitrary<CallTrace>
 
+/** A retrieval, with what the engine replied before it: a reply for each search. */
+const found: fc.Arbitrary<LogEventBody[]> = fc
+  .record({ passages: fc.array(passage, { maxLength: 3 }), searches: fc.array(summary, { maxLength: 3 }) })
+  .map(({ passages, searches }) => [
+    { type: 'results', replies: searches.map((): SearchReply => ({ error: 'no', code: 404 })) },
+    { type: 'retrieval', passages, searches },
+  ])
+
 /** Anything that can come between the first event of a turn and its last. */
 const between: fc.Arbitrary<LogEventBody> = fc.oneof(
   fc.record({ type: fc.constant('delta' as const), text }),
-  fc.record({
-    type: fc.constant('retrieval' as const),
-    passages: fc.array(passage, { maxLength: 3 }),
-    searches: fc.array(summary, { maxLength: 3 }),
-  }),
-  fc.record({
-    type: fc.constant('results' as const),
-    replies: fc.constant<SearchReply[]>([{ error: 'no', code: 404 }]),
-  }),
   fc.record({
     type: fc.constant('citation' as const),
     collection: name,
@@ -86,7 +85,14 @@ export const logs: fc.Arbitrary<LogEvent[]> = fc
   .record({
     question: text,
     standalone: fc.option(text, { nil: undefined }),
-    middle: fc.array(between, { maxLength: 12 }),
+    middle: fc
+      .array(
+        fc.oneof({ weight: 4, arbitrary: between.map((body) => [body]) }, { weight: 1, arbitrary: found }),
+        {
+          maxLength: 12,
+        },
+      )
+      .map((bodies) => bodies.flat()),
     end: fc.constantFrom('done', 'error', 'none'),
     retryable: fc.boolean(),
   })
