@@ -15,10 +15,11 @@ import { waitUntil } from 'cloudflare:workers'
 import { coded, unwrap } from '../errors'
 import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
+import type { Position } from '../turn/events'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'
-import { conversationObject, type Elsewhere, type Position } from './conversation-object'
+import { conversationObject, type Elsewhere } from './conversation-object'
 import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */
@@ -80,7 +81,7 @@ export async function ask(env: Cloudflare.Env, question: Question, signal?: Abor
         events: asked.events,
         // With a handle of its own: the stub of a stream that broke off is broken too.
         resume: async (after) =>
-          unwrap(await conversationObject(env, conversationId).events(question.asker, after)),
+          unwrap(await conversationObject(env, conversationId).events(question.asker, after, question.read)),
         delivery: (turn) => ({
           lost: () => object.lost(turn),
           asked: began,

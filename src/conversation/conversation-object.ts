@@ -1,6 +1,7 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
+import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
@@ -20,13 +21,6 @@ export interface Elsewhere {
 /** Where a turn is to be read: here, or, where its place is taken, in another conversation. */
 export type Asked = { events: ReadableStream<Uint8Array> } | Elsewhere
 
-/** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
-export interface Position {
-  turn: number
-  /** -1: before the turn's first event */
-  seq: number
-}
-
 export interface ConversationRpc {
   /**
    * Takes a turn, or joins the one that this request began before (see ask.ts, which is the way to call this):
@@ -39,10 +33,14 @@ export interface ConversationRpc {
   /**
    * The events after a position: the rest of its turn and whatever turns came after it, to the end of the one
    * that is running. Without a position: the latest turn from its beginning. Null when nothing comes after the
-   * position and nothing is running. Fails with 404 for a conversation that is unknown, deleted, or another
+   * position and nothing is running. `reading` is what is asked for besides the usual events. Fails with 404 for a conversation that is unknown, deleted, or another
    * asker's.
    */
-  events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>>
+  events(
+    asker: Asker,
+    after?: Position,
+    reading?: Reading,
+  ): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
    * The running turn from its beginning; where none is running, the latest one if it was interrupted within the last
    * minute, with the error that it ended in. Null when there is neither. Fails with 404 as `events` does.

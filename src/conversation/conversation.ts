@@ -13,14 +13,25 @@ import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
 import { historyStore } from '../registry/engines'
 import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
+import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import { transcriptTo } from './branch'
-import type { Asked, ConversationRpc, Position } from './conversation-object'
-import { joinQueued, namesOf, type RequestIdentity, replay, replayInterrupted, requireSame } from './joins'
+import type { Asked, ConversationRpc } from './conversation-object'
+import {
+  COPIED,
+  follow,
+  joinQueued,
+  namesOf,
+  type RequestIdentity,
+  replay,
+  replayInterrupted,
+  requireSame,
+} from './joins'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
 import { Reader } from './reader'
+import { askedOf } from './said'
 import { Succession, UNDERWAY_MS } from './succession'
 import { type Told, tell } from './tell'
 import type { RequestNames } from './turn-log'
@@ -61,7 +72,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const { asker, continues, after } = request
       requireAsker(asker)
       const made = this.#attempts.find(request)
-      if (made) return { events: made.addCaller().stream }
+      if (made) return { events: made.addCaller(request.read).stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation()
@@ -70,9 +81,10 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const names = namesOf(request)
       if (!continues && names.idempotencyKey === undefined) {
         // Somebody else may have asked the same. The id of a request without names is random: it met nobody here.
-        return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueued(request, names)
+        return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueue(request, names)
       }
-      const joined = (await this.#joinFinished(names)) ?? joinQueued(this.#queue, names)
+      const joined =
+        (await this.#joinFinished(names, request.read)) ?? joinQueued(this.#queue, names, request.read)
       if (joined) return { events: joined }
       if (!continues && this.#taken) return this.#succession.place(request)
       if (after !== undefined) {
@@ -80,7 +92,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
         if (transcript) return { ...(await this.#succession.place(request)), transcript }
       }
-      return this.#enqueued(request, names)
+      return this.#enqueue(request, names)
     })
   }
 
@@ -100,25 +112,22 @@ export class Conversation extends DurableObject implements ConversationRpc {
         await settlesWithin(UNDERWAY_MS, this.#queue.arrival())
       if (!this.#isCopyable(identity)) return null
       const names = namesOf(identity)
-      return (await this.#joinFinished(names, true)) ?? joinQueued(this.#queue, names) ?? null
+      return (await this.#joinFinished(names, COPIED, true)) ?? joinQueued(this.#queue, names, COPIED) ?? null
     })
   }
 
-  events(asker: Asker, after?: Position): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
+  events(
+    asker: Asker,
+    after?: Position,
+    reading?: Reading,
+  ): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(async () => {
       const known = this.#readable(asker)
-      await this.#forgetDeleted(known, after?.turn ?? known.log.latest() ?? 0)
+      const first = after?.turn ?? known.log.latest() ?? 0
+      await this.#forgetDeleted(known, first)
+      const asked = await askedOf(this.env, known, this.#id, first, reading)
       // From here on without a pause, so that no event falls between the log and the running turn.
-      const memory = this.#readable(asker)
-      const { current } = this.#queue
-      const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (memory.log.latest() ?? 0))
-      const missed = memory.log.readingAfter(from, after?.seq ?? -1, current?.stream?.turn)
-      if (missed.length === 0 && !current) return null
-      const reader = new Reader()
-      for (const source of missed) reader.follow(source)
-      if (current) current.addReader(reader, current.stream?.turn === after?.turn ? after?.seq : -1)
-      else reader.end()
-      return reader.stream
+      return follow(this.#readable(asker).log, this.#queue.current, after, reading, asked)
     })
   }
 
@@ -244,14 +253,10 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return this.#queue.find(names) !== undefined || memory?.log.copyable(names, Date.now()) !== undefined
   }
 
-  #enqueued(request: AskRequest, names: RequestNames): Asked {
-    return { events: this.#enqueue(request, names) }
-  }
-
-  #enqueue(request: AskRequest, names: RequestNames): ReadableStream<Uint8Array> {
+  #enqueue(request: AskRequest, names: RequestNames): Asked {
     const turn = new QueuedTurn(request, names)
     this.#attempts.add(turn)
-    const reader = turn.addCaller()
+    const reader = turn.addCaller(request.read)
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
       remember: () => {
@@ -267,19 +272,24 @@ export class Conversation extends DurableObject implements ConversationRpc {
         if (memory && !memory.closed) this.#schedule(memory)
       })
     this.ctx.waitUntil(ended)
-    return reader.stream
+    return { events: reader.stream }
   }
 
   /** @throws ApiError 422; 409 for an idempotency key of long ago */
-  async #joinFinished(names: RequestNames, copies = false): Promise<ReadableStream<Uint8Array> | undefined> {
+  async #joinFinished(
+    names: RequestNames,
+    reading: Reading | undefined,
+    copies = false,
+  ): Promise<ReadableStream<Uint8Array> | undefined> {
     const memory = this.#memory
     const finished = memory?.log[copies ? 'copyable' : 'joinable'](names, Date.now())
     if (!memory || !finished || this.#queue.find(names)) return undefined
     const { turn } = finished
     requireSame(names, finished.fingerprint ?? undefined)
     await this.#forgetDeleted(memory, turn)
+    const asked = await askedOf(this.env, memory, this.#id, turn, reading)
     if (memory.closed || !memory.log.ended(turn).some((ended) => ended.turn === turn)) return undefined
-    return replay(memory, turn, names)
+    return replay(memory, turn, names, asked)
   }
 
   /**

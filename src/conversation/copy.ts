@@ -4,7 +4,7 @@
  */
 import { type ErrorCode, unwrap } from '../errors'
 import { parseExact } from '../exact-json'
-import { errorOf, interrupted, withCode } from '../turn/errors'
+import { errorOf, interrupted } from '../turn/errors'
 import type { DoneEvent, HistoryMessage, TurnEvent } from '../turn/events'
 import { historyOf } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
@@ -34,7 +34,7 @@ export async function copyTurn(
   const copy = new Copy(request, ports)
   try {
     for await (const line of events) {
-      const event = withCode(parseExact(line))
+      const event = parseExact(line)
       if (event.type === 'error' && UNFINISHED.includes(event.code)) break
       if (await copy.take(event)) return 'ended'
     }
@@ -73,7 +73,7 @@ class Copy {
   }
 
   async #finish({ finish_reason, answer }: DoneEvent): Promise<void> {
-    const { question, transcript = [], read: { history: withHistory } = {}, copies } = this.#request
+    const { question, transcript = [], read, copies } = this.#request
     const now = this.#ports.now()
     const timestamp = Math.floor(now / 1000)
     const before = historyOf(transcript, now).messages
@@ -84,16 +84,12 @@ class Copy {
     ]
     // A turn that found nothing is not stored: it has no answer.
     const isAnswer = finish_reason !== 'no_results'
-    const done: DoneEvent = {
-      type: 'done',
-      finish_reason,
-      answer,
-      ...(withHistory && isAnswer && { history: said }),
-    }
+    const done: DoneEvent = { type: 'done', finish_reason, answer }
     if (copies !== undefined) this.#ports.emit({ type: 'copy', source: copies })
     if (before.length > 0) this.#ports.emit({ type: 'transcript', messages: before })
     this.storing = true
     if (isAnswer) unwrap(await this.#ports.store(done, now))
+    if (read?.history && isAnswer) this.#ports.emit({ type: 'history', messages: said })
     this.#ports.emit(done)
   }
 }

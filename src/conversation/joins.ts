@@ -6,14 +6,19 @@
  * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
  */
 import { coded } from '../errors'
+import type { Position, Reading } from '../turn/events'
 import type { AskRequest } from '../turn/request'
+import type { Asked } from './event-log'
 import type { Memory } from './memory'
 import { Reader } from './reader'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
-import type { TurnQueue } from './turn-queue'
+import type { QueuedTurn, TurnQueue } from './turn-queue'
 
 /** What tells requests apart: who asks, the key that the caller gave it, and what it asks for. */
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
+
+/** What a copy is made of: its own readers may ask for the engine's replies. */
+export const COPIED: Reading = { results: true }
 
 export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): RequestIdentity => ({
   asker,
@@ -45,11 +50,15 @@ export function requireSame(names: RequestNames, fingerprint: string | undefined
  * @returns undefined where there is none
  * @throws ApiError 422
  */
-export function joinQueued(queue: TurnQueue, names: RequestNames): ReadableStream<Uint8Array> | undefined {
+export function joinQueued(
+  queue: TurnQueue,
+  names: RequestNames,
+  reading: Reading | undefined,
+): ReadableStream<Uint8Array> | undefined {
   const queued = queue.find(names)
   if (!queued) return undefined
   requireSame(names, queued.names.fingerprint)
-  return queued.addCaller().stream
+  return queued.addCaller(reading).stream
 }
 
 /**
@@ -61,8 +70,9 @@ export function replay(
   memory: Memory,
   turn: number,
   names: RequestNames,
+  asked: Asked,
 ): ReadableStream<Uint8Array> | undefined {
-  const source = memory.log.reading(turn)
+  const source = memory.log.reading(turn, -1, asked)
   if (!source) {
     if (names.idempotencyKey === undefined) return undefined
     throw coded('conflict', 409, 'The turn of this idempotency key has ended too long ago to be replayed.')
@@ -74,6 +84,28 @@ export function replay(
   })
   reader.follow(source)
   reader.end()
+  return reader.stream
+}
+
+/**
+ * The events after a position, those to come included; without one the running turn, or else the latest.
+ * @param asked what the log is to be read with
+ * @returns null where nothing comes after the position
+ */
+export function follow(
+  log: TurnLog,
+  current: QueuedTurn | undefined,
+  after: Position | undefined,
+  reading: Reading | undefined,
+  asked: Asked,
+): ReadableStream<Uint8Array> | null {
+  const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (log.latest() ?? 0))
+  const missed = log.readingAfter(from, after?.seq ?? -1, current?.stream?.turn, asked)
+  if (missed.length === 0 && !current) return null
+  const reader = new Reader()
+  for (const source of missed) reader.follow(source)
+  if (current) current.addReader(reader, current.stream?.turn === after?.turn ? after?.seq : -1, reading)
+  else reader.end()
   return reader.stream
 }
 

@@ -4,6 +4,8 @@
  *     meta(key, value)                      whose the conversation is, and what else it knows of itself
  *     turns(turn, status, ...)              one row a turn; numbers are never used twice
  *     log(turn, segment, lines)             its events, lines of JSON, cut into segments
+ *     results(turn, seq, segment, lines)    what an engine replied, before the event of this number: for readers who
+ *                                           ask for it
  *     outbox(turn, history_id, documents, replaced)
  *                                           finished turns that are not yet in their history, and those that they
  *                                           take the place of
@@ -13,6 +15,8 @@
  * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
  * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
  * `finish_reason` says why its answer ended.
+ *
+ * `version` says in which words its log is written (turn/events.ts), older ones included (turn/upgrade.ts).
  *
  * `spent` is what it has cost so far (JSON), as long as no record tells of it.
  *
@@ -54,6 +58,14 @@ const MIGRATIONS = [
   `ALTER TABLE outbox ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';`,
   'ALTER TABLE turns ADD COLUMN finish_reason TEXT;',
   'ALTER TABLE turns ADD COLUMN spent TEXT;',
+  `ALTER TABLE turns ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+   CREATE TABLE results (
+     turn INTEGER NOT NULL,
+     seq INTEGER NOT NULL,
+     segment INTEGER NOT NULL,
+     lines TEXT NOT NULL,
+     PRIMARY KEY (turn, seq, segment)
+   ) WITHOUT ROWID;`,
 ]
 
 /** Whether this object has ever held anything. One that was merely asked about stays empty. */

@@ -1,15 +1,10 @@
-import { parseExact } from '../exact-json'
-import { splitText } from '../split-text'
+/** The turns of a conversation and the log of their events, in the object's SQLite. */
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
-import {
-  INTERRUPTION_SEQ,
-  isForReaders,
-  type LogEvent,
-  type TurnEvent,
-  type TurnEventBody,
-} from '../turn/events'
+import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
+import { VERSION } from '../turn/upgrade'
+import { type Asked, EventLog } from './event-log'
 import type { Source } from './reader'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -24,11 +19,6 @@ export const ABANDONED_MS = 60_000
  */
 const UNNOTICED_MS = 2_000
 
-// A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
-const SEGMENT_CHARACTERS = 500_000
-
-const encoder = new TextEncoder()
-
 /** What a request that began a turn is known by, its asker included. */
 export interface RequestNames {
   idempotencyKey?: string
@@ -42,10 +32,11 @@ export interface LoggedTurn {
   saidAt: number | null
 }
 
-export class TurnLog {
+export class TurnLog extends EventLog {
   readonly #sql: SqlStorage
 
   constructor(sql: SqlStorage) {
+    super(sql)
     this.#sql = sql
   }
 
@@ -57,8 +48,8 @@ export class TurnLog {
   begin(now: number, expiresAt = now, names: RequestNames = {}): number {
     const { turn } = this.#sql
       .exec<{ turn: number }>(
-        `INSERT INTO turns (status, started_at, expires_at, idempotency_key, fingerprint)
-          VALUES ('running', ?, ?, ?, ?) RETURNING turn`,
+        `INSERT INTO turns (status, started_at, expires_at, idempotency_key, fingerprint, version)
+          VALUES ('running', ?, ?, ?, ?, ${VERSION}) RETURNING turn`,
         now,
         expiresAt,
         names.idempotencyKey ?? null,
@@ -66,18 +57,8 @@ export class TurnLog {
       )
       .one()
     this.#sql.exec('DELETE FROM log WHERE turn <= ?', turn - LOGGED_TURNS)
+    this.#sql.exec('DELETE FROM results WHERE turn <= ?', turn - LOGGED_TURNS)
     return turn
-  }
-
-  /** Adds lines, each with its line break, to a turn's log. */
-  append(turn: number, lines: string): void {
-    const { next } = this.#sql
-      .exec<{ next: number }>('SELECT coalesce(max(segment) + 1, 0) AS next FROM log WHERE turn = ?', turn)
-      .one()
-    // SQLite would replace the halves of a character that is cut in two.
-    splitText(lines, SEGMENT_CHARACTERS).forEach((segment, index) => {
-      this.#sql.exec('INSERT INTO log (turn, segment, lines) VALUES (?, ?, ?)', turn, next + index, segment)
-    })
   }
 
   /**
@@ -182,73 +163,21 @@ export class TurnLog {
     return later.length === 0 ? 'last' : 'earlier'
   }
 
-  /** The events of a turn, those for operators included; undefined when there is no log of it. */
-  events(turn: number): LogEvent[] | undefined {
-    const segments = this.#sql
-      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
-      .toArray()
-    if (segments.length === 0) return undefined
-    return segments
-      .map(({ lines }) => lines)
-      .join('')
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => parseExact(line))
-  }
-
   /**
    * What the turns that have ended hold after a position: a source for each that has any.
    * @param from the position's turn @param seq its event there @param running the turn that is running
    * @throws ApiError 404 when some of them are not kept
    */
-  readingAfter(from: number, seq: number, running: number | undefined): Source[] {
+  readingAfter(from: number, seq: number, running: number | undefined, asked: Asked = {}): Source[] {
     const ended = this.ended(from)
     const latest = Math.max(this.latest() ?? 0, running ?? 0)
     if (from <= latest && from !== running && ended[0]?.turn !== from) throw unknownTurn()
     return ended.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
-      const source = this.reading(turn, after)
+      const source = this.reading(turn, after, asked)
       if (!source) throw unknownTurn()
       return after < 0 || this.goesOnAfter(turn, after) ? [source] : []
     })
-  }
-
-  /**
-   * The lines of a turn's events for readers after the one of a number, read piece by piece; undefined when there is no
-   * log of it. A line's place does not tell its number: events that readers were handed may be missing from the log of an
-   * interrupted turn.
-   * @returns a source that throws where the log is deleted before its end
-   */
-  reading(turn: number, seq = -1): Source | undefined {
-    const { segments } = this.#sql
-      .exec<{ segments: number }>('SELECT count(*) AS segments FROM log WHERE turn = ?', turn)
-      .one()
-    if (segments === 0) return undefined
-    let segment = 0
-    /** the beginning of a line that ends in a later segment */
-    let begun = ''
-    return () => {
-      while (segment < segments) {
-        const [row] = this.#sql
-          .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = ?', turn, segment)
-          .toArray()
-        if (!row) throw new Error('The turn was deleted while it was read.')
-        segment += 1
-        const lines = (begun + row.lines).split('\n')
-        begun = lines.pop()!
-        const wanted = lines.filter((line) => {
-          const event: LogEvent = JSON.parse(line)
-          return event.seq > seq && isForReaders(event)
-        })
-        if (wanted.length > 0) return encoder.encode(`${wanted.join('\n')}\n`)
-      }
-      return null
-    }
-  }
-
-  /** Whether a turn has an event after the one of a number. */
-  goesOnAfter(turn: number, seq: number): boolean {
-    return (this.events(turn) ?? []).some((event) => event.seq > seq && isForReaders(event))
   }
 
   latest(): number | undefined {
@@ -341,7 +270,7 @@ export class TurnLog {
         ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: foldTurn(events).answer }
         : errorOf(interrupted())
       const seq = done ? events.filter(isForReaders).length : INTERRUPTION_SEQ
-      const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq }
+      const event: LogEvent = { ...end, conversation_id: conversationId, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)
       // Whoever read along has lost the stream, and may well ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)
@@ -350,6 +279,7 @@ export class TurnLog {
 
   /** Removes a turn and its log. */
   forget(turn: number): void {
+    this.#sql.exec('DELETE FROM results WHERE turn = ?', turn)
     this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
     this.#sql.exec('DELETE FROM turns WHERE turn = ?', turn)
   }
@@ -357,6 +287,7 @@ export class TurnLog {
   /** Forgets what was said in turns past their time. */
   expire(now: number): void {
     const expired = "SELECT turn FROM turns WHERE expires_at <= ? AND status <> 'running'"
+    this.#sql.exec(`DELETE FROM results WHERE turn IN (${expired})`, now)
     this.#sql.exec(`DELETE FROM log WHERE turn IN (${expired})`, now)
     this.#sql.exec(`DELETE FROM turns WHERE turn IN (${expired})`, now)
   }

@@ -4,7 +4,7 @@
  */
 import { coded } from '../errors'
 import type { TurnError } from '../turn/errors'
-import type { TurnEvent } from '../turn/events'
+import type { Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import { Reader } from './reader'
 import type { RequestNames } from './turn-log'
@@ -27,7 +27,7 @@ export class QueuedTurn {
   /** those who asked: the one who began the turn, and whoever asked the same again */
   readonly #callers: Reader[] = []
   /** those who wait for the turn to begin */
-  readonly #waiting: Reader[] = []
+  readonly #waiting: { reader: Reader; reading: Reading | undefined }[] = []
   /** set when the turn has begun */
   #stream: TurnStream | undefined
   /** whether somebody who asked may have seen some of the answer, and has left */
@@ -43,19 +43,19 @@ export class QueuedTurn {
     readonly names: RequestNames,
   ) {}
 
-  /** Lets somebody read along who asked for this turn. */
-  addCaller(): Reader {
+  /** Lets somebody read along who asked for this turn. @param reading what they ask for besides the usual events */
+  addCaller(reading: Reading | undefined): Reader {
     const reader = new Reader(() => {
       this.#seen ||= this.speaking
       if (this.abandoned) this.#onAbandoned()
     })
-    this.addReader(reader)
+    this.addReader(reader, -1, reading)
     this.#callers.push(reader)
     return reader
   }
 
   /** Lets a reader have the events after `seq`, those to come included. @throws ApiError 429 when there are too many */
-  addReader(reader: Reader, seq = -1): void {
+  addReader(reader: Reader, seq = -1, reading?: Reading): void {
     if ((this.#stream?.readers ?? this.#waiting.length) >= READER_LIMIT) {
       throw coded(
         'too_many_waiting',
@@ -64,8 +64,8 @@ export class QueuedTurn {
         RETRY_AFTER,
       )
     }
-    if (this.#stream) this.#stream.join(reader, seq)
-    else this.#waiting.push(reader)
+    if (this.#stream) this.#stream.join(reader, seq, reading)
+    else this.#waiting.push({ reader, reading })
     if (this.#refusal) this.refuse(this.#refusal)
   }
 
@@ -91,14 +91,14 @@ export class QueuedTurn {
   begin(stream: TurnStream, onAbandoned: () => void): void {
     this.#stream = stream
     this.#onAbandoned = onAbandoned
-    for (const reader of this.#waiting.splice(0)) stream.join(reader)
+    for (const { reader, reading } of this.#waiting.splice(0)) stream.join(reader, -1, reading)
   }
 
   /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
   refuse(error: TurnError): void {
     this.#refusal = error
     const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }
-    for (const reader of this.#waiting.splice(0)) {
+    for (const { reader } of this.#waiting.splice(0)) {
       reader.write(encoder.encode(`${JSON.stringify(event)}\n`))
       reader.end()
     }

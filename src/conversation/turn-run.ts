@@ -28,7 +28,7 @@ import { TurnStream } from './turn-stream'
 function once(emit: TurnPorts['emit']): TurnPorts['emit'] {
   const told = new Set<string>()
   return (event) => {
-    if (event.type === 'question' || event.type === 'retrieval') {
+    if (event.type === 'question' || event.type === 'results' || event.type === 'retrieval') {
       if (told.has(event.type)) return
       told.add(event.type)
     }
@@ -190,9 +190,10 @@ export class TurnRun {
     if (memory.introduce(request, now)) memory.records.putBeginning(this.#entry(memory, now))
     const turn = memory.log.begin(now, this.#expiry(now), names)
     this.#around.schedule(memory)
-    const stream = new TurnStream(this.#id, turn, (lines) => {
+    const stream = new TurnStream(this.#id, turn, (lines, results) => {
       if (memory.closed) return
       memory.log.append(turn, lines)
+      for (const { seq, line } of results) memory.log.keepResults(turn, seq, line)
       // The first time: after that it is noted now and then, since it goes through all that was received.
       if (this.#noted === '') this.#note(memory, turn)
     })

@@ -5,7 +5,7 @@
  * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 32 ms
  * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
  */
-import { audienceOf, isTerminal, type LogEvent, type LogEventBody } from '../turn/events'
+import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
 import type { Reader } from './reader'
 
 /**
@@ -21,14 +21,24 @@ const MOST_AT_ONCE = 64 * 1024
 
 const encoder = new TextEncoder()
 
+/** An event that is not in the log: its line, before that of the event of this number. */
+interface Aside {
+  seq: number
+  line: string
+}
+
 export class TurnStream {
   readonly #names: { conversation_id: string; turn: number }
-  readonly #log: (lines: string) => void
+  readonly #log: (lines: string, results: Aside[]) => void
   /** every event for readers so far, by number */
   readonly #lines: string[] = []
+  /** for readers who ask for them, by the number of the event that they come before */
+  readonly #results = new Map<number, string>()
+  readonly #history = new Map<number, string>()
   readonly #readers = new Set<Reader>()
   /** lines that the log does not have yet, those for operators included */
   #unlogged: string[] = []
+  #unkept: Aside[] = []
   #logTimer: ReturnType<typeof setTimeout> | undefined
   #text = ''
   /** set while the readers have been written within the last 32 ms */
@@ -36,8 +46,8 @@ export class TurnStream {
   #ended = false
   #speaking = false
 
-  /** @param log keeps lines for good; each ends with its line break */
-  constructor(conversationId: string, turn: number, log: (lines: string) => void) {
+  /** @param log keeps lines for good, and results beside them; each ends with its line break */
+  constructor(conversationId: string, turn: number, log: (lines: string, results: Aside[]) => void) {
     this.#names = { conversation_id: conversationId, turn }
     this.#log = log
   }
@@ -74,6 +84,14 @@ export class TurnStream {
       return
     }
     this.#writeText()
+    if (event.type === 'results' || event.type === 'history') {
+      const seq = this.#lines.length
+      const line = this.#lineOf(event)
+      if (event.type === 'results') this.#unkept.push({ seq, line })
+      const asides = event.type === 'results' ? this.#results : this.#history
+      asides.set(seq, line)
+      return
+    }
     this.#write(event)
     if (!this.#ended) return
     if (this.#gathering) clearTimeout(this.#gathering)
@@ -81,13 +99,18 @@ export class TurnStream {
     this.flush()
   }
 
-  /** Lets a reader have the events after `seq`, those to come included. */
-  join(reader: Reader, seq = -1): void {
+  /** Lets a reader have the events after `seq`, those to come included, and what it asks for besides. */
+  join(reader: Reader, seq = -1, { results, history }: Reading = {}): void {
     let at = seq + 1
+    const next = (): string => {
+      const found = results ? (this.#results.get(at) ?? '') : ''
+      const said = history ? (this.#history.get(at) ?? '') : ''
+      return found + said + this.#lines[at++]
+    }
     reader.follow(() => {
       if (at >= this.#lines.length) return this.#ended ? null : undefined
       let text = ''
-      while (at < this.#lines.length && text.length < MOST_AT_ONCE) text += this.#lines[at++]
+      while (at < this.#lines.length && text.length < MOST_AT_ONCE) text += next()
       return encoder.encode(text)
     })
     if (this.#ended) reader.end()
@@ -133,7 +156,9 @@ export class TurnStream {
     this.#logTimer = undefined
     if (this.#unlogged.length === 0) return
     const lines = this.#unlogged.join('')
+    const results = this.#unkept
     this.#unlogged = []
-    this.#log(lines)
+    this.#unkept = []
+    this.#log(lines, results)
   }
 }

@@ -19,6 +19,8 @@ export interface Source {
   document: Record<string, unknown>
   /** the name by which the answer has to cite it in square brackets; absent if it need not */
   label?: string
+  /** how good a hit it was (turn/retrieve.ts); absent where no search found it */
+  score?: number
 }
 
 export interface GenerationRequest {

@@ -13,12 +13,44 @@ import type { SearchParameters, SearchResult } from '../search/types'
 /** One search's part of a retrieval: its result, or the error that it ended with. */
 export type SearchReply = { result: SearchResult } | { error: string; code: number }
 
-/** A document that went into the prompt. */
+/** A document of a collection. */
 export interface SourceReference {
   /** name of the collection */
   collection: string
   /** the document's id there */
   document_id: string
+}
+
+/** A document that went into the prompt, in Parley's own terms: whatever engine found it. */
+export interface Passage {
+  /** name of the collection */
+  collection: string
+  id: string
+  /** place in the prompt; 1 is the best */
+  rank: number
+  /** how good a hit it was (retrieve.ts) */
+  score: number
+  /** its texts, cut where they are long */
+  text: string
+  title?: string
+  /** an address that a page may link to */
+  url?: string
+  /** the document as it stood in the prompt, without its id */
+  fields: Record<string, unknown>
+}
+
+/** What came of one search, in the order of the request's searches. */
+export interface SearchSummary {
+  /** name of the collection */
+  collection: string
+  /** documents that match */
+  found?: number
+  /** documents that were asked for */
+  limit?: number
+  /** milliseconds */
+  took?: number
+  /** what it failed with */
+  error?: { status: number; message: string }
 }
 
 /** A document that was found and did not fit into the prompt whole. */
@@ -143,13 +175,14 @@ export type TurnEventBody =
   | { type: 'question'; question: string; standalone?: string }
   | {
       type: 'retrieval'
-      /** in the order of the request's searches */
-      replies: SearchReply[]
-      /** what went into the prompt, best first */
-      sources: SourceReference[]
+      /** best first */
+      passages: Passage[]
+      searches: SearchSummary[]
       /** what did not fit into the prompt whole (`max_bytes`); absent: nothing */
       cut?: CutDocument[]
     }
+  /** the engine's own replies, for readers who ask for them: kept beside the log, before the `retrieval` they belong to */
+  | { type: 'results'; replies: SearchReply[] }
   | { type: 'delta'; text: string }
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
@@ -169,9 +202,9 @@ export type TurnEventBody =
       finish_reason: string
       /** the whole answer; deltas joined give the same text */
       answer: string
-      /** all of the conversation up to and with this turn, oldest first; present when it was asked for */
-      history?: HistoryMessage[]
     }
+  /** all of the conversation up to and with this turn, oldest first, for readers who ask for it: just before `done` */
+  | { type: 'history'; messages: HistoryMessage[] }
 
 /**
  * The number of the error that ends a turn whose object did not live to see its end. Readers are written before the
@@ -199,7 +232,17 @@ const OPERATOR = {
 export const audienceOf = ({ type }: LogEventBody): 'reader' | 'operator' =>
   type in OPERATOR ? 'operator' : 'reader'
 
-/** Where an event stands. One for operators has the number of the reader's event that comes next. */
+/** Whether an event is kept in the log, and counts there. The others are made for the readers who ask for them. */
+export const isNumbered = (event: LogEventBody): boolean =>
+  event.type !== 'results' && event.type !== 'history' && audienceOf(event) === 'reader'
+
+/** What a reader asks for besides the events that all readers get. */
+export interface Reading {
+  results?: boolean
+  history?: boolean
+}
+
+/** Where an event stands. One that does not count has the number of the next one that does. */
 interface Place {
   conversation_id: string
   turn: number
@@ -212,6 +255,13 @@ export type TurnEvent = TurnEventBody & Place
 export type LogEvent = LogEventBody & Place
 
 export const isForReaders = (event: LogEvent): event is TurnEvent => audienceOf(event) === 'reader'
+
+/** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
+export interface Position {
+  turn: number
+  /** -1: before the turn's first event */
+  seq: number
+}
 
 /** The last event of a turn. After it nothing follows. */
 export const isTerminal = (event: LogEventBody): boolean => event.type === 'done' || event.type === 'error'

@@ -7,9 +7,10 @@ import type {
   LogEvent,
   LogEventBody,
   MessageDetails,
+  Passage,
   SearchReply,
+  SearchSummary,
   SearchTrace,
-  SourceReference,
   Timings,
   Usage,
 } from './events'
@@ -33,9 +34,11 @@ export interface Turn {
   question: string
   /** what was searched, where it is not the question as it was asked */
   standalone?: string
-  replies: SearchReply[]
   /** what went into the prompt, best first */
-  sources: SourceReference[]
+  passages: Passage[]
+  summaries: SearchSummary[]
+  /** the engine's own replies, where they were asked for */
+  results?: SearchReply[]
   /** what did not fit into the prompt whole; absent: nothing */
   cut?: CutDocument[]
   citations: Citation[]
@@ -65,8 +68,8 @@ export const emptyTurn = (): Turn => ({
   turn: 0,
   status: 'running',
   question: '',
-  replies: [],
-  sources: [],
+  passages: [],
+  summaries: [],
   citations: [],
   answer: '',
   transcript: [],
@@ -95,9 +98,12 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       if (event.standalone !== undefined) turn.standalone = event.standalone
       break
     case 'retrieval':
-      turn.replies.push(...event.replies)
-      turn.sources.push(...event.sources)
+      turn.passages.push(...event.passages)
+      turn.summaries.push(...event.searches)
       if (event.cut) turn.cut = [...(turn.cut ?? []), ...event.cut]
+      break
+    case 'results':
+      turn.results = [...(turn.results ?? []), ...event.replies]
       break
     case 'delta':
       turn.answer += event.text
@@ -136,7 +142,9 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       turn.status = 'done'
       turn.answer = event.answer
       turn.finishReason = event.finish_reason
-      if (event.history) turn.history = event.history
+      break
+    case 'history':
+      turn.history = event.messages
       break
   }
   return turn
@@ -150,8 +158,8 @@ export function foldTurn(events: Iterable<LogEvent>): Turn {
 }
 
 /** Whether no search succeeded: such a turn has results, but no answer. */
-export const allFailed = ({ replies }: Turn): boolean =>
-  replies.length > 0 && replies.every((reply) => 'error' in reply)
+export const allFailed = ({ summaries }: Pick<Turn, 'summaries'>): boolean =>
+  summaries.length > 0 && summaries.every(({ error }) => error !== undefined)
 
 /** A turn as it is kept and shown once it has ended. */
 export interface RecordedTurn {

@@ -1,6 +1,7 @@
 /** What a protocol hands to the Conversation for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
+import type { Reading } from './events'
 import type { Given } from './given'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
@@ -52,12 +53,6 @@ export interface Replacement {
 }
 
 export type OnSearchError = 'fail' | 'go_on'
-
-/** What a reader asks for besides the events that every reader gets. */
-export interface Reading {
-  /** the whole conversation up to and with this turn, when the turn is done */
-  history?: boolean
-}
 
 export interface AskRequest {
   conversationId: string

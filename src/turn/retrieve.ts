@@ -8,7 +8,7 @@ import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/long-query'
 import type { CollectionSchema, Hit, SearchParameters, SearchResult } from '../search/types'
 import { searchFailed } from './errors'
-import type { SearchReply, SourceReference } from './events'
+import type { SearchReply, SearchSummary } from './events'
 import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
 import type { OnSearchError, PlannedSearch } from './request'
@@ -16,6 +16,7 @@ import type { OnSearchError, PlannedSearch } from './request'
 /** A reply, and what a language model may see of it: documents, best first, without their vectors. */
 export interface Retrieved {
   reply: SearchReply
+  summary: SearchSummary
   documents: Source[]
 }
 
@@ -41,22 +42,23 @@ async function retrieveOne(
   ports: SearchPorts,
   said: string | undefined,
 ): Promise<Retrieved> {
-  if (search.error) return failed(search.error)
-  if (search.place === undefined) return failed({ status: 404, message: 'Collection not found' })
+  const { collection: name } = search
+  if (search.error) return failed(name, search.error)
+  if (search.place === undefined) return failed(name, { status: 404, message: 'Collection not found' })
   const [outcome, schema] = await Promise.all([
     ports.search(search.place, asked(search.params, question, said), search.scope),
     ports.schema(search.place),
   ])
   const reply = replyOf(search, outcome)
-  if (!outcome.ok || 'error' in reply) return { reply, documents: [] }
+  if (!outcome.ok || 'error' in reply) return { reply, summary: summaryOf(reply, name), documents: [] }
   const vectors = schema.ok ? vectorPaths(schema.value) : []
   const collection = outcome.value.request_params?.collection_name ?? search.collection
   const { minimumScore = 0, minimumRerankScore = 0 } = search
   const documents = hitsOf(outcome.value)
     .filter((hit) => minimumScore === 0 || scoreOf(hit) >= minimumScore)
     .filter(({ rerank_score: score }) => score === undefined || score >= minimumRerankScore)
-    .map(({ document }) => ({ collection, document: withoutVectors(document, vectors) }))
-  return { reply, documents }
+    .map((hit) => ({ collection, document: withoutVectors(hit.document, vectors), score: scoreOf(hit) }))
+  return { reply, summary: summaryOf(reply, collection), documents }
 }
 
 const asked = (params: SearchParameters, question: string, said: string | undefined): SearchParameters => ({
@@ -77,10 +79,22 @@ export function replyOf({ plain }: PlannedSearch, outcome: Outcome<SearchResult>
   return { result: { ...value, rerank: { ...value.rerank!, error: said.message } } }
 }
 
-const failed = ({ status, message }: { status: number; message: string }): Retrieved => ({
-  reply: { error: message, code: status },
-  documents: [],
-})
+function failed(collection: string, { status, message }: { status: number; message: string }): Retrieved {
+  const reply = { error: message, code: status }
+  return { reply, summary: summaryOf(reply, collection), documents: [] }
+}
+
+/** @param collection its name */
+export function summaryOf(reply: SearchReply, collection: string): SearchSummary {
+  if ('error' in reply) return { collection, error: { status: reply.code, message: reply.error } }
+  const { found, search_time_ms: took, request_params: params } = reply.result
+  return {
+    collection,
+    found,
+    ...(params?.per_page !== undefined && { limit: params.per_page }),
+    ...(took !== undefined && { took }),
+  }
+}
 
 /** The documents of each search, named where the answer is to cite them by name. */
 export const sourcesOf = (retrieved: Retrieved[], labels: Labelling | undefined): Source[][] =>
@@ -136,12 +150,6 @@ export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
   const { reply } = first
   return 'error' in reply ? searchFailed(reply.code, reply.error) : undefined
 }
-
-/** Documents of the prompt by name. One that shows no id (include_fields) has no name. */
-export const referencesOf = (sources: Source[]): SourceReference[] =>
-  sources.flatMap(({ collection, document }) =>
-    typeof document.id === 'string' ? [{ collection, document_id: document.id }] : [],
-  )
 
 const vectorPaths = (schema: CollectionSchema): string[][] =>
   schema.fields.filter(isVector).map((field) => field.name.split('.'))

@@ -21,10 +21,11 @@ import { addUsage, type Generated } from './generate'
 import { fitPassages, latestTurns } from './given'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, readHistory } from './look-back'
+import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
+import { allFailed, fatalError, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
@@ -144,10 +145,12 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     ...(question !== request.question && { standalone: question }),
   })
   const replies = retrieved.map(({ reply }) => reply)
+  const searches = retrieved.map(({ summary }) => summary)
   const failure = allFailed(retrieved)
   if (failure) {
     // Nothing to answer from, and no call to pay for (contract 1.7).
-    ports.emit({ type: 'retrieval', replies, sources: [] })
+    ports.emit({ type: 'results', replies })
+    ports.emit({ type: 'retrieval', passages: [], searches })
     throw failure
   }
   const family = familyOf(request.model.model_name)
@@ -161,7 +164,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
         family,
       )
   const sources = [...attached, ...found]
-  ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
+  ports.emit({ type: 'results', replies })
+  ports.emit({ type: 'retrieval', passages: passagesOf(found), searches, ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
   const { answer, suggestions } = await answerQuestion(
@@ -243,9 +247,9 @@ async function finish(
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
   const { ports } = tracer
-  const { model, question, read: { history: withHistory } = {} } = request
+  const { model, question, read } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
-  const whole = withHistory && !history.complete ? readHistory(ports, model) : history
+  const whole = read?.history && !history.complete ? readHistory(ports, model) : history
   const citations = answer.declined ? [] : resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
@@ -273,12 +277,8 @@ async function finish(
   // A transcript becomes history with the first answer, and not without it.
   if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
   tracer.close()
-  const done: DoneEvent = {
-    type: 'done',
-    finish_reason: answer.finish,
-    answer: answer.text,
-    ...(withHistory && { history: [...before, ...said] }),
-  }
+  const done: DoneEvent = { type: 'done', finish_reason: answer.finish, answer: answer.text }
   unwrap(await ports.store(done, now))
+  if (read?.history) ports.emit({ type: 'history', messages: [...before, ...said] })
   ports.emit(done)
 }

@@ -1,5 +1,6 @@
 /** A whole turn as its events, for tests of encoders. */
-import type { TurnEvent, TurnEventBody } from '../../src/turn/events'
+import type { LogEvent, SearchReply, SourceReference, TurnEvent, TurnEventBody } from '../../src/turn/events'
+import { upgrade } from '../../src/turn/upgrade'
 
 export const CONVERSATION = 'c-1'
 
@@ -10,9 +11,22 @@ export const HITS = [
 
 const hit = (document: { id: string }) => ({ document, highlight: {}, highlights: [] })
 
-export const RETRIEVAL: TurnEventBody = {
-  type: 'retrieval',
-  replies: [
+/**
+ * What a turn tells of its searches: the engine's replies, for who asks for them, and what went into the prompt.
+ * @param sources best first
+ */
+export function found(
+  replies: SearchReply[],
+  sources: SourceReference[] = [],
+): [results: TurnEventBody, retrieval: TurnEventBody] {
+  const old = { type: 'retrieval', replies, sources, conversation_id: '', turn: 0, seq: 0 }
+  const { event } = upgrade(old as never as LogEvent, 1)
+  const { conversation_id: _, turn: _turn, seq: _seq, ...retrieval } = event as TurnEvent
+  return [{ type: 'results', replies }, retrieval as TurnEventBody]
+}
+
+export const [RESULTS, RETRIEVAL] = found(
+  [
     {
       result: {
         facet_counts: [],
@@ -23,14 +37,10 @@ export const RETRIEVAL: TurnEventBody = {
       },
     },
   ],
-  sources: HITS.map(({ id }) => ({ collection: 'facts', document_id: id })),
-}
+  HITS.map(({ id }) => ({ collection: 'facts', document_id: id })),
+)
 
-export const FAILED_SEARCHES: TurnEventBody = {
-  type: 'retrieval',
-  replies: [{ error: 'Collection not found', code: 404 }],
-  sources: [],
-}
+export const [, FAILED_SEARCHES] = found([{ error: 'Collection not found', code: 404 }])
 
 export const ANSWER = 'It is 330 metres high [17]. Füße: 日本 🎬'
 

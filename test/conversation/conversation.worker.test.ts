@@ -329,15 +329,11 @@ describe('a history out of reach', () => {
     const request = await asking('Who directed Alien?')
     await unreachable(async () => {
       await take(request)
-      const events = await take({ ...request, continues: true, question: 'Who directed Heat?' })
+      const follow = { ...request, continues: true, question: 'Who directed Heat?', read: { history: true } }
+      const events = await take(follow)
       expect(events.at(-1)).toMatchObject({ type: 'done' })
-      const done = events.at(-1)
-      expect(done?.type === 'done' && done.history?.map(({ role }) => role)).toEqual([
-        'user',
-        'assistant',
-        'user',
-        'assistant',
-      ])
+      const history = events.find((event) => event.type === 'history')
+      expect(history?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant'])
     })
   })
 })

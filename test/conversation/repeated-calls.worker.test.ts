@@ -155,7 +155,7 @@ describe('a collection that is overloaded', () => {
     }))
     const events = await take(await asking('Who directed Alien?', { searches, onSearchError: 'go_on' }))
     expect(events.find(({ type }) => type === 'retrieval')).toMatchObject({
-      replies: [{ error: 'Too many requests.', code: 503 }, { result: { found: 1 } }],
+      searches: [{ error: { status: 503, message: 'Too many requests.' } }, { found: 1 }],
     })
     expect(events.at(-1)).toMatchObject({ type: 'done' })
   })

@@ -110,8 +110,11 @@ describe('a turn that replaces others', () => {
       prompts.push(String(init?.body))
       return speak(input, init)
     }) as typeof fetch)
-    const events = await ask('two again', { replaces: { after: 1 } })
-    expect(events.at(-1)).toMatchObject({ type: 'done', history: [{}, {}, {}, {}] })
+    const events = await ask('two again', { replaces: { after: 1 }, read: { history: true } })
+    expect(events.slice(-2)).toMatchObject([
+      { type: 'history', messages: [{}, {}, {}, {}] },
+      { type: 'done' },
+    ])
     expect(prompts[0]).toContain('first')
     expect(prompts.join()).not.toContain('second')
     expect(await said()).toEqual(['one', 'first', 'two again', 'better'])
@@ -171,10 +174,10 @@ describe('a turn that replaces others', () => {
     const away = vi.spyOn(Collection.prototype, 'appendTurn').mockRejectedValue(new Error('out of reach'))
     await answered('one', 'better', { replaces: {} })
     await answered('two', 'second')
-    const events = await answered('two', 'best', { replaces: {} })
-    const end = events.at(-1)
+    const events = await answered('two', 'best', { replaces: {}, read: { history: true } })
+    const told = events.find((event) => event.type === 'history')
     const history = ['one', 'better', 'two', 'best']
-    expect(end?.type === 'done' && end.history?.map(({ message }) => message)).toEqual(history)
+    expect(told?.messages.map(({ message }) => message)).toEqual(history)
     expect(await said()).toEqual(['one', 'first'])
     away.mockRestore()
     await runDurableObjectAlarm(stub(id))

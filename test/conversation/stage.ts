@@ -3,7 +3,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import { type Answering, ask as askConversation, type Question } from '../../src/conversation/ask'
-import { conversationObject, type Position } from '../../src/conversation/conversation-object'
+import { conversationObject } from '../../src/conversation/conversation-object'
 import { ADMIN } from '../../src/conversation/ownership'
 import { sealedId } from '../../src/conversation/sealed-id'
 import { unwrap } from '../../src/errors'
@@ -12,7 +12,7 @@ import { createModel, findModel } from '../../src/registry/models'
 import { findCollection } from '../../src/registry/names'
 import { collectionObject } from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
-import type { TurnEvent } from '../../src/turn/events'
+import type { Position, TurnEvent } from '../../src/turn/events'
 import type { AskRequest } from '../../src/turn/request'
 import { historySchema } from '../history-schema'
 import { config } from '../models/ask'
@@ -80,7 +80,6 @@ export async function asking(question: string, parts: Partial<AskRequest> = {}):
       },
     ],
     onSearchError: 'fail',
-    read: { history: true },
     asker: { owner: 'admin', userId: '' },
     protocol: 'typesense',
     ...parts,

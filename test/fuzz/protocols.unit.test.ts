@@ -21,7 +21,7 @@ import { answerStreaming as typesenseAnswer } from '../../src/api/typesense/repl
 import { UiStreamEncoder } from '../../src/api/ui-stream/encoder'
 import { ApiError } from '../../src/errors'
 import type { TurnEventBody } from '../../src/turn/events'
-import { CONVERSATION, logOf, RETRIEVAL, TURN } from '../api/turn-events'
+import { CONVERSATION, found, logOf, RETRIEVAL, TURN } from '../api/turn-events'
 import { inPieces } from './pieces'
 
 const CASES = Number(process.env.FUZZ_CASES) || 200
@@ -267,9 +267,8 @@ test.each(Object.entries(protocols))(
 )
 
 /** Five documents of 200,000 characters each. */
-const LONG_RETRIEVAL: TurnEventBody = {
-  type: 'retrieval',
-  replies: [
+const [LONG_RESULTS, LONG_RETRIEVAL] = found(
+  [
     {
       result: {
         facet_counts: [],
@@ -284,15 +283,21 @@ const LONG_RETRIEVAL: TurnEventBody = {
       },
     },
   ],
-  sources: Array.from({ length: 5 }, (_, index) => ({ collection: 'facts', document_id: String(index) })),
-}
+  Array.from({ length: 5 }, (_, index) => ({ collection: 'facts', document_id: String(index) })),
+)
 
 test.each(Object.entries(protocols))(
   'on %s an answer may have 10,000 pieces, and long sources',
   { timeout: PATIENCE },
   async (_, read) => {
     const texts = Array.from({ length: 10_000 }, (_, index) => `wörd${index} `)
-    const log = logOf([TURN[0]!, LONG_RETRIEVAL, ...deltasOf(texts), ...doneWith(texts.join(''))])
+    const log = logOf([
+      TURN[0]!,
+      LONG_RESULTS,
+      LONG_RETRIEVAL,
+      ...deltasOf(texts),
+      ...doneWith(texts.join('')),
+    ])
     const everyKilobyte = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, index) => index * 1_000)
     expect(await read(inPieces(log, everyKilobyte), everyKilobyte)).toEqual({
       text: texts.join(''),

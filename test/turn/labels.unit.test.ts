@@ -63,7 +63,7 @@ describe('in a turn, labels', () => {
         makeWorld({ documents: { films } }),
         asking({ model, question: 'q?', ...(labels && { labels }) }),
       )
-      return ofType(events, 'retrieval')[0]?.sources.length
+      return ofType(events, 'retrieval')[0]?.passages.length
     }
     expect([await fits(), await fits({})]).toEqual([1, 0])
   })

@@ -29,7 +29,8 @@ it('documents that score too little stay out of the prompt, and in the reply', a
     params: { query_by: 'text' },
   }
   const events = await take(makeWorld(), asking({ searches: [{ ...search, minimumScore: 0.1 }] }))
-  expect(ofType(events, 'retrieval')).toMatchObject([{ sources: [], replies: [{ result: { found: 1 } }] }])
+  expect(ofType(events, 'retrieval')).toMatchObject([{ passages: [], searches: [{ found: 1 }] }])
+  expect(ofType(events, 'results')).toMatchObject([{ replies: [{ result: { found: 1 } }] }])
 })
 
 describe('a question', () => {
@@ -70,7 +71,9 @@ describe('attachments', () => {
       expect.objectContaining({ id: '1' }),
     ])
     expect(world.asked[0]?.messages.at(-1)?.content).toContain('"file": "notes.txt"')
-    expect(ofType(events, 'retrieval')[0]?.sources).toEqual([{ collection: 'films', document_id: '1' }])
+    expect(ofType(events, 'retrieval')[0]?.passages).toMatchObject([
+      { collection: 'films', id: '1', rank: 1 },
+    ])
   })
 
   it('stay when documents have to give way', async () => {

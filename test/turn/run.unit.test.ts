@@ -15,7 +15,15 @@ describe('a first turn', () => {
   it('searches the question as it is, answers from the documents, and stores both sides', async () => {
     const world = makeWorld()
     const events = await take(world, asking())
-    expect(events.map((event) => event.type)).toEqual(['question', 'retrieval', 'delta', 'usage', 'done'])
+    expect(events.map((event) => event.type)).toEqual([
+      'question',
+      'results',
+      'retrieval',
+      'delta',
+      'usage',
+      'history',
+      'done',
+    ])
     expect(world.searched).toEqual(['What is Alien about?'])
     expect(world.asked).toHaveLength(1)
     expect(world.stored).toEqual([
@@ -24,10 +32,8 @@ describe('a first turn', () => {
         { role: 'assistant', message: 'Answer to What is Alien about?', timestamp: NOW },
       ],
     ])
-    expect(ofType(events, 'done')[0]).toMatchObject({
-      answer: 'Answer to What is Alien about?',
-      history: world.stored[0],
-    })
+    expect(ofType(events, 'done')[0]).toMatchObject({ answer: 'Answer to What is Alien about?' })
+    expect(ofType(events, 'history')[0]?.messages).toEqual(world.stored[0])
     expect(ofType(events, 'usage')[0]?.usage).toMatchObject({ model: 'openai/gpt', estimated: true })
   })
 
@@ -44,9 +50,9 @@ describe('a first turn', () => {
     ])
   })
 
-  it('leaves the history out of done when it was not asked for', async () => {
-    const [done] = ofType(await take(makeWorld(), asking({ read: {} })), 'done')
-    expect(done).not.toHaveProperty('history')
+  it('tells of the history only when it was asked for', async () => {
+    const events = await take(makeWorld(), asking({ read: {} }))
+    expect(ofType(events, 'history')).toEqual([])
   })
 
   it('keeps vectors out of the prompt, by schema and by looks, but not out of the reply', async () => {
@@ -67,8 +73,17 @@ describe('a first turn', () => {
     const events = await take(world, asking())
     expect(world.asked[0]?.sources[0]?.document).toEqual({ id: '1', nested: { name: 'n' }, prices: [1, 2] })
     const [retrieval] = ofType(events, 'retrieval')
-    expect(JSON.stringify(retrieval?.replies)).toContain('"vec":[1,2,3,4]')
-    expect(retrieval?.sources).toEqual([{ collection: 'films', document_id: '1' }])
+    expect(JSON.stringify(ofType(events, 'results'))).toContain('"vec":[1,2,3,4]')
+    expect(retrieval?.passages).toEqual([
+      {
+        collection: 'films',
+        id: '1',
+        rank: 1,
+        score: 0,
+        text: '',
+        fields: { nested: { name: 'n' }, prices: [1, 2] },
+      },
+    ])
   })
 
   it('asks the model even when nothing was found', async () => {
@@ -110,9 +125,9 @@ describe('a follow-up', () => {
       question: 'What is it about?',
       standalone: 'alone: What is it about?',
     })
-    const reply = ofType(events, 'retrieval')[0]?.replies[0]
+    const reply = ofType(events, 'results')[0]?.replies[0]
     expect(reply).toMatchObject({ result: { request_params: { q: 'alone: What is it about?' } } })
-    expect(ofType(events, 'done')[0]?.history?.map(({ role }) => role)).toEqual([
+    expect(ofType(events, 'history')[0]?.messages.map(({ role }) => role)).toEqual([
       'user',
       'assistant',
       'user',
@@ -242,8 +257,8 @@ describe('a follow-up', () => {
       ],
     })
     const model = config({ model_name: 'openai/gpt', api_key: 'k', ttl: 100 })
-    const [done] = ofType(await take(world, asking({ ...followUp, model })), 'done')
-    expect(done?.history?.map(({ message }) => message).slice(0, -2)).toEqual([
+    const [history] = ofType(await take(world, asking({ ...followUp, model })), 'history')
+    expect(history?.messages.map(({ message }) => message).slice(0, -2)).toEqual([
       'mine, young',
       "other's, young",
       "nobody's",
@@ -271,7 +286,7 @@ describe('several searches', () => {
 
   it('go on while one of them succeeds', async () => {
     const events = await take(makeWorld(), asking(multi))
-    expect(ofType(events, 'retrieval')[0]?.replies).toMatchObject([
+    expect(ofType(events, 'results')[0]?.replies).toMatchObject([
       { error: 'Collection not found', code: 404 },
       { result: { found: 1 } },
       { error: 'Forbidden', code: 401 },
@@ -282,7 +297,7 @@ describe('several searches', () => {
   it('ask no model when all fail, and store nothing', async () => {
     const world = makeWorld({ refuse: () => new ApiError(400, 'bad') })
     const events = await take(world, asking(multi))
-    expect(ofType(events, 'retrieval')[0]?.replies).toHaveLength(3)
+    expect(ofType(events, 'results')[0]?.replies).toHaveLength(3)
     // The first search's error is the turn's.
     expect(events.at(-1)).toEqual({
       type: 'error',
@@ -325,7 +340,7 @@ describe('what goes wrong', () => {
       },
     })
     const events = await take(world, asking())
-    expect(events.map((event) => event.type)).toEqual(['question', 'retrieval', 'delta', 'error'])
+    expect(events.map((event) => event.type)).toEqual(['question', 'results', 'retrieval', 'delta', 'error'])
     expect(world.stored).toEqual([])
   })
 

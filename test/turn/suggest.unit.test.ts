@@ -17,11 +17,13 @@ describe('suggestions in the answer', () => {
     const events = await take(told, wanting)
     expect(events.map(({ type }) => type)).toEqual([
       'question',
+      'results',
       'retrieval',
       'delta',
       'delta',
       'followups',
       'usage',
+      'history',
       'done',
     ])
     expect(ofType(events, 'delta').map(({ text }) => text)).toEqual(['Yes, it', ' is.'])
@@ -84,7 +86,7 @@ describe('suggestions of a model of their own', () => {
       ]),
     })
     const events = await take(world, wanting)
-    expect(events.map(({ type }) => type).slice(-3)).toEqual(['followups', 'usage', 'done'])
+    expect(events.map(({ type }) => type).slice(-4)).toEqual(['followups', 'usage', 'history', 'done'])
     expect(ofType(events, 'followups')[0]?.questions).toEqual(['Why?', 'Who?'])
     expect(world.asked).toHaveLength(1)
     expect(world.asked[0]?.messages).toHaveLength(1)
@@ -106,7 +108,7 @@ describe('suggestions of a model of their own', () => {
     })
     const world = makeWorld({ rewriter: failing })
     const events = await take(world, wanting)
-    expect(events.map(({ type }) => type).slice(-2)).toEqual(['usage', 'done'])
+    expect(events.map(({ type }) => type).slice(-3)).toEqual(['usage', 'history', 'done'])
     expect(ofType(events, 'followups')).toEqual([])
     expect(world.finished[0]?.trace.calls[1]).toMatchObject({ error: 'OpenAI API error: no' })
   })

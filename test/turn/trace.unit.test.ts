@@ -97,7 +97,7 @@ describe('the past', () => {
     const world = makeWorld({ said: before, complete: false })
     const events = await take(world, follow)
     expect(world.reads).toEqual([follow.model.max_bytes, undefined])
-    expect(ofType(events, 'done')[0]!.history).toHaveLength(4)
+    expect(ofType(events, 'history')[0]!.messages).toHaveLength(4)
     const blind = makeWorld({ said: before, complete: false })
     await take(blind, { ...follow, read: {} })
     expect(blind.reads).toEqual([follow.model.max_bytes])

@@ -42,7 +42,7 @@ describe('in a turn, a transcript', () => {
     })
     expect(world.searched).toContain('alone: What is it about?')
     expect(world.stored).toEqual([[...dated, ...turn]])
-    expect(ofType(events, 'done')[0]?.history).toEqual([...dated, ...turn])
+    expect(ofType(events, 'history')[0]?.messages).toEqual([...dated, ...turn])
   })
 
   it('is passed over where the conversation has a history of its own', async () => {

@@ -102,7 +102,7 @@ export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
     { collection: 'films', place: { engine: 'object', objectId: 'films' }, params: { query_by: 'text' } },
   ],
   onSearchError: 'fail',
-  read: { history: true },
+  read: { results: true, history: true },
   asker: { owner: 'admin', userId: '' },
   protocol: 'typesense',
   ...parts,

@@ -4,7 +4,6 @@ import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
 import type { RetrievalMode } from '../edge/retrieval'
-import { documentsIn, sourceId } from '../turn/sources'
 
 export interface DataPoints {
   /** `<citation>: <text>`, best first */
@@ -42,19 +41,17 @@ const MOST_NAMES = 10
 const LONGEST_NAME = 60
 
 export function dataPointsOf(
-  { replies, sources }: Pick<Turn, 'replies' | 'sources'>,
+  { passages }: Pick<Turn, 'passages'>,
   { citationField, urlField }: Pick<Shown, 'citationField' | 'urlField'>,
 ): DataPoints {
   const labelling = citationField === undefined ? {} : { field: citationField }
   const hidden = ['id', citationField, urlField]
   let room = LABEL_BYTES
-  const found = documentsIn(replies)
-  const named = sources.flatMap(({ collection, document_id: id }) => {
-    const document = found.get(sourceId(collection, id))
-    const label = document && labelOf(document, labelling)
-    if (document === undefined || label === undefined) return []
+  const named = passages.flatMap(({ id, fields }) => {
+    const label = labelOf({ ...fields, id }, labelling)
+    if (label === undefined) return []
     room -= jsonBytes(label)
-    return room < 0 ? [] : [{ label, text: textOf(document, hidden) }]
+    return room < 0 ? [] : [{ label, text: textOf(fields, hidden) }]
   })
   const share = Math.floor(TEXT_BYTES / Math.max(1, named.length))
   return {
@@ -102,21 +99,17 @@ const jsonBytes = (text: string): number => byteLength(JSON.stringify(text))
 /** How the documents were found. Prompts are left out: they are in the trace, for the admin key. */
 export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thought[] {
   const query = clip(turn.standalone ?? turn.question)
-  const searches = turn.replies.slice(0, MOST_SEARCHES).map((reply, index): Thought => {
+  const searches = turn.summaries.slice(0, MOST_SEARCHES).map((summary, index): Thought => {
     const mode = modes[index] ?? 'text'
     const ways = {
       retrieval_mode: mode,
       use_text_search: mode !== 'vectors',
       use_vector_search: mode !== 'text',
     }
-    const outcome =
-      'result' in reply
-        ? {
-            top: reply.result.request_params.per_page,
-            found: reply.result.found,
-            search_time_ms: reply.result.search_time_ms ?? null,
-          }
-        : { error: clip(reply.error) }
+    const { limit, found, took, error } = summary
+    const outcome = error
+      ? { error: clip(error.message) }
+      : { top: limit, found, search_time_ms: took ?? null }
     return {
       title: 'Search using generated search query',
       description: query,
@@ -130,7 +123,7 @@ export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thou
       props: { original: clip(turn.question), rewritten: turn.standalone !== undefined },
     },
     ...searches,
-    { title: 'Search results', description: `Documents in the prompt: ${turn.sources.length}`, props: null },
+    { title: 'Search results', description: `Documents in the prompt: ${turn.passages.length}`, props: null },
     ...warningsOf(unknown),
   ]
 }

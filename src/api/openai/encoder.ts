@@ -101,7 +101,7 @@ const headOf = ({ conversationId, turn }: Turn, { model, created }: CompletionSh
 })
 
 function extrasOf(turn: Turn, { fields }: CompletionShape) {
-  const sources = sourcesOf(turn.replies, turn.sources, fields)
+  const sources = sourcesOf(turn.passages, fields)
   const { suggestions, conversationId } = turn
   return {
     annotations: citedPlaces(turn, sources).map((place) => ({ type: 'url_citation', url_citation: place })),

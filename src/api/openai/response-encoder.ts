@@ -102,7 +102,7 @@ export class ResponseEncoder implements TurnEncoder {
 
 /** The whole answer. @param turn one that is done */
 export function responseOf(turn: Turn, shape: ResponseShape) {
-  const annotations = citedPlaces(turn, sourcesOf(turn.replies, turn.sources, shape.fields)).map((place) => ({
+  const annotations = citedPlaces(turn, sourcesOf(turn.passages, shape.fields)).map((place) => ({
     type: 'url_citation' as const,
     ...place,
   }))

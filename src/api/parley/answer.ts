@@ -2,6 +2,7 @@
 import type { InferOutput } from 'valibot'
 import type { Turn } from '../../turn/fold'
 import { asAsked } from '../turn/asked'
+import { repliesOf } from '../turn/results'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
@@ -21,6 +22,8 @@ export function answerOf(folded: Turn): AnswerBody {
     ...(suggestions && { followups: suggestions }),
     ...(usage && { usage }),
     ...(timings && { timings }),
-    results: turn.replies.map((reply) => ('result' in reply ? asAsked(reply.result, turn.question) : reply)),
+    results: repliesOf(folded).map((reply) =>
+      'result' in reply ? asAsked(reply.result, turn.question) : reply,
+    ),
   }
 }

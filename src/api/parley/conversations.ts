@@ -64,7 +64,7 @@ export async function follow(served: Serving<'followConversation'>): Promise<Res
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }
   const asker = await askerFor(served, 'conversations:get')
   await requireConversationId(env, path.id)
-  const events = unwrap(await conversationObject(env, path.id).events(asker, after))
+  const events = unwrap(await conversationObject(env, path.id).events(asker, after, { results: true }))
   return events ? streamLog(eventReader(events)) : new Response(null, { status: 204 })
 }
 

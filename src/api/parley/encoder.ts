@@ -1,20 +1,55 @@
 /**
- * Writes an event of a turn as a server-sent event. Pure.
+ * Writes the events of a turn as server-sent events. It remembers what was found.
  *
  *     id: <turn>.<seq>
  *     event: <type>
  *     data: <the event as JSON, without what the other lines say>
  *
- * JSON escapes line breaks, so the data is always one line.
+ * JSON escapes line breaks, so the data is always one line. A `retrieval` shows the engine's replies beside the documents of
+ * the prompt.
  */
-import type { TurnEvent } from '../../turn/events'
+import type { SearchReply, TurnEvent } from '../../turn/events'
+import { asAsked } from '../turn/asked'
+import { repliesOf } from '../turn/results'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */
 export const RETRY = 'retry: 1000\n\n'
 
-export function encodeEvent(event: TurnEvent): string {
-  const { type, conversation_id, turn, seq, ...data } = event
-  // The first event of a turn tells the client its conversation's id.
-  const shown = type === 'question' ? { conversation_id, ...data } : data
-  return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(shown)}\n\n`
+export class LogEncoder {
+  /** what the engine replied, until the retrieval that it belongs to */
+  #results: SearchReply[] | undefined
+  /** the latest turn's question, as it was asked */
+  #asked: { turn: number; question: string } | undefined
+
+  encode(event: TurnEvent): string {
+    if (event.type === 'results') {
+      this.#results = event.replies
+      return ''
+    }
+    if (event.type === 'history') return ''
+    const { type, turn, seq } = event
+    return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(this.#dataOf(event))}\n\n`
+  }
+
+  #dataOf(event: TurnEvent): object {
+    const { type: _type, conversation_id, turn: _turn, seq: _seq, ...data } = event
+    // The first event of a turn is where a client learns which conversation it began.
+    if (event.type === 'question') {
+      this.#asked = event
+      return { conversation_id, ...data }
+    }
+    if (event.type !== 'retrieval') return data
+    const { passages, searches, cut } = event
+    const results = this.#results
+    this.#results = undefined
+    const replies = repliesOf({ passages, summaries: searches, ...(results && { results }) })
+    const { question } = this.#asked?.turn === event.turn ? this.#asked : {}
+    return {
+      replies: replies.map((reply) =>
+        'result' in reply && question !== undefined ? { result: asAsked(reply.result, question) } : reply,
+      ),
+      sources: passages.map(({ collection, id }) => ({ collection, document_id: id })),
+      ...(cut && { cut }),
+    }
+  }
 }

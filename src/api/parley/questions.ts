@@ -36,6 +36,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
       historyId,
       searches,
       onSearchError: 'go_on',
+      read: { results: true },
       ...(body.followups !== undefined && { suggests: body.followups }),
       protocol: 'parley',
       ...(await admitTurn(
@@ -66,6 +67,7 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
     ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
     suggests: body.followups,
     labels: true,
+    read: { results: true },
     protocol: 'parley',
     user,
     bodyText: text,

@@ -1,15 +1,13 @@
 /** Replies on Parley's own routes: the log of a conversation as server-sent events, or a turn as one JSON object. */
 import type { Answering } from '../../conversation/ask'
-import type { TurnEvent } from '../../turn/events'
 import { deliver } from '../edge/deliver'
-import { asAsked } from '../turn/asked'
-import { COMMENT, type EventEncoder, streamEvents, type Words } from '../turn/event-stream'
+import { COMMENT, type EventEncoder, streamEvents } from '../turn/event-stream'
 import { throwFailure } from '../turn/failure'
 import { OPENINGS, Patience } from '../turn/head'
 import type { EventReader } from '../turn/read'
 import { wholeTurn } from '../turn/stream'
 import { answerOf } from './answer'
-import { encodeEvent, RETRY } from './encoder'
+import { LogEncoder, RETRY } from './encoder'
 
 /**
  * Streams a turn. If an error comes first and at once, it is a plain reply with its own status. Any other error is an
@@ -37,7 +35,7 @@ export const streamLog = (
   headers: Record<string, string> = {},
   first?: ReturnType<EventReader>,
 ): Response =>
-  streamEvents(read, new LogEncoder(), {
+  streamEvents(read, logEncoder(), {
     headers: { 'cache-control': 'no-store', ...headers },
     head: { text: RETRY, end: false },
     heartbeat: COMMENT,
@@ -48,26 +46,11 @@ export const streamLog = (
  * Writes each event by itself, because each has a number. A stream that ends without `done` or `error` was cut off, and its
  * client asks for the rest.
  */
-class LogEncoder implements EventEncoder {
-  /** the latest turn's question, as it was asked */
-  #asked: { turn: number; question: string } | undefined
-
-  encode(events: TurnEvent[] | undefined): Words {
-    return { text: events?.map((event) => this.#encodeOne(event)).join('') ?? '', end: !events }
-  }
-
-  breakOff(): string {
-    return ''
-  }
-
-  #encodeOne(event: TurnEvent): string {
-    if (event.type === 'question') this.#asked = event
-    if (event.type !== 'retrieval' || this.#asked?.turn !== event.turn) return encodeEvent(event)
-    const { question } = this.#asked
-    const replies = event.replies.map((reply) =>
-      'result' in reply ? { result: asAsked(reply.result, question) } : reply,
-    )
-    return encodeEvent({ ...event, replies })
+function logEncoder(): EventEncoder {
+  const log = new LogEncoder()
+  return {
+    encode: (events) => ({ text: events?.map((event) => log.encode(event)).join('') ?? '', end: !events }),
+    breakOff: () => '',
   }
 }
 

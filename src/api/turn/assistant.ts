@@ -6,6 +6,7 @@ import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { acceptedBy } from '../../models/sampling'
 import type { Assistant } from '../../registry/assistants'
+import type { Reading } from '../../turn/events'
 import type { Attachment, Replacement } from '../../turn/request'
 import { byteLength } from '../../turn/serialise'
 import type { TranscriptMessage } from '../../turn/transcript'
@@ -52,6 +53,8 @@ export interface AssistantQuestion {
   suggests?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
   labels?: boolean
+  /** what the protocol reads of the turn besides the usual events */
+  read?: Reading
   /** the wire it came in on */
   protocol: string
   /** the user that the request names */
@@ -98,6 +101,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       searches: retrievals.map(({ search }) => search),
       // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
       onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
+      ...(asked.read && { read: asked.read }),
       suggests: asked.suggests ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
       ...(asked.attachments && { attachments: asked.attachments }),

@@ -1,8 +1,8 @@
 /** Reads the events that a Conversation object streams: lines of JSON. */
-import type { Position } from '../../conversation/conversation-object'
 import { parseExact } from '../../exact-json'
-import { errorOf, interrupted, searchFailed, withCode } from '../../turn/errors'
-import { isTerminal, type TurnEvent } from '../../turn/events'
+import { errorOf, interrupted, searchFailed } from '../../turn/errors'
+import { isNumbered, isTerminal, type Position, type TurnEvent } from '../../turn/events'
+import { allFailed } from '../../turn/fold'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -25,6 +25,8 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
   let decoder = new TextDecoder()
   /** parts of an unfinished line. Joined once it is complete, because a line can come in hundreds of pieces */
   let begun: string[] = []
+  /** events that come with the next one that is numbered: both are read, or neither */
+  let held: TurnEvent[] = []
   let last: TurnEvent | undefined
   let stopped = false
   let resumptions = 0
@@ -47,6 +49,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
     reader = more.getReader()
     decoder = new TextDecoder()
     begun = []
+    held = []
   }
 
   const read = async (): Promise<TurnEvent[] | undefined> => {
@@ -62,7 +65,11 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
       }
       const lines = (begun.join('') + piece.slice(0, end)).split('\n')
       begun = [piece.slice(end + 1)]
-      const batch = lines.map((line) => withCode(parseExact(line)))
+      const events: TurnEvent[] = [...held, ...lines.map((line) => parseExact(line))]
+      const whole = events.findLastIndex(isNumbered) + 1
+      held = events.slice(whole)
+      if (whole === 0) continue
+      const batch = events.slice(0, whole)
       const terminal = resume ? batch.findIndex(isTerminal) : -1
       if (terminal >= 0) batch.length = terminal + 1
       last = batch.at(-1)
@@ -113,10 +120,10 @@ export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resum
 /** The error of the first search, if this event says that all of them failed. */
 function searchError(event: TurnEvent): TurnEvent | undefined {
   if (event.type !== 'retrieval') return undefined
-  const { replies, conversation_id, turn, seq } = event
-  const [first] = replies
-  if (!first || !('error' in first) || replies.some((reply) => 'result' in reply)) return undefined
-  return { ...errorOf(searchFailed(first.code, first.error)), conversation_id, turn, seq }
+  const { searches, conversation_id, turn, seq } = event
+  const [{ error } = {}] = searches
+  if (!error || !allFailed({ summaries: searches })) return undefined
+  return { ...errorOf(searchFailed(error.status, error.message)), conversation_id, turn, seq }
 }
 
 /** A turn always ends in `done` or `error`. If its stream ends without either, it was cut off. @throws ApiError 503 */

@@ -1,11 +1,9 @@
 /** The sources of an answer as chat protocols show them. Pure functions. */
 
-import { titleOf } from '../../models/extractive/sentences'
 import type { Assistant } from '../../registry/assistants'
-import type { Document } from '../../search/types'
-import type { SearchReply, SourceReference } from '../../turn/events'
+import type { Passage } from '../../turn/events'
 import { labelOf } from '../../turn/labels'
-import { hitsOf } from '../../turn/retrieve'
+import { ADDRESS, linkable, textsOf } from '../../turn/passage'
 
 /** The fields of a document that hold its title, its address, and the name by which an answer cites it. */
 export type SourceFields = Pick<Assistant, 'title_field' | 'url_field' | 'citation_field'>
@@ -25,60 +23,27 @@ export interface AnswerSource {
   text: string
 }
 
-/** UTF-16 units of a source's text: enough for a passage, and far below the 64 KB that a line may have. */
-const LONGEST_TEXT = 4_000
-
 /**
- * The sources of an answer, best first: the documents of the prompt, looked up among those that were found.
+ * The sources of an answer, best first.
  * @param fields by default `url`, and whatever looks like a title
  */
-export function sourcesOf(
-  replies: readonly SearchReply[],
-  references: readonly SourceReference[],
-  fields: SourceFields = {},
-): AnswerSource[] {
-  const found = documentsIn(replies)
-  const { title_field: title, url_field: address = 'url', citation_field: field } = fields
-  return references.map(({ collection, document_id: documentId }) => {
-    const id = sourceId(collection, documentId)
-    const document: Document = found.get(id) ?? { id: documentId }
-    const url = linkable(document[address])
+export function sourcesOf(passages: readonly Passage[], fields: SourceFields = {}): AnswerSource[] {
+  const { title_field: titleField, url_field: address = ADDRESS, citation_field: field } = fields
+  return passages.map((passage) => {
+    const { collection, id: documentId, fields: shown } = passage
+    const named = titleField === undefined ? undefined : shown[titleField]
+    const title = typeof named === 'string' ? named.trim() : ''
+    const url = address === ADDRESS ? passage.url : linkable(shown[address])
     return {
-      id,
+      id: sourceId(collection, documentId),
       collection,
       documentId,
-      title: textOf(title === undefined ? undefined : document[title]) || titleOf(document) || documentId,
-      label: labelOf(document, field === undefined ? {} : { field }) ?? documentId,
+      title: title || passage.title || documentId,
+      label: labelOf({ ...shown, id: documentId }, field === undefined ? {} : { field }) ?? documentId,
       ...(url !== undefined && { url }),
-      text: textsOf(document, address),
+      text: address === ADDRESS ? passage.text : textsOf(shown, address),
     }
   })
 }
 
-/** All documents that were found, by `sourceId`. */
-export function documentsIn(replies: readonly SearchReply[]): Map<string, Document> {
-  const found = new Map<string, Document>()
-  for (const reply of replies) {
-    if (!('result' in reply)) continue
-    const { collection_name: collection } = reply.result.request_params
-    for (const { document } of hitsOf(reply.result)) found.set(sourceId(collection, document.id), document)
-  }
-  return found
-}
-
 export const sourceId = (collection: string, documentId: string): string => `${collection}/${documentId}`
-
-/** An address that can only be opened. Documents are not trusted: `javascript:` and the like are dropped. */
-const linkable = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^(https?:\/\/|\/(?!\/))[^\s<>"\\]*$/i.test(value) ? value : undefined
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '')
-
-const textsOf = (document: Document, address: string): string =>
-  Object.entries(document)
-    .filter(([name, value]) => typeof value === 'string' && name !== 'id' && name !== address)
-    .map(([, value]) => value)
-    .join('\n')
-    .slice(0, LONGEST_TEXT)
-    // Without half a character at its end.
-    .replace(/[\ud800-\udbff]$/, '')

@@ -148,7 +148,7 @@ async function runTurn(
       historyId,
       searches,
       onSearchError: shape === 'single' ? 'fail' : 'go_on',
-      ...(withHistory && { read: { history: true } }),
+      read: { results: true, history: withHistory },
       protocol: 'typesense',
       ...(await admitTurn(caller, model)),
     },

@@ -10,6 +10,7 @@ import type { Failure } from '../../errors'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import { asAsked, shownReply } from '../turn/asked'
+import { repliesOf } from '../turn/results'
 import type { TurnEncoder } from '../turn/stream'
 import { type Shape, told } from './errors'
 
@@ -34,9 +35,9 @@ export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unk
 /** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
 function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
-    return { results: turn.replies.map((reply) => shownReply(reply, shape.question)) }
+    return { results: repliesOf(turn).map((reply) => shownReply(reply, shape.question)) }
   }
-  const reply = turn.replies[0]
+  const [reply] = repliesOf(turn)
   return reply && 'result' in reply ? { ...asAsked(reply.result, shape.question) } : { found: 0, hits: [] }
 }
 

@@ -50,9 +50,12 @@ export class UiStreamEncoder implements TurnEncoder {
           }) + part({ type: 'start-step' })
         )
       case 'retrieval': {
-        const sources = sourcesOf(event.replies, event.sources, this.#shape.fields)
-        if (this.#shape.citations === 'markdown') this.#links = new CitationLinks(sources)
-        return sources.map(sourcePart).join('')
+        const { fields, citations } = this.#shape
+        // Sources are numbered through all retrievals of a turn.
+        if (citations === 'markdown') {
+          this.#links = new CitationLinks(sourcesOf(this.#turn.passages, fields))
+        }
+        return sourcesOf(event.passages, fields).map(sourcePart).join('')
       }
       case 'delta':
         return this.#write(this.#links ? this.#links.add(event.text) : event.text)

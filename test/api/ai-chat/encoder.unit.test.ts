@@ -6,6 +6,7 @@ import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-cha
 import { WORDS } from '../../../src/api/ai-chat/words'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
+import { found } from '../turn-events'
 
 const writing = (dialect: Dialect, parts: Partial<Writing> = {}): Writing => ({
   words: WORDS[dialect],
@@ -21,26 +22,26 @@ const writing = (dialect: Dialect, parts: Partial<Writing> = {}): Writing => ({
 const log = (...bodies: TurnEventBody[]): TurnEvent[] =>
   bodies.map((body, seq) => ({ ...body, conversation_id: 'c-1', turn: 1, seq }))
 
-const retrieval = (...documents: Record<string, unknown>[]): TurnEventBody => ({
-  type: 'retrieval',
-  replies: [
-    {
-      result: {
-        facet_counts: [],
-        found: documents.length,
-        hits: documents.map((document) => ({
-          document: document as { id: string },
-          highlight: {},
-          highlights: [],
-        })),
-        request_params: { collection_name: 'docs', first_q: 'q', per_page: 3, q: 'q' },
-        search_cutoff: false,
-        search_time_ms: 2,
+const retrieval = (...documents: Record<string, unknown>[]): TurnEventBody =>
+  found(
+    [
+      {
+        result: {
+          facet_counts: [],
+          found: documents.length,
+          hits: documents.map((document) => ({
+            document: document as { id: string },
+            highlight: {},
+            highlights: [],
+          })),
+          request_params: { collection_name: 'docs', first_q: 'q', per_page: 3, q: 'q' },
+          search_cutoff: false,
+          search_time_ms: 2,
+        },
       },
-    },
-  ],
-  sources: documents.map(({ id }) => ({ collection: 'docs', document_id: String(id) })),
-})
+    ],
+    documents.map(({ id }) => ({ collection: 'docs', document_id: String(id) })),
+  )[1]
 
 const DOCUMENT = {
   id: '7',

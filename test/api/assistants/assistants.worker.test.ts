@@ -150,11 +150,11 @@ describe('an assistant', () => {
 
   it('searches as a request changes it', async () => {
     const found = async (changes: Changes) =>
-      (await ask(ADMIN_KEY, 'guide', 'metres high', changes)) as never as { sources: unknown[] }
-    expect((await found({})).sources).toHaveLength(2)
-    expect((await found({ top: 1 })).sources).toHaveLength(1)
-    expect((await found({ filterBy: 'city:=Berlin' })).sources).toEqual([
-      { collection: 'facts', document_id: '1' },
+      (await ask(ADMIN_KEY, 'guide', 'metres high', changes)) as never as { passages: unknown[] }
+    expect((await found({})).passages).toHaveLength(2)
+    expect((await found({ top: 1 })).passages).toHaveLength(1)
+    expect((await found({ filterBy: 'city:=Berlin' })).passages).toMatchObject([
+      { collection: 'facts', id: '1' },
     ])
     expect(await found({ mode: 'vectors' })).toMatchObject({ status: 400 })
     expect(await found({ mode: 'hybrid' })).toMatchObject({ modes: ['text'] })
@@ -241,9 +241,9 @@ describe('a key that is bound to an assistant', () => {
   it('signs scoped keys that narrow, and none that could show more', async () => {
     const parent = await bind()
     const berlin = (await ask(await scopedKey(parent, { filter_by: 'city:=Berlin' }), 'guide')) as never as {
-      sources: unknown[]
+      passages: unknown[]
     }
-    expect(berlin.sources).toEqual([{ collection: 'facts', document_id: '1' }])
+    expect(berlin.passages).toMatchObject([{ collection: 'facts', id: '1' }])
     for (const parameters of [
       { include_fields: '*' },
       { exclude_fields: '' },

@@ -4,6 +4,7 @@ import { answerOf } from '../../../src/api/parley/answer'
 import { Answer } from '../../../src/api/parley/response-schemas'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn, type Turn } from '../../../src/turn/fold'
+import { found } from '../turn-events'
 
 const RESULT = {
   facet_counts: [],
@@ -23,7 +24,7 @@ it('gathers a whole turn, as the schema says', () => {
   const answer = answerOf(
     turn(
       { type: 'question', question: 'how?', standalone: 'How high?' },
-      { type: 'retrieval', replies: [{ result: RESULT }, { error: 'no', code: 404 }], sources: [] },
+      ...found([{ result: RESULT }, { error: 'no', code: 404 }]),
       { type: 'delta', text: 'It is ' },
       { type: 'delta', text: 'high.' },
       { type: 'citation', ...citation },
@@ -53,9 +54,7 @@ it('gathers a whole turn, as the schema says', () => {
 })
 
 it('leaves out what did not happen', () => {
-  const answer = answerOf(
-    turn({ type: 'question', question: 'how?' }, { type: 'retrieval', replies: [], sources: [] }, DONE),
-  )
+  const answer = answerOf(turn({ type: 'question', question: 'how?' }, ...found([]), DONE))
   expect(Object.keys(answer).sort()).toEqual([
     'answer',
     'citations',

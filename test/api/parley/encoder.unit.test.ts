@@ -2,10 +2,11 @@ import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
+import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { eventData } from '../../../src/api/parley/response-schemas'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { found, HITS, RETRIEVAL } from '../turn-events'
 
 const REPLY = {
   result: {
@@ -24,11 +25,10 @@ const GOLDEN: [TurnEventBody, string][] = [
     'id: 3.0\nevent: question\ndata: {"conversation_id":"c-1","question":"And \\"how\\" high?","standalone":"How high is the tower?"}\n\n',
   ],
   [
-    {
-      type: 'retrieval',
-      replies: [REPLY, { error: 'Collection not found', code: 404 }],
-      sources: [{ collection: 'facts', document_id: '1' }],
-    },
+    found(
+      [REPLY, { error: 'Collection not found', code: 404 }],
+      [{ collection: 'facts', document_id: '1' }],
+    )[1],
     'id: 3.1\nevent: retrieval\ndata: {"replies":[{"result":{"facet_counts":[],"found":0,"hits":[],"request_params":{"collection_name":"c","first_q":"q","per_page":10,"q":"q"},"search_cutoff":false}},{"error":"Collection not found","code":404}],"sources":[{"collection":"facts","document_id":"1"}]}\n\n',
   ],
   [
@@ -78,6 +78,18 @@ function parse(text: string) {
   return { events, comments, retries }
 }
 
+/** What the engine replied comes before the event that it is told with. */
+const REPLIES: TurnEventBody = {
+  type: 'results',
+  replies: [REPLY, { error: 'Collection not found', code: 404 }],
+}
+
+function encodeEvent(event: TurnEvent): string {
+  const log = new LogEncoder()
+  if (event.type === 'retrieval') expect(log.encode(place(REPLIES, event.seq))).toBe('')
+  return log.encode(event)
+}
+
 describe('an event as bytes', () => {
   it.each(GOLDEN.map(([body, bytes], seq) => [body.type, place(body, seq), bytes] as const))(
     '%s',
@@ -90,8 +102,20 @@ describe('an event as bytes', () => {
     expect(GOLDEN.map(([{ type }]) => type).sort()).toEqual(Object.keys(eventData).sort())
     for (const [seq, [body]] of GOLDEN.entries()) {
       const data = parse(encodeEvent(place(body, seq))).events[0]?.data ?? ''
-      expect(safeParse(eventData[body.type], JSON.parse(data)).issues).toBeUndefined()
+      expect(
+        safeParse(eventData[body.type as keyof typeof eventData], JSON.parse(data)).issues,
+      ).toBeUndefined()
     }
+  })
+
+  it("tells of what went into the prompt where the engine's replies were not kept", () => {
+    const bytes = new LogEncoder().encode(place(RETRIEVAL, 1))
+    const { replies, sources } = JSON.parse(parse(bytes).events[0]!.data)
+    expect(replies[0].result.hits.map(({ document }: { document: unknown }) => document)).toEqual(
+      HITS.map((document) => expect.objectContaining(document)),
+    )
+    expect(sources.map(({ document_id }: { document_id: string }) => document_id)).toEqual(['17', 'b.md'])
+    expect(new LogEncoder().encode(place({ type: 'history', messages: [] }, 2))).toBe('')
   })
 
   it('is read back by a parser whatever its text is', () => {

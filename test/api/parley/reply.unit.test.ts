@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
+import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/reply'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import { eventReader } from '../../../src/api/turn/read'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { found } from '../turn-events'
+
+const encodeEvent = (event: TurnEvent): string => new LogEncoder().encode(event)
 
 const event = (body: TurnEventBody, seq: number): TurnEvent => ({
   ...body,
@@ -80,25 +83,24 @@ describe('a stream', () => {
     const running = turn()
     const { next } = reading(streamLog(running.read))
     await next()
-    const found = (q: string) =>
-      event(
-        {
-          type: 'retrieval',
-          replies: [
-            {
-              result: {
-                request_params: { collection_name: 'c', per_page: 10, q, first_q: q },
-              } as SearchResult,
-            },
-            { error: 'Collection not found', code: 404 },
-          ],
-          sources: [],
-        },
-        1,
-      )
+    const [results, retrieval] = found([
+      {
+        result: {
+          found: 0,
+          request_params: { collection_name: 'c', per_page: 10, q: 'Who is Ada?', first_q: 'Who is Ada?' },
+        } as SearchResult,
+      },
+      { error: 'Collection not found', code: 404 },
+    ])
     const asked = event({ type: 'question', question: 'And her?', standalone: 'Who is Ada?' }, 0)
-    running.say(asked, found('Who is Ada?'))
-    expect(await next()).toBe(encodeEvent(asked) + encodeEvent(found('And her?')))
+    running.say(asked, event(results, 1), event(retrieval, 1))
+    const text: string = (await next())!
+    const [question, data] = [...text.matchAll(/^data: (.*)$/gm)].map(([, shown]) => JSON.parse(shown!))
+    expect(question).toMatchObject({ question: 'And her?' })
+    expect(data.replies).toMatchObject([
+      { result: { request_params: { q: 'And her?', first_q: 'And her?' } } },
+      { error: 'Collection not found', code: 404 },
+    ])
   })
 
   it('goes on from one turn to the next', async () => {

@@ -10,6 +10,7 @@ import {
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
+import { found } from '../turn-events'
 
 const ID = '7b1d9a52-0d5c-4a0e-9b53-2c6f4f1f6a11'
 
@@ -29,24 +30,19 @@ const events = (...bodies: TurnEventBody[]): TurnEvent[] =>
 
 const followUp = events(
   { type: 'question', question: 'and there?', standalone: 'What of Paris?' },
-  {
-    type: 'retrieval',
-    replies: [{ result: result('What of Paris?') }],
-    sources: [{ collection: 'docs', document_id: '0' }],
-  },
+  ...found([{ result: result('What of Paris?') }], [{ collection: 'docs', document_id: '0' }]),
   { type: 'delta', text: 'Grüße ' },
   { type: 'delta', text: '😀' },
   { type: 'citation', collection: 'docs', document_id: '0', start: 0, end: 5, quote: 'Grüße' },
   { type: 'usage', usage: { model: 'local/extractive', input_tokens: 3, output_tokens: 2 }, timings: {} },
   {
-    type: 'done',
-    finish_reason: 'stop',
-    answer: 'Grüße 😀',
-    history: [
+    type: 'history',
+    messages: [
       { role: 'user', message: 'and there?', timestamp: 10 },
       { role: 'assistant', message: 'Grüße 😀', timestamp: 11 },
     ],
   },
+  { type: 'done', finish_reason: 'stop', answer: 'Grüße 😀' },
 )
 
 const single: AnswerShape = {
@@ -93,12 +89,9 @@ describe('the response', () => {
   it('keeps the error of a search in its place', () => {
     const log = events(
       { type: 'question', question: 'q' },
-      {
-        type: 'retrieval',
-        replies: [{ error: 'Collection not found', code: 404 }, { result: result('q') }],
-        sources: [],
-      },
-      { type: 'done', finish_reason: 'stop', answer: 'a', history: [] },
+      ...found([{ error: 'Collection not found', code: 404 }, { result: result('q') }]),
+      { type: 'history', messages: [] },
+      { type: 'done', finish_reason: 'stop', answer: 'a' },
     )
     const shown = body(log, { ...single, shape: 'multi' })
     expect(shown.results).toEqual([{ code: 404, error: 'Collection not found' }, result('and there?')])
@@ -108,7 +101,7 @@ describe('the response', () => {
   it('has no conversation when every search failed', () => {
     const log = events(
       { type: 'question', question: 'q' },
-      { type: 'retrieval', replies: [{ error: 'Collection not found', code: 404 }], sources: [] },
+      ...found([{ error: 'Collection not found', code: 404 }]),
       { type: 'done', finish_reason: 'stop', answer: '' },
     )
     expect(body(log, { ...single, shape: 'multi' })).toEqual({

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
 import { answerStreaming, answerWhole } from '../../../src/api/typesense/reply'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { found } from '../turn-events'
 
 const shape: AnswerShape = {
   conversationId: 'c1',
@@ -12,21 +13,17 @@ const shape: AnswerShape = {
 }
 
 const QUESTION: TurnEventBody = { type: 'question', question: 'q' }
-const RETRIEVAL: TurnEventBody = {
-  type: 'retrieval',
-  replies: [
-    {
-      result: {
-        facet_counts: [],
-        found: 0,
-        hits: [],
-        request_params: { collection_name: 'c', first_q: 'q', per_page: 10, q: 'q' },
-        search_cutoff: false,
-      },
+const [RESULTS, RETRIEVAL] = found([
+  {
+    result: {
+      facet_counts: [],
+      found: 0,
+      hits: [],
+      request_params: { collection_name: 'c', first_q: 'q', per_page: 10, q: 'q' },
+      search_cutoff: false,
     },
-  ],
-  sources: [],
-}
+  },
+])
 const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'Hello' }
 const FAILED: TurnEventBody = {
   type: 'error',
@@ -83,7 +80,7 @@ describe('an answer in one piece', () => {
   it('is the response of the whole turn', async () => {
     const running = turn()
     const answered = answerWhole(running.events, shape, delivery)
-    await running.say(QUESTION, RETRIEVAL, delta('Hello'), DONE)
+    await running.say(QUESTION, RESULTS, RETRIEVAL, delta('Hello'), DONE)
     const response = await answered
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
     vi.useRealTimers()
@@ -94,7 +91,7 @@ describe('an answer in one piece', () => {
   it('is reported as lost when it is not taken to its end', async () => {
     const running = turn()
     const answered = answerWhole(running.events, shape, delivery)
-    await running.say(QUESTION, RETRIEVAL, delta('Hello'), DONE)
+    await running.say(QUESTION, RESULTS, RETRIEVAL, delta('Hello'), DONE)
     const reader = (await answered).body!.getReader()
     await reader.read()
     await reader.cancel()
@@ -105,7 +102,7 @@ describe('an answer in one piece', () => {
     const running = turn()
     const answered = answerWhole(running.events, shape, delivery)
     answered.catch(() => {})
-    await running.say(QUESTION, RETRIEVAL, FAILED)
+    await running.say(QUESTION, RESULTS, RETRIEVAL, FAILED)
     await expect(answered).rejects.toMatchObject({ status: 400, message: 'OpenAI API error: no' })
   })
 
@@ -113,7 +110,7 @@ describe('an answer in one piece', () => {
     const running = turn()
     const answered = answerWhole(running.events, shape, delivery)
     answered.catch(() => {})
-    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    await running.say(QUESTION, RESULTS, RETRIEVAL, delta('Hel'))
     await running.end()
     await expect(answered).rejects.toThrow('interrupted')
   })
@@ -123,7 +120,7 @@ describe('an answer as it is written', () => {
   it('has the bytes of the encoder, a write for every read', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
-    await running.say(QUESTION, RETRIEVAL)
+    await running.say(QUESTION, RESULTS, RETRIEVAL)
     await running.say(delta('He'))
     const response = await answered
     expect(response.status).toBe(200)
@@ -138,19 +135,21 @@ describe('an answer as it is written', () => {
 
     expect(pieces[0]).toBe('data: {"conversation_id":"c1","message":"He"}\n\n')
     expect(pieces[1]).toBe('data: {"conversation_id":"c1","message":"ll"}\n\n')
-    const log = [QUESTION, RETRIEVAL, delta('He'), delta('ll'), delta('o'), DONE].map(event)
+    const log = [QUESTION, RESULTS, RETRIEVAL, delta('He'), delta('ll'), delta('o'), DONE].map(event)
     expect(pieces.join('')).toBe(encoded(log))
   })
 
   it('survives events that the network cut', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
-    const bytes = new TextEncoder().encode([QUESTION, RETRIEVAL, delta('Grüße'), DONE].map(line).join(''))
+    const bytes = new TextEncoder().encode(
+      [QUESTION, RESULTS, RETRIEVAL, delta('Grüße'), DONE].map(line).join(''),
+    )
     const written = (async () => {
       for (const byte of bytes) await running.write(new Uint8Array([byte]))
     })()
     expect(await (await answered).text()).toBe(
-      encoded([QUESTION, RETRIEVAL, delta('Grüße'), DONE].map(event)),
+      encoded([QUESTION, RESULTS, RETRIEVAL, delta('Grüße'), DONE].map(event)),
     )
     await written
   })
@@ -159,7 +158,7 @@ describe('an answer as it is written', () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
     answered.catch(() => {})
-    await running.say(QUESTION, RETRIEVAL)
+    await running.say(QUESTION, RESULTS, RETRIEVAL)
     await vi.advanceTimersByTimeAsync(1_900)
     await running.say(FAILED)
     await expect(answered).rejects.toMatchObject({ status: 400, message: 'OpenAI API error: no' })
@@ -171,7 +170,7 @@ describe('an answer as it is written', () => {
     answerStreaming(running.events, shape).then((value) => {
       response = value
     })
-    await running.say(QUESTION, RETRIEVAL)
+    await running.say(QUESTION, RESULTS, RETRIEVAL)
     await vi.advanceTimersByTimeAsync(1_999)
     expect(response).toBeUndefined()
     await vi.advanceTimersByTimeAsync(1)
@@ -206,7 +205,7 @@ describe('an answer as it is written', () => {
   it('ends in a complete event with the error for one after the first text', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
-    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    await running.say(QUESTION, RESULTS, RETRIEVAL, delta('Hel'))
     const reader = (await answered).body!.getReader()
     expect(await next(reader)).toContain('"message":"Hel"')
     await running.say(delta('lo'), FAILED)
@@ -243,7 +242,7 @@ describe('an answer as it is written', () => {
   it('ends in a complete event when the turn was cut off', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
-    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    await running.say(QUESTION, RESULTS, RETRIEVAL, delta('Hel'))
     const reader = (await answered).body!.getReader()
     await next(reader)
     await running.end()
@@ -254,11 +253,7 @@ describe('an answer as it is written', () => {
   it('is plain JSON when every search failed', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
-    await running.say(QUESTION, {
-      type: 'retrieval',
-      replies: [{ error: 'Collection not found', code: 404 }],
-      sources: [],
-    })
+    await running.say(QUESTION, ...found([{ error: 'Collection not found', code: 404 }]))
     await running.say({ type: 'done', finish_reason: 'stop', answer: '' })
     const response = await answered
     expect(response.headers.get('content-type')).toContain('application/json')
@@ -268,7 +263,7 @@ describe('an answer as it is written', () => {
   it('leaves the turn when its reader leaves', async () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
-    await running.say(QUESTION, RETRIEVAL, delta('Hel'))
+    await running.say(QUESTION, RESULTS, RETRIEVAL, delta('Hel'))
     await (await answered).body!.cancel()
     expect(await running.left).toBe(true)
     expect(vi.getTimerCount()).toBe(0)

@@ -1,0 +1,145 @@
+/** The events of turns, in the object's SQLite: lines of JSON, and beside them what engines replied. */
+import { parseExact } from '../exact-json'
+import { splitText } from '../split-text'
+import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
+import { upgrade, VERSION } from '../turn/upgrade'
+import type { Source } from './reader'
+
+// A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
+const SEGMENT_CHARACTERS = 500_000
+
+const encoder = new TextEncoder()
+
+/** What a reader asks for besides the events of a log. */
+export interface Asked {
+  results?: boolean | undefined
+  /** what was said up to each of some turns, and with it */
+  histories?: ReadonlyMap<number, HistoryMessage[]> | undefined
+}
+
+export class EventLog {
+  readonly #sql: SqlStorage
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql
+  }
+
+  /** Adds lines, each with its line break, to a turn's log. */
+  append(turn: number, lines: string): void {
+    const { next } = this.#sql
+      .exec<{ next: number }>('SELECT coalesce(max(segment) + 1, 0) AS next FROM log WHERE turn = ?', turn)
+      .one()
+    // SQLite would replace the halves of a character that is cut in two.
+    splitText(lines, SEGMENT_CHARACTERS).forEach((segment, index) => {
+      this.#sql.exec('INSERT INTO log (turn, segment, lines) VALUES (?, ?, ?)', turn, next + index, segment)
+    })
+  }
+
+  /** Keeps what an engine replied. @param seq the number of the event that it comes before @param line an event's */
+  keepResults(turn: number, seq: number, line: string): void {
+    splitText(line, SEGMENT_CHARACTERS).forEach((segment, index) => {
+      this.#sql.exec(
+        'INSERT OR REPLACE INTO results (turn, seq, segment, lines) VALUES (?, ?, ?, ?)',
+        turn,
+        seq,
+        index,
+        segment,
+      )
+    })
+  }
+
+  /** In which words the log of a turn is written. */
+  #version(turn: number): number {
+    const [row] = this.#sql
+      .exec<{ version: number }>('SELECT version FROM turns WHERE turn = ?', turn)
+      .toArray()
+    return row?.version ?? VERSION
+  }
+
+  /** What an engine replied before an event, as a line with its line break; '' where nothing is kept. */
+  #results(turn: number, seq: number): string {
+    return this.#sql
+      .exec<{ lines: string }>(
+        'SELECT lines FROM results WHERE turn = ? AND seq = ? ORDER BY segment',
+        turn,
+        seq,
+      )
+      .toArray()
+      .map(({ lines }) => lines)
+      .join('')
+  }
+
+  /** The events of a turn, those for operators included; undefined when there is no log of it. */
+  events(turn: number): LogEvent[] | undefined {
+    const segments = this.#sql
+      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
+      .toArray()
+    if (segments.length === 0) return undefined
+    const version = this.#version(turn)
+    return segments
+      .map(({ lines }) => lines)
+      .join('')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => upgrade(parseExact(line), version).event)
+  }
+
+  /**
+   * The lines of a turn's events for readers after the one of a number, read piece by piece; undefined when there is no
+   * log of it. A line's place does not tell its number: events that readers were handed may be missing from the log of an
+   * interrupted turn.
+   * @param asked what the reader asks for besides
+   * @returns a source that throws where the log is deleted before its end
+   */
+  reading(turn: number, seq = -1, { results = false, histories }: Asked = {}): Source | undefined {
+    const { segments } = this.#sql
+      .exec<{ segments: number }>('SELECT count(*) AS segments FROM log WHERE turn = ?', turn)
+      .one()
+    if (segments === 0) return undefined
+    const version = this.#version(turn)
+    const history = histories?.get(turn)
+    let segment = 0
+    /** the beginning of a line that ends in a later segment */
+    let begun = ''
+    return () => {
+      while (segment < segments) {
+        const [row] = this.#sql
+          .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = ?', turn, segment)
+          .toArray()
+        if (!row) throw new Error('The turn was deleted while it was read.')
+        segment += 1
+        const lines = (begun + row.lines).split('\n')
+        begun = lines.pop()!
+        const wanted = lines
+          .map((line) => this.#shown(line, version, { after: seq, results, history }))
+          .join('')
+        if (wanted !== '') return encoder.encode(wanted)
+      }
+      return null
+    }
+  }
+
+  /** A line of the log as a reader gets it, with what comes before it; '' where it is none for readers. */
+  #shown(
+    line: string,
+    version: number,
+    { after, results, history }: { after: number; results: boolean; history: HistoryMessage[] | undefined },
+  ): string {
+    const logged: LogEvent = parseExact(line)
+    const { event, replies } = upgrade(logged, version)
+    if (event.seq <= after || !isForReaders(event)) return ''
+    const { conversation_id, turn, seq } = event
+    const aside = (body: TurnEventBody) => `${JSON.stringify({ ...body, conversation_id, turn, seq })}\n`
+    let before = ''
+    if (results && event.type === 'retrieval') {
+      before = replies ? aside({ type: 'results', replies }) : this.#results(turn, seq)
+    }
+    if (history && event.type === 'done') before = aside({ type: 'history', messages: history })
+    return `${before}${event === logged ? line : JSON.stringify(event)}\n`
+  }
+
+  /** Whether a turn has an event after the one of a number. */
+  goesOnAfter(turn: number, seq: number): boolean {
+    return (this.events(turn) ?? []).some((event) => event.seq > seq && isForReaders(event))
+  }
+}

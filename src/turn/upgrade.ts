@@ -1,0 +1,72 @@
+/**
+ * Logs of the version before, in the words of this one.
+ *
+ * Version 1 had an engine's whole replies in `retrieval`, named the documents of the prompt beside them, and told the
+ * history with `done`. It had no events for operators, and its errors no codes.
+ */
+import { withCode } from './errors'
+import type { CutDocument, LogEvent, SearchReply, SourceReference } from './events'
+import { passagesOf } from './passage'
+import { hitsOf, scoreOf, summaryOf, withoutVectors } from './retrieve'
+
+interface FirstRetrieval {
+  replies: SearchReply[]
+  sources: SourceReference[]
+  cut?: CutDocument[]
+}
+
+export interface Upgraded {
+  event: LogEvent
+  /** what the engine replied, where the event held it */
+  replies?: SearchReply[]
+}
+
+/** In which words logs are written now. */
+export const VERSION = 2
+
+/** @param event as it was logged @param version of its log */
+export function upgrade(event: LogEvent, version: number): Upgraded {
+  if (version >= VERSION) return { event }
+  if (event.type === 'retrieval' && 'replies' in event) {
+    return upgradeRetrieval(event as typeof event & FirstRetrieval)
+  }
+  if (event.type === 'done' && 'history' in event) {
+    const { history: _, ...done } = event
+    return { event: done }
+  }
+  if (event.type === 'error') return { event: withCode(event) }
+  return { event }
+}
+
+function upgradeRetrieval(event: Extract<LogEvent, { type: 'retrieval' }> & FirstRetrieval): Upgraded {
+  const { replies, sources, cut, type, conversation_id, turn, seq } = event
+  const found = new Map(
+    replies.flatMap((reply) => {
+      if (!('result' in reply)) return []
+      const collection = reply.result.request_params.collection_name
+      return hitsOf(reply.result).map((hit) => {
+        const source = { collection, document: withoutVectors(hit.document, []), score: scoreOf(hit) }
+        return [JSON.stringify([collection, hit.document.id]), source] as const
+      })
+    }),
+  )
+  const documents = sources.map(
+    ({ collection, document_id: id }) =>
+      found.get(JSON.stringify([collection, id])) ?? { collection, document: { id } },
+  )
+  const searches = replies.map((reply) =>
+    summaryOf(reply, 'result' in reply ? reply.result.request_params.collection_name : ''),
+  )
+  return {
+    event: {
+      type,
+      passages: passagesOf(documents),
+      searches,
+      ...(cut && { cut }),
+      conversation_id,
+      turn,
+      seq,
+    },
+    replies,
+  }
+}

@@ -1,0 +1,138 @@
+/** What a reader gets besides a turn's usual events, whoever asked, from the running turn and from its log alike. */
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { traceConversation } from '../../src/conversation/conversations'
+import { unwrap } from '../../src/errors'
+import type { TurnEvent } from '../../src/turn/events'
+import { foldTurn } from '../../src/turn/fold'
+import { ADMIN, asking, conversation, makeProvider, openai, read, setStage, stub, take } from './stage'
+
+beforeAll(() => setStage())
+
+afterEach(() => vi.restoreAllMocks())
+
+const QUESTION = 'Who directed Alien?'
+const BOTH = { results: true, history: true }
+
+const eventsOf = async (id: string, reading = {}): Promise<TurnEvent[]> =>
+  read(unwrap(await conversation(id).events(ADMIN, { turn: 1, seq: -1 }, reading))!)
+
+const rows = (id: string, query: string) =>
+  runInDurableObject(stub(id), (_, { storage: { sql } }) => sql.exec(query).toArray())
+
+const usual = (events: TurnEvent[]) => events.filter(({ type }) => type !== 'results' && type !== 'history')
+
+describe('an engine’s replies and the history', () => {
+  it('come to who asks for them, and the log is the same for all', async () => {
+    const request = await asking(QUESTION, { read: BOTH })
+    const id = request.conversationId
+    const events = await take(request)
+    expect([...new Set(events.map(({ type }) => type))]).toEqual([
+      ...['question', 'results', 'retrieval', 'delta', 'citation', 'usage', 'history', 'done'],
+    ])
+    // Those that count are numbered without a gap, and the others go with the next of them.
+    expect(usual(events).map(({ seq }) => seq)).toEqual(usual(events).map((_, index) => index))
+    expect(await eventsOf(id, BOTH)).toEqual(events)
+    expect(await eventsOf(id)).toEqual(usual(events))
+    const { results, history } = foldTurn(events)
+    expect(results).toMatchObject([{ result: { hits: [{ document: { id: 'alien' } }] } }])
+    expect(history?.map(({ message }) => message)).toEqual([
+      QUESTION,
+      events.at(-1)!.type === 'done' && foldTurn(events).answer,
+    ])
+    const log = JSON.stringify(await rows(id, 'SELECT lines FROM log'))
+    expect(log).not.toContain('highlight')
+    expect(log).not.toContain('"history"')
+    expect(JSON.stringify(await rows(id, 'SELECT lines FROM results'))).toContain('highlight')
+  })
+
+  it('are told of a turn whose caller did not ask for them, while it runs and after', async () => {
+    const request = await asking(QUESTION, { model: openai })
+    const id = request.conversationId
+    const provider = makeProvider(id)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const asked = take(request)
+    await provider.say('Ridley')
+    const following = eventsOf(id, { results: true })
+    await provider.finish()
+    expect(usual(await following)).toEqual(await asked)
+    expect(foldTurn(await following).results).toHaveLength(1)
+    await abortAllDurableObjects()
+    expect(await eventsOf(id, { results: true })).toEqual(await following)
+    const { history } = foldTurn(await eventsOf(id, BOTH))
+    expect(history?.map(({ role }) => role)).toEqual(['user', 'assistant'])
+  })
+
+  it('go with the turn', async () => {
+    const request = await asking(QUESTION)
+    await take(request)
+    const again = { ...request, continues: true, replaces: { after: 0 }, question: 'Who directed Heat?' }
+    expect((await take(again)).at(-1)).toMatchObject({ type: 'done', turn: 2 })
+    expect(await rows(request.conversationId, 'SELECT DISTINCT turn FROM results')).toEqual([{ turn: 2 }])
+  })
+})
+
+it('a log of the version before is read in the words of this one', async () => {
+  const request = await asking(QUESTION)
+  const id = request.conversationId
+  await take(request)
+  const reply = {
+    result: {
+      facet_counts: [],
+      found: 1,
+      hits: [{ document: { id: 'alien', text: 'Alien is long.', number: 1 }, highlight: {}, highlights: [] }],
+      request_params: { collection_name: 'films', first_q: 'q', per_page: 10, q: 'q' },
+      search_cutoff: false,
+    },
+  }
+  const bodies = [
+    { type: 'question', question: QUESTION },
+    {
+      type: 'retrieval',
+      replies: [reply, { error: 'Collection not found', code: 404 }],
+      sources: [{ collection: 'films', document_id: 'alien' }],
+    },
+    { type: 'delta', text: 'Ridley Scott.' },
+    { type: 'usage', usage: { model: 'local/extractive' }, timings: {} },
+    { type: 'done', finish_reason: 'stop', answer: 'Ridley Scott.', history: [] },
+  ]
+  const lines = bodies.map((body, seq) =>
+    `${JSON.stringify({ ...body, conversation_id: id, turn: 1, seq })}\n`.replace(
+      '"number":1}',
+      '"number":9007199254740993}',
+    ),
+  )
+  await runInDurableObject(stub(id), (_, { storage: { sql } }) => {
+    sql.exec('DELETE FROM log')
+    sql.exec('DELETE FROM results')
+    sql.exec('UPDATE turns SET version = 1')
+    sql.exec('INSERT INTO log (turn, segment, lines) VALUES (1, 0, ?)', lines.join('').slice(0, 100))
+    sql.exec('INSERT INTO log (turn, segment, lines) VALUES (1, 1, ?)', lines.join('').slice(100))
+  })
+  const events = await eventsOf(id)
+  expect(events.map(({ type, seq }) => [type, seq])).toEqual([
+    ['question', 0],
+    ['retrieval', 1],
+    ['delta', 2],
+    ['usage', 3],
+    ['done', 4],
+  ])
+  expect(events[1]).toMatchObject({
+    passages: [{ collection: 'films', id: 'alien', rank: 1, text: 'Alien is long.' }],
+    searches: [
+      { collection: 'films', found: 1, limit: 10 },
+      { error: { status: 404, message: 'Collection not found' } },
+    ],
+  })
+  expect(events[1]).not.toHaveProperty('replies')
+  expect(events[4]).not.toHaveProperty('history')
+  const both = await eventsOf(id, BOTH)
+  expect(usual(both)).toEqual(events)
+  expect(foldTurn(both)).toMatchObject({ results: [{ result: { found: 1 } }, { code: 404 }] })
+  expect(foldTurn(both).history).toHaveLength(2)
+  // After an event the rest comes, and no reply that belongs to what was read before.
+  const rest = unwrap(await conversation(id).events(ADMIN, { turn: 1, seq: 1 }, BOTH))!
+  expect((await read(rest)).map(({ type }) => type)).toEqual(['delta', 'usage', 'history', 'done'])
+  expect((await traceConversation(env, ADMIN, id)).turns).toHaveLength(1)
+})
