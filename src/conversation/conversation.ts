@@ -10,7 +10,6 @@ import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
-import { historyStore } from '../registry/engines'
 import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
@@ -28,6 +27,7 @@ import {
   replayInterrupted,
   requireSame,
 } from './joins'
+import { deletedTurns, isRemembered, removeMessages } from './kept-messages'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
 import { Reader } from './reader'
@@ -301,29 +301,14 @@ export class Conversation extends DurableObject implements ConversationRpc {
     // A turn that an earlier life of this object could not hand over: nobody is told its end before history has it.
     if (!memory.outbox.empty) await memory.outbox.deliver()
     // Where one is gone others may be: one question about a few turns is enough for the usual case.
-    const some = await this.#deletedTurns(memory, from)
-    const deleted = some.length === 0 ? [] : await this.#deletedTurns(memory, 0)
+    const some = await deletedTurns(this.env, memory, this.#id, from)
+    const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0)
     if (memory.closed || deleted.length === 0) return
     for (const turn of deleted) memory.log.forget(turn)
-    if (memory.log.answered || (await this.#remembered(memory)) || !this.#atRest(memory)) return
+    if (memory.log.answered || (await isRemembered(this.env, memory, this.#id)) || !this.#atRest(memory))
+      return
     this.ctx.waitUntil(this.erase())
     throw unknownConversation()
-  }
-
-  async #deletedTurns(memory: Memory, from: number): Promise<number[]> {
-    const waiting = memory.outbox.turns
-    const said = memory.log.ended(from).filter(({ turn, saidAt }) => saidAt !== null && !waiting.has(turn))
-    if (said.length === 0) return []
-    const whole = await Promise.all(
-      memory.histories.map((history) =>
-        historyStore(this.env, history).wholeTurns(
-          this.#id,
-          said.map(({ saidAt }) => saidAt!),
-        ),
-      ),
-    )
-    const left = new Set(whole.flat())
-    return said.filter(({ saidAt }) => !left.has(saidAt!)).map(({ turn }) => turn)
   }
 
   /** Hands over what history and D1 have not taken yet. */
@@ -337,7 +322,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   async #dropDeletedRecords(memory: Memory): Promise<void> {
     const waiting = memory.records.turns
     if (waiting.length === 0) return
-    const deleted = await this.#deletedTurns(memory, Math.min(...waiting)).catch(() => [])
+    const deleted = await deletedTurns(this.env, memory, this.#id, Math.min(...waiting)).catch(() => [])
     if (memory.closed) return
     for (const turn of deleted) memory.records.reduce(turn)
   }
@@ -351,7 +336,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
    * somebody may go on with it, and it must be known whose it is.
    */
   async #forget(memory: Memory): Promise<void> {
-    const remembered = await this.#remembered(memory).catch(() => true)
+    const remembered = await isRemembered(this.env, memory, this.#id).catch(() => true)
     if (memory.closed || !memory.log.empty || !this.#atRest(memory)) return
     if (remembered) {
       this.#alarm.set(Date.now() + LINGER_MS)
@@ -365,14 +350,6 @@ export class Conversation extends DurableObject implements ConversationRpc {
     const until = this.#memory?.foundUntil
     this.#memory = undefined
     await this.#mark.clear(until)
-  }
-
-  /** Whether its history holds any message of it. */
-  async #remembered(memory: Memory): Promise<boolean> {
-    const left = await Promise.all(
-      memory.histories.map((history) => historyStore(this.env, history).recentMessages(this.#id, 0)),
-    )
-    return left.some(({ messages }) => messages.length > 0)
   }
 
   #erase(memory: Memory): Promise<boolean> {
@@ -389,10 +366,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
       if (!(await settlesWithin(ERASE_PATIENCE_MS, written))) throw new Error('a write is still under way')
       await memory.records.deliverCosts()
-      for (const history of memory.histories) {
-        const collection = historyStore(this.env, history)
-        while (!(await collection.removeConversation(this.#id)).done);
-      }
+      await removeMessages(this.env, memory, this.#id)
       await deleteConversationRows(database(this.env), this.#id)
       await this.#clear()
       return true

@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta } from '../../src/models/language-model'
-import type { SearchParameters } from '../../src/search/types'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
 
@@ -159,38 +158,6 @@ describe('a follow-up', () => {
     const events = await take(world, asking(followUp))
     expect(world.searched).toEqual(['What is it about?'])
     expect(events[0]).not.toHaveProperty('standalone')
-  })
-
-  it('is searched with the question before it, once beside its rewriting and once after', async () => {
-    const world = makeWorld({ said })
-    const searched: SearchParameters[] = []
-    world.refuse = (_, params) => void searched.push(params)
-    await take(world, asking(followUp))
-    const context_q = 'Which horror films are set in space? What is it about?'
-    expect(searched).toMatchObject([
-      { q: 'What is it about?', context_q },
-      { q: 'alone: What is it about?', context_q },
-    ])
-  })
-
-  it('of many words is searched by them at once, and its rewriting with the question before it', async () => {
-    const question = 'Which famous actors play android crew members aboard cargo ships?'
-    const world = makeWorld({ said })
-    const searched: SearchParameters[] = []
-    world.refuse = (_, params) => void searched.push(params)
-    await take(world, asking({ ...followUp, question }))
-    expect(searched.map(({ q, context_q }) => [q, context_q])).toEqual([
-      [question, undefined],
-      [`alone: ${question}`, `Which horror films are set in space? ${question}`],
-    ])
-  })
-
-  it('whose conversation is empty is searched as it is', async () => {
-    const world = makeWorld()
-    const searched: SearchParameters[] = []
-    world.refuse = (_, params) => void searched.push(params)
-    await take(world, asking({ ...followUp, named: true }))
-    expect(searched.map(({ q, context_q }) => [q, context_q])).toEqual([['What is it about?', undefined]])
   })
 
   it('fails with the search, without waiting for the model, and stops it', async () => {

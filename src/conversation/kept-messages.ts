@@ -1,0 +1,48 @@
+/** What the history collections of a conversation hold of it: anybody may have deleted some through the documents API. */
+import { historyStore } from '../registry/engines'
+import type { Memory } from './memory'
+
+/**
+ * The turns from a number on whose messages somebody has deleted. Those that are not handed over yet do not count.
+ * @returns their numbers
+ */
+export async function deletedTurns(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+  from: number,
+): Promise<number[]> {
+  const waiting = memory.outbox.turns
+  const said = memory.log.ended(from).filter(({ turn, saidAt }) => saidAt !== null && !waiting.has(turn))
+  if (said.length === 0) return []
+  const timestamps = said.map(({ saidAt }) => saidAt!)
+  const whole = await Promise.all(
+    memory.histories.map((history) => historyStore(env, history).wholeTurns(conversationId, timestamps)),
+  )
+  const left = new Set(whole.flat())
+  return said.filter(({ saidAt }) => !left.has(saidAt!)).map(({ turn }) => turn)
+}
+
+/** Whether any message of the conversation is left. */
+export async function isRemembered(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+): Promise<boolean> {
+  const left = await Promise.all(
+    memory.histories.map((history) => historyStore(env, history).recentMessages(conversationId, 0)),
+  )
+  return left.some(({ messages }) => messages.length > 0)
+}
+
+/** Removes all messages of the conversation. */
+export async function removeMessages(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+): Promise<void> {
+  for (const history of memory.histories) {
+    const store = historyStore(env, history)
+    while (!(await store.removeConversation(conversationId)).done);
+  }
+}
