@@ -112,7 +112,7 @@ export const emptiedConversations = (
     .limit(limit)
 
 /** A conversation as its object tells of it; how many turns it has is counted here. */
-export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof'> & { proof?: string }
+export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name'> & { proof?: string }
 
 /** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
 export function upsertConversation(db: Database, conversation: ConversationEntry) {
@@ -127,6 +127,8 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
       set: {
         ...conversation,
         turns: many,
+        // An id that begins anew has no name yet.
+        name: sql`CASE WHEN ${same} THEN ${conversations.name} END`,
         // What an earlier version began without a proof, and a migration knows to be proven, stays so.
         proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,
         updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
@@ -136,6 +138,11 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
           WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
       },
     })
+}
+
+/** Gives a conversation a title of its own, which its turns do not change. */
+export async function nameConversation(db: Database, id: string, name: string): Promise<void> {
+  await db.update(conversations).set({ name }).where(eq(conversations.id, id))
 }
 
 /**

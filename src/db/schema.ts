@@ -98,6 +98,8 @@ export const conversations = sqliteTable(
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
     title: text('title').notNull(),
+    /** the title that somebody gave it instead */
+    name: text('name'),
     turns: integer('turns').notNull(),
     /** unix milliseconds, as everywhere but in `messages` */
     createdAt: integer('created_at').notNull(),

@@ -35,6 +35,7 @@ export async function ask(served: Served<typeof operations.ask>): Promise<Respon
       shape: 'multi',
       stream,
       withHistory: false,
+      ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
       ...(body.followups !== undefined && { followups: body.followups }),
       protocol: 'parley',
       ...(await admitTurn(

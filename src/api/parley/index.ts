@@ -3,7 +3,7 @@ import { type App, register } from '../edge/route'
 import { ask } from './ask'
 import { askAssistant } from './ask-assistant'
 import * as assistants from './assistants'
-import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
+import { follow, get, list, remove, removeOfUser, rename, stop, trace } from './conversations'
 import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
 import { route } from './route'
@@ -15,6 +15,7 @@ export const mountParley = (app: App): void =>
     route(operations.ask, ask, { begins: () => true }),
     route(operations.listConversations, list),
     route(operations.getConversation, get),
+    route(operations.renameConversation, rename),
     route(operations.deleteConversation, remove),
     route(operations.followConversation, follow),
     route(operations.stopConversation, stop),

@@ -35,7 +35,7 @@ export class Api {
   }
 
   async front(): Promise<Front> {
-    return (await this.#call(this.#assistant)).json()
+    return (await this.call(this.#assistant)).json()
   }
 
   /**
@@ -43,7 +43,7 @@ export class Api {
    * @param name the request's own: the same one again joins the turn that it began
    */
   ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
-    return this.#call(`${this.#assistant}/conversations`, {
+    return this.call(`${this.#assistant}/conversations`, {
       method: 'POST',
       headers: {
         accept: 'text/event-stream',
@@ -57,7 +57,7 @@ export class Api {
 
   /** The events after a place, or of the latest turn, to the end of the running one. @returns a response of status 204 where there are none */
   follow(id: string, after: string | undefined, signal: AbortSignal): Promise<Response> {
-    return this.#call(`${conversation(id)}/events`, {
+    return this.call(`${conversation(id)}/events`, {
       headers: { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) },
       signal,
     })
@@ -67,7 +67,7 @@ export class Api {
   async turns(id: string): Promise<StoredTurn[]> {
     const turns: StoredTurn[] = []
     for (let before = ''; ; ) {
-      const page = await (await this.#call(`${conversation(id)}${before}`)).json()
+      const page = await (await this.call(`${conversation(id)}${before}`)).json()
       turns.unshift(...page.turns)
       if (page.earlier === undefined) return turns
       before = `?before=${page.earlier}`
@@ -75,20 +75,20 @@ export class Api {
   }
 
   async stop(id: string): Promise<void> {
-    await this.#call(`${conversation(id)}/stop`, { method: 'POST' })
+    await this.call(`${conversation(id)}/stop`, { method: 'POST' })
   }
 
   /** The visitor's own conversations, the latest first. */
   async list(): Promise<ConversationSummary[]> {
-    return (await (await this.#call('/conversations?limit=50')).json()).conversations
+    return (await (await this.call('/conversations?limit=50')).json()).conversations
   }
 
   async remove(id: string): Promise<void> {
-    await this.#call(conversation(id), { method: 'DELETE' })
+    await this.call(conversation(id), { method: 'DELETE' })
   }
 
   /** @throws ApiError, NetworkError */
-  async #call(path: string, init: RequestInit = {}): Promise<Response> {
+  protected async call(path: string, init: RequestInit = {}): Promise<Response> {
     const { server, key, visitor } = this.#place
     const headers = { ...init.headers, 'x-typesense-api-key': key, 'x-parley-visitor': visitor }
     let response: Response
