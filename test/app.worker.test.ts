@@ -328,8 +328,8 @@ describe('pages', () => {
     ] as [string, Sending][]) {
       expect((await open(path, sending)).headers.get('content-type')).toContain('application/json')
     }
-    expect((await send('POST', '/no/where', { key: '', headers: BROWSER })).headers.get('content-type')).toContain(
-      'json',
-    )
+    expect(
+      (await send('POST', '/no/where', { key: '', headers: BROWSER })).headers.get('content-type'),
+    ).toContain('json')
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readEvents } from '../../ui/widget/src/api'
+import { readEvents } from '../../ui/widget/src/events'
 
 const body = (pieces: Uint8Array[]) =>
   new ReadableStream<Uint8Array>({

@@ -74,10 +74,7 @@ export const Ask = v.pipe(
     ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
     'Give either `collections` or `searches`.',
   ),
-  v.check(
-    ({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined,
-    REPLACES_WHAT,
-  ),
+  v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
   v.metadata({
     description:
       'Any further property is a search parameter of all searches, such as `filter_by` or `per_page`.',
@@ -101,10 +98,7 @@ export const AskAssistant = v.pipe(
     ),
     stream: v.optional(v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream'))),
   }),
-  v.check(
-    ({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined,
-    REPLACES_WHAT,
-  ),
+  v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
 )
 
 export const UserHeader = v.object({

@@ -4,6 +4,9 @@
  */
 import { computed, signal } from '@preact/signals'
 
+/** The address of a new conversation. */
+export const NEW = '#/'
+
 const hash = signal(location.hash)
 
 /** The text that an encoding stands for; a text that is no encoding stands for itself. */
@@ -25,8 +28,12 @@ export interface Place {
 
 export function parse(text: string): Place {
   const inside = text.replace(/^#/, '')
-  if (!inside.startsWith('/')) {
-    return { page: 'chat', rest: inside === '' ? [] : [decoded(inside)], query: new URLSearchParams() }
+  if (inside === '/' || !inside.startsWith('/')) {
+    return {
+      page: 'chat',
+      rest: inside === '' || inside === '/' ? [] : [decoded(inside)],
+      query: new URLSearchParams(),
+    }
   }
   const [path = '', query = ''] = inside.slice(1).split(/\?(.*)/s)
   const [page = '', ...rest] = path.split('/').filter(Boolean).map(decoded)
@@ -46,9 +53,9 @@ export function to(words: string[], query: Record<string, string | undefined> = 
 
 export const toConversation = (id: string): string => `#${encodeURIComponent(id)}`
 
-/** Goes to an address that begins with `#`; the bare `#` is a new conversation. */
+/** Goes to an address that begins with `#`. */
 export function go(address: string, { replace = false } = {}): void {
-  const target = address === '#' ? location.pathname + location.search : address
+  const target = address === NEW ? location.pathname + location.search : address
   history[replace ? 'replaceState' : 'pushState'](null, '', target)
   hash.value = location.hash
 }

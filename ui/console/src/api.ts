@@ -87,10 +87,7 @@ export interface Loaded<T> {
  * Data of a page, loaded again when `name` changes.
  * @param name what is loaded; undefined loads nothing
  */
-export function useLoaded<T>(
-  name: string | undefined,
-  load: (signal: AbortSignal) => Promise<T>,
-): Loaded<T> {
+export function useLoaded<T>(name: string | undefined, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ name?: string | undefined; data?: T; error?: Refusal }>({})
   const [again, setAgain] = useState(0)
   const loading = useRef(load)

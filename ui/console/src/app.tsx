@@ -1,7 +1,7 @@
 /** The console: asks for a key where none is known, and otherwise shows the page that the address names. */
 import { Component, type ComponentChildren, type ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { place } from './address'
+import { NEW, place } from './address'
 import { Refusal } from './api'
 import { ChatPage } from './chat/chat-page'
 import { key, refused } from './key'
@@ -38,7 +38,7 @@ function NotFound() {
     <Page title="Page not found">
       <Empty icon="search" title="There is nothing at this address">
         <p>The link may be old, or mistyped. Choose a page from the menu, or ask a question.</p>
-        <a class="button primary" href="#">
+        <a class="button primary" href={NEW}>
           Ask a question
         </a>
       </Empty>

@@ -18,7 +18,7 @@ export const key = signal(stored() ?? DEFAULT)
 export const refused = signal(false)
 
 /** @param remember keeps it in this browser; otherwise it goes with the tab */
-export function useKey(value: string, remember: boolean): void {
+export function setKey(value: string, remember: boolean): void {
   try {
     sessionStorage.setItem(NAME, value)
     if (remember) localStorage.setItem(NAME, value)
@@ -31,5 +31,5 @@ export function useKey(value: string, remember: boolean): void {
 }
 
 export function forgetKey(): void {
-  useKey('', false)
+  setKey('', false)
 }

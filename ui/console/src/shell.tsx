@@ -1,7 +1,7 @@
 /** The menu beside every page. On a phone it opens over the page. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { go, place } from './address'
+import { go, NEW, place } from './address'
 import { checkKey } from './api'
 import { Recent } from './chat/recent'
 import { forgetKey, key } from './key'
@@ -58,12 +58,14 @@ export function Shell({ children }: { children: ComponentChildren }) {
         >
           <Icon name={open ? 'close' : 'menu'} />
         </button>
-        <a class="brand" href="#">
+        <a class="brand" href={NEW}>
           <img src="/icon.svg" alt="" width="24" height="24" />
           Parley
         </a>
       </header>
-      {open && phone && <button type="button" class="veil" tabIndex={-1} aria-hidden="true" onClick={close} />}
+      {open && phone && (
+        <button type="button" class="veil" tabIndex={-1} aria-hidden="true" onClick={close} />
+      )}
       <aside
         id="menu"
         class="side"
@@ -71,11 +73,11 @@ export function Shell({ children }: { children: ComponentChildren }) {
         inert={hidden}
         onKeyDown={(event) => event.key === 'Escape' && open && close()}
       >
-        <a class="brand" href="#">
+        <a class="brand" href={NEW}>
           <img src="/icon.svg" alt="" width="26" height="26" />
           Parley
         </a>
-        <button type="button" class="button new-chat" onClick={() => go('#')}>
+        <button type="button" class="button new-chat" onClick={() => go(NEW)}>
           <Icon name="plus" />
           New conversation
         </button>
@@ -83,7 +85,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <ul>
             {ENTRIES.map(({ page: of, title, icon }) => (
               <li key={of}>
-                <a href={of === 'chat' ? '#' : `#/${of}`} aria-current={page === of ? 'page' : undefined}>
+                <a href={of === 'chat' ? NEW : `#/${of}`} aria-current={page === of ? 'page' : undefined}>
                   <Icon name={icon} />
                   {title}
                 </a>

@@ -1,7 +1,7 @@
 /** Asks for an API key, and says why when it was refused. */
 import { useState } from 'preact/hooks'
 import { isTaken, Refusal } from './api'
-import { key, refused, useKey } from './key'
+import { key, refused, setKey } from './key'
 import { Icon } from './parts/icon'
 import { useTitle } from './parts/page'
 import { Problem } from './parts/states'
@@ -21,7 +21,7 @@ export function SignIn() {
     setError(undefined)
     setDenied(false)
     try {
-      if (await isTaken(given)) useKey(given, remember)
+      if (await isTaken(given)) setKey(given, remember)
       else setDenied(true)
     } catch (fault) {
       setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))

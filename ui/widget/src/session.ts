@@ -1,5 +1,6 @@
 /** A conversation as a page has it: its turns, the one that is being written, and what to do when the network goes. */
-import { Api, ApiError, NetworkError, type Place, readEvents } from './api'
+import { Api, ApiError, type Place } from './api'
+import { NetworkError, readEvents } from './events'
 import { type Source, sourcesCited, sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
 import type { Asking, Citation, Front, TurnEvent } from './wire'

@@ -4,7 +4,7 @@ import { Card } from '../../../widget/src/card'
 import { lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
 import type { TurnHost } from '../../../widget/src/turn-view'
-import { go } from '../address'
+import { go, NEW } from '../address'
 import { useLoaded } from '../api'
 import { key } from '../key'
 import { Icon } from '../parts/icon'
@@ -38,32 +38,39 @@ export function ChatPage() {
   const stage = useStage(chat)
   useTitle(turns[0]?.question ?? '')
 
+  const { data } = choices
+
   // Where nobody has chosen, what there is takes the place of what there is not.
   useEffect(() => {
-    const { data } = choices
     if (!data) return
     if (!chosen) {
       const now = settings.peek()
-      const collection = pick(now.collection, data.collections?.map(({ name }) => name))
-      const model = pick(now.model, data.models?.map(({ id }) => id))
+      const collection = pick(
+        now.collection,
+        data.collections?.map(({ name }) => name),
+      )
+      const model = pick(
+        now.model,
+        data.models?.map(({ id }) => id),
+      )
       if (collection !== now.collection || model !== now.model) {
         settings.value = { ...now, collection, model }
       }
     }
     setSettled(true)
-  }, [choices.data])
+  }, [data])
 
   // By which fields sources are called is the assistant's to say, or seen in the schema.
   const { assistant, collection } = settings.value
   useEffect(() => {
-    const told = choices.data?.assistants?.find(({ name }) => name === assistant)
-    const fields = choices.data?.collections?.find(({ name }) => name === collection)?.fields
+    const told = data?.assistants?.find(({ name }) => name === assistant)
+    const fields = data?.collections?.find(({ name }) => name === collection)?.fields
     const title = told ? told.title_field : fields?.find(({ name }) => name === 'heading')?.name
-    chat.session.front = {
+    chat.setFront({
       ...(title !== undefined && { title_field: title }),
       ...(told?.url_field !== undefined && { url_field: told.url_field }),
-    }
-  }, [choices.data, assistant, collection, chat])
+    })
+  }, [data, assistant, collection, chat])
 
   const last = turns.at(-1)
   const inspected = picked && turns.includes(picked) ? picked : last
@@ -118,10 +125,10 @@ export function ChatPage() {
       {panelShown && inspected && <Inspector chat={chat} turn={inspected} close={() => show(false)} />}
       {asking && (
         <SettingsDialog
-          choices={choices.data ?? {}}
+          choices={data ?? {}}
           close={() => {
             setAsking(false)
-            if (!chat.busy.peek() && chat.lost.peek() !== undefined) go('#')
+            if (!chat.busy.peek() && chat.lost.peek() !== undefined) go(NEW)
           }}
         />
       )}

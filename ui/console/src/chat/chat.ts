@@ -2,10 +2,12 @@
 import { effect, type Signal, signal } from '@preact/signals'
 import { Api, ApiError } from '../../../widget/src/api'
 import { type Kept, Session, type Turn } from '../../../widget/src/session'
+import { sourcesOf } from '../../../widget/src/sources'
 import { visitorSecret } from '../../../widget/src/storage'
-import type { Asking, StoredTurn, TurnEvent } from '../../../widget/src/wire'
-import { go, place, toConversation } from '../address'
+import type { Asking, Front, StoredTurn, TurnEvent } from '../../../widget/src/wire'
+import { go, NEW, place, toConversation } from '../address'
 import { key } from '../key'
+import { citedBy, type Retrieval } from './cited'
 import { type Insight, learn } from './insight'
 import { settings } from './settings'
 import type { Timings, Usage } from './wire'
@@ -19,6 +21,7 @@ export interface TurnRecord {
 
 class ChatApi extends Api {
   readonly records = new Map<number, TurnRecord>()
+  cited = new Map<number, Retrieval>()
 
   override ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
     const { assistant, collection, model, fields, followups } = settings.peek()
@@ -26,8 +29,7 @@ class ChatApi extends Api {
       model,
       ...(fields === '' ? { collections: [collection] } : { searches: [{ collection, query_by: fields }] }),
     }
-    const path =
-      assistant === '' ? '/conversations' : `/a/${encodeURIComponent(assistant)}/conversations`
+    const path = assistant === '' ? '/conversations' : `/a/${encodeURIComponent(assistant)}/conversations`
     return this.call(path, {
       method: 'POST',
       headers: {
@@ -47,6 +49,7 @@ class ChatApi extends Api {
       throw error
     })
     for (const turn of turns as (StoredTurn & TurnRecord)[]) this.records.set(turn.turn, turn)
+    this.cited = await citedBy(turns)
     return turns
   }
 
@@ -70,7 +73,7 @@ class InAddress implements Kept {
     this.id = id
     this.answered = answered
     if (!isNew || place.peek().page !== 'chat' || id === idInAddress()) return
-    go(id === undefined ? '#' : toConversation(id))
+    go(id === undefined ? NEW : toConversation(id))
   }
 }
 
@@ -92,6 +95,7 @@ export class Chat {
   readonly #api: ChatApi
   readonly #insights = new WeakMap<Turn, Signal<Insight>>()
   readonly #began = new WeakMap<Turn, number>()
+  readonly #retrieved = new WeakMap<Turn, Retrieval>()
   readonly changed = new Set<Turn>()
   readonly #end: () => void
 
@@ -122,6 +126,7 @@ export class Chat {
       first = false
       this.lost.value = undefined
       this.#api.records.clear()
+      this.#api.cited.clear()
       if (id === undefined) this.session.leave()
       else this.session.open(id, true)
     })
@@ -166,7 +171,20 @@ export class Chat {
     return performance.now() - (this.#began.get(turn) ?? performance.now())
   }
 
+  /** By which fields sources are called. Those that are shown already are called anew. */
+  setFront(front: Partial<Front>): void {
+    this.session.front = front
+    for (const turn of this.session.turns) this.#nameSources(turn)
+    this.#changed()
+  }
+
+  #nameSources(turn: Turn): void {
+    const retrieved = this.#retrieved.get(turn)
+    if (retrieved) turn.sources = sourcesOf(retrieved, this.session.front)
+  }
+
   #learn(turn: Turn, event: TurnEvent): void {
+    if (event.type === 'retrieval') this.#retrieved.set(turn, event.data)
     const insight = this.insight(turn)
     insight.value = learn(insight.peek(), event, this.age(turn))
   }
@@ -181,6 +199,12 @@ export class Chat {
     // The session keeps one array and changes it.
     const { turns, busy } = this.session ?? { turns: [], busy: false }
     if (!turn || busy !== this.busy.peek() || turns.length !== this.turns.peek().length) {
+      for (const each of turns) {
+        const cited = each.number === undefined ? undefined : this.#api.cited.get(each.number)
+        if (!cited || this.#retrieved.has(each) || each.state !== 'done') continue
+        this.#retrieved.set(each, cited)
+        this.#nameSources(each)
+      }
       this.turns.value = [...turns]
       this.busy.value = busy
       for (const each of turns) this.changed.add(each)

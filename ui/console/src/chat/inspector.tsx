@@ -1,15 +1,16 @@
 /** The panel beside the chat: how an answer came about, while it does. The whole of it is in the trace, once it ended. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
-import { read, Refusal } from '../api'
+import { Refusal, read } from '../api'
 import { Copy } from '../parts/copy'
 import { count, duration, many } from '../parts/format'
 import { Icon } from '../parts/icon'
+import { Raw } from '../parts/raw'
 import { Loading, Problem } from '../parts/states'
-import { Waterfall } from './waterfall'
 import type { Chat } from './chat'
 import { Cuts, SearchBlock } from './searches'
 import { liveSpans, traceSpans } from './spans'
+import { Waterfall } from './waterfall'
 import type { CallTrace, TracedTurn } from './wire'
 
 interface InspectorProps {
@@ -24,7 +25,11 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
   const trace = useTrace(chat, turn)
   const now = useClock(running, () => chat.age(turn))
   const told = trace.traced?.trace
-  const spans = told ? traceSpans(told) : running || insight.ended !== undefined ? liveSpans(insight, now) : []
+  const spans = told
+    ? traceSpans(told)
+    : running || insight.ended !== undefined
+      ? liveSpans(insight, now)
+      : []
   const standalone = told?.standalone ?? insight.standalone
   const cut = told?.cut ?? insight.cut ?? []
   return (
@@ -167,7 +172,7 @@ function CallBlock({ call }: { call: CallTrace }) {
       {text && (
         <details>
           <summary>What it said</summary>
-          <pre tabIndex={0}>{text}</pre>
+          <Raw text={text} label="What it said" />
         </details>
       )}
       <details>
@@ -179,7 +184,7 @@ function CallBlock({ call }: { call: CallTrace }) {
               <span>{role}</span>
               <Copy text={content} label={`Copy the message of ${role}`} />
             </div>
-            <pre tabIndex={0}>{content}</pre>
+            <Raw text={content} label={`Message of ${role}`} />
           </div>
         ))}
       </details>

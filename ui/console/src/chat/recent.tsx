@@ -1,7 +1,7 @@
 /** The latest conversations, in the menu: to open, rename and delete. */
 import { useRef, useState } from 'preact/hooks'
-import { go, place, toConversation } from '../address'
-import { read, Refusal, send, useLoaded } from '../api'
+import { go, NEW, place, toConversation } from '../address'
+import { Refusal, read, send, useLoaded } from '../api'
 import { key } from '../key'
 import { Confirm } from '../parts/dialog'
 import { Icon } from '../parts/icon'
@@ -36,7 +36,7 @@ export function Recent() {
   }
   const remove = async ({ id }: Summary) => {
     await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
-    if (id === open) go('#')
+    if (id === open) go(NEW)
     list.reload()
   }
 

@@ -1,5 +1,5 @@
 /** A search of a turn with its hits and their scores, and what of them the prompt had no room for. */
-import { count, duration, many } from '../parts/format'
+import { duration, many } from '../parts/format'
 import type { Cut, Hit, PromptSource } from './wire'
 
 interface SearchProps {
@@ -14,6 +14,7 @@ interface SearchProps {
 
 export function SearchBlock({ collection, found, hits, params, took, error, cut }: SearchProps) {
   const best = Math.max(0, ...hits.map(({ score = 0 }) => score))
+  const mostWords = Math.max(1, ...hits.map(({ text_match = 0 }) => text_match))
   return (
     <div class="block">
       <div class="block-head">
@@ -36,7 +37,9 @@ export function SearchBlock({ collection, found, hits, params, took, error, cut 
                     {hit.title}
                   </span>
                   <span class="hit-scores">
-                    {hit.text_match ? <span title="Words in common">words {short(hit.text_match)}</span> : null}
+                    {hit.text_match ? (
+                      <span title="Words in common">words {short(hit.text_match)}</span>
+                    ) : null}
                     {hit.vector_distance !== undefined && (
                       <span title="Distance in meaning: 0 is the same">
                         distance {hit.vector_distance.toFixed(3)}
@@ -78,10 +81,6 @@ export function SearchBlock({ collection, found, hits, params, took, error, cut 
     </div>
   )
 }
-
-/** A text score in at most a few digits: it is a number for machines. */
-const short = (value: number): string =>
-  value >= 1e6 ? value.toExponential(2).replace('e+', 'e') : count(value)
 
 export function Cuts({ cut, sources }: { cut: Cut[]; sources: PromptSource[] | undefined }) {
   return (

@@ -11,7 +11,13 @@ export interface ChatSettings {
   followups: boolean
 }
 
-const DEFAULTS: ChatSettings = { assistant: '', collection: 'docs', model: 'docs', fields: '', followups: false }
+const DEFAULTS: ChatSettings = {
+  assistant: '',
+  collection: 'docs',
+  model: 'docs',
+  fields: '',
+  followups: false,
+}
 const NAMES = ['assistant', 'collection', 'model', 'fields'] as const
 
 /** Whether somebody has chosen, so that nothing is chosen for them. */

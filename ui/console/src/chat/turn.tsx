@@ -2,8 +2,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
-import { Icon } from '../parts/icon'
 import { duration, many } from '../parts/format'
+import { Icon } from '../parts/icon'
 import type { Chat } from './chat'
 
 interface TurnProps {

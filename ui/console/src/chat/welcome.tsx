@@ -1,4 +1,5 @@
 /** The chat before its first question: what can be asked, or what is missing for it. */
+import { NEW } from '../address'
 import type { Loaded } from '../api'
 import { Icon } from '../parts/icon'
 import { Empty } from '../parts/states'
@@ -22,7 +23,7 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
     return (
       <Empty icon="conversations" title="This conversation cannot be shown">
         <p role="alert">{lost}</p>
-        <a class="button primary" href="#">
+        <a class="button primary" href={NEW}>
           New conversation
         </a>
       </Empty>
