@@ -38,7 +38,9 @@ export function SearchBlock({ collection, found, hits, params, took, error, cut 
                   </span>
                   <span class="hit-scores">
                     {hit.text_match ? (
-                      <span title="Words in common">words {short(hit.text_match)}</span>
+                      <span title={`Words in common, against the best hit: ${hit.text_match}`}>
+                        words {Math.round((hit.text_match / mostWords) * 100)}%
+                      </span>
                     ) : null}
                     {hit.vector_distance !== undefined && (
                       <span title="Distance in meaning: 0 is the same">
