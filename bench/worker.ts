@@ -4,8 +4,8 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import parley from '../src/index'
-import { Collection as ParleyCollection } from '../src/search/collection'
-import { TOKENIZER } from '../src/search/text'
+import { Collection as ParleyCollection } from '../src/search/collection/object'
+import { TOKENIZER } from '../src/search/text/words'
 import { makeDocument } from './documents.mjs'
 
 export { Conversation } from '../src/conversation/conversation'

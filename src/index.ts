@@ -6,7 +6,7 @@ import { database } from './db/client'
 import { requireOwnDatabase } from './db/owner'
 
 export { Conversation } from './conversation/conversation'
-export { Collection } from './search/collection'
+export { Collection } from './search/collection/object'
 
 export default {
   fetch: (request, env, context) => app.fetch(request, env, context),

@@ -4,12 +4,12 @@
  */
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { resolveCitations } from '../src/conversation/citations'
-import { FollowupFilter, questionsIn } from '../src/conversation/followup-filter'
 import { blocksOf } from '../src/models/extractive/blocks'
 import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
 import { wordsOf } from '../src/models/words'
-import { matches } from '../src/search/detect'
+import { matches } from '../src/search/documents/detect'
+import { resolveCitations } from '../src/turn/citations'
+import { FollowupFilter, questionsIn } from '../src/turn/followup-filter'
 import { expressionsIn, growth, MOST_GROWTH, worstCases } from './regular-expressions'
 
 const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))

@@ -13,12 +13,12 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { ApiError, unwrap } from '../errors'
-import { collectionObject } from '../search/catalog'
+import { collectionObject } from '../search/collection/catalog'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
+import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Elsewhere, type Position } from './conversation-object'
 import { unknownConversation } from './ownership'
-import { LONGEST_QUESTION, QUESTION_TOO_LONG } from './question-length'
-import type { Asker, AskRequest } from './request'
 import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */

@@ -13,8 +13,8 @@ import {
 import { database } from '../db/client'
 import { findModel } from '../db/conversation-models'
 import { ApiError, unwrap } from '../errors'
-import { collectionObject, findCollection } from '../search/catalog'
-import { isSearchable } from '../search/layout'
+import { collectionObject, findCollection } from '../search/collection/catalog'
+import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
 import type { Override } from './overrides'
 

@@ -1,10 +1,10 @@
 /** A question that goes on from an earlier turn than the last one: a conversation of its own, with what was said before. */
 import { ApiError } from '../errors'
-import { collectionObject } from '../search/catalog'
+import { collectionObject } from '../search/collection/catalog'
+import type { AskRequest } from '../turn/request'
+import { type TranscriptMessage, transcriptOf } from '../turn/transcript'
 import type { Memory } from './memory'
 import { TURN_NOT_FOUND } from './ownership'
-import type { AskRequest } from './request'
-import { type TranscriptMessage, transcriptOf } from './transcript'
 import { QUEUE_LIMIT } from './turn-queue'
 
 /**

@@ -1,6 +1,7 @@
 /** Ids of conversations: random to whoever looks at them, and made from what they stand for. */
+
+import type { Asker, AskRequest } from '../turn/request'
 import { isToldApart } from './ownership'
-import type { Asker, AskRequest } from './request'
 import { sealedId } from './sealed-id'
 
 const DAY_MS = 86_400_000

@@ -1,9 +1,9 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
+import type { Asker, AskRequest } from '../turn/request'
+import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
-import type { Asker, AskRequest } from './request'
-import type { TranscriptMessage } from './transcript'
 
 /** Another conversation, which a question is to begin. */
 export interface Elsewhere {

@@ -15,12 +15,12 @@ import {
 import { markErased } from '../db/erasures'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
+import type { Citation, Timings, Usage } from '../turn/events'
+import type { Asker } from '../turn/request'
+import type { TurnTrace } from '../turn/trace'
 import { conversationObject } from './conversation-object'
-import type { Citation, Timings, Usage } from './events'
 import { conversationNotFound, mayOpen, scopeOf } from './ownership'
-import type { Asker } from './request'
 import { requireConversationId } from './sealed-id'
-import type { TurnTrace } from './trace'
 
 /** A conversation as it is listed. Times in milliseconds since 1970. */
 export interface ConversationSummary {

@@ -4,12 +4,12 @@
  */
 import { unwrap } from '../errors'
 import { parseExact } from '../exact-json'
-import type { Citation, HistoryMessage, Timings, TurnEvent, TurnEventBody, Usage } from './events'
-import { INTERRUPTED } from './events'
-import { historyOf } from './history'
-import type { FinishedTurn, TurnPorts } from './ports'
-import type { AskRequest } from './request'
-import { errorEvent, STOPPED, stopOf } from './turn'
+import type { Citation, HistoryMessage, Timings, TurnEvent, TurnEventBody, Usage } from '../turn/events'
+import { INTERRUPTED } from '../turn/events'
+import { historyOf } from '../turn/look-back'
+import type { FinishedTurn, TurnPorts } from '../turn/ports'
+import type { AskRequest } from '../turn/request'
+import { errorEvent, STOPPED, stopOf } from '../turn/run'
 
 type CopyPorts = Pick<TurnPorts, 'emit' | 'store' | 'now'>
 

@@ -6,9 +6,9 @@
  * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
  */
 import { ApiError } from '../errors'
+import type { AskRequest } from '../turn/request'
 import type { Memory } from './memory'
 import { Reader } from './reader'
-import type { AskRequest } from './request'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { TurnQueue } from './turn-queue'
 

@@ -1,9 +1,10 @@
 /** All that a Conversation object holds, from its first turn until it is deleted. */
+
+import type { Asker, AskRequest } from '../turn/request'
 import { isCreated, migrate, readMeta, type Self, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
-import type { Asker, AskRequest } from './request'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200

@@ -7,8 +7,8 @@
 import { backoff } from '../backoff'
 import type { Failure, Outcome } from '../errors'
 import { reasonOf } from '../errors'
-import { collectionObject } from '../search/catalog'
-import { MESSAGES_A_TURN, type StoredMessage } from '../search/rpc'
+import { collectionObject } from '../search/collection/catalog'
+import { MESSAGES_A_TURN, type StoredMessage } from '../search/collection/rpc'
 
 export interface HistoryDocument {
   conversation_id: string

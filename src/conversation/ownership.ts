@@ -7,7 +7,7 @@
  * what is opened and never widens it.
  */
 import { ApiError } from '../errors'
-import type { Asker, AskRequest } from './request'
+import type { Asker, AskRequest } from '../turn/request'
 
 /** Whose a conversation is, as it is stored. */
 export interface Owner {

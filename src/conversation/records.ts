@@ -13,7 +13,7 @@ import { requireOwnDatabase } from '../db/owner'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
 import { settlesWithin } from '../settles'
-import { byteLength } from './serialise'
+import { byteLength } from '../turn/serialise'
 
 /** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
 const PATIENCE_MS = 1_500

@@ -8,7 +8,7 @@
  */
 import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
-import { collectionObject } from '../search/catalog'
+import { collectionObject } from '../search/collection/catalog'
 import { conversationNotFound } from './ownership'
 
 /** Hexadecimal digits of a UUID that are the seal. */

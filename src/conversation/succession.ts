@@ -2,10 +2,11 @@
  * Where a request begins its conversation that was led to one which is taken: in another one, with a random id. Where the
  * answer to the same request is at hand, here or where the last such request went, it is copied there.
  */
+
+import type { AskRequest } from '../turn/request'
 import { conversationObject, type Elsewhere } from './conversation-object'
 import { identityOf, type RequestIdentity } from './joins'
 import type { Memory } from './memory'
-import type { AskRequest } from './request'
 import { sealedId } from './sealed-id'
 
 /** How long a request may take from being sent elsewhere until it is there, in milliseconds. */

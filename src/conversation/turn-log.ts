@@ -1,10 +1,10 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
 import { ApiError } from '../errors'
 import { splitText } from '../split-text'
-import { INTERRUPTED, INTERRUPTION_SEQ, type TurnEvent, type TurnEventBody } from './events'
+import { INTERRUPTED, INTERRUPTION_SEQ, type TurnEvent, type TurnEventBody } from '../turn/events'
+import type { Replacement } from '../turn/request'
 import { TURN_NOT_FOUND } from './ownership'
 import type { Source } from './reader'
-import type { Replacement } from './request'
 
 /** turns whose log is kept; of older ones only what history holds */
 const LOGGED_TURNS = 20

@@ -3,9 +3,9 @@
  * which they came.
  */
 import { ApiError } from '../errors'
-import type { TurnEvent, TurnEventBody } from './events'
+import type { TurnEvent, TurnEventBody } from '../turn/events'
+import type { AskRequest } from '../turn/request'
 import { Reader } from './reader'
-import type { AskRequest } from './request'
 import type { RequestNames } from './turn-log'
 import type { TurnStream } from './turn-stream'
 

@@ -5,7 +5,7 @@
  * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 32 ms
  * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
  */
-import { isTerminal, type TurnEvent, type TurnEventBody } from './events'
+import { isTerminal, type TurnEvent, type TurnEventBody } from '../turn/events'
 import type { Reader } from './reader'
 
 /**

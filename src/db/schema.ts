@@ -141,7 +141,7 @@ export const turns = sqliteTable(
     citations: text('citations').notNull(),
     usage: text('usage').notNull(),
     timings: text('timings').notNull(),
-    /** JSON: searches, prompts, durations, and the questions that were suggested (conversation/trace.ts) */
+    /** JSON: searches, prompts, durations, and the questions that were suggested (turn/trace.ts) */
     trace: text('trace').notNull(),
     createdAt: integer('created_at').notNull(),
     expiresAt: integer('expires_at').notNull(),

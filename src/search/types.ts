@@ -30,7 +30,7 @@ export interface EmbedConfig {
   served_by?: string
 }
 
-/** A credential as a schema keeps it (embedding-secrets.ts). */
+/** A credential as a schema keeps it (schema/embedding-secrets.ts). */
 export interface SealedSecret {
   /** as db/sealing.ts seals */
   sealed: string

@@ -1,5 +1,5 @@
 /** A whole turn as its events, for tests of encoders. */
-import type { TurnEvent, TurnEventBody } from '../../src/conversation/events'
+import type { TurnEvent, TurnEventBody } from '../../src/turn/events'
 
 export const CONVERSATION = 'c-1'
 

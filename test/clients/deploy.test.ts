@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { verify } from '../../scripts/deploy/verify.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
-import { NUMBERS, STRINGS } from '../../src/search/vectorize/labels'
+import { NUMBERS, STRINGS } from '../../src/search/vectors/vectorize/labels'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
 

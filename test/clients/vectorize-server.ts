@@ -1,5 +1,5 @@
 /** The Vectorize double in a process that outlives Parley's, asked by own-server.mjs. */
-import { NUMBERS, STRINGS } from '../../src/search/vectorize/labels'
+import { NUMBERS, STRINGS } from '../../src/search/vectors/vectorize/labels'
 import { VectorizeDouble } from '../search/vectorize/double'
 import { serve } from '../serve'
 

@@ -1,11 +1,11 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { INTERRUPTION_SEQ, type TurnEvent } from '../../src/conversation/events'
 import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
 import { unwrap } from '../../src/errors'
-import { Collection } from '../../src/search/collection'
+import { Collection } from '../../src/search/collection/object'
+import { INTERRUPTION_SEQ, type TurnEvent } from '../../src/turn/events'
 import { config } from '../models/ask'
 import {
   ADMIN,

@@ -9,10 +9,10 @@ import {
   listConversations,
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
-import type { Asker } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
-import { createCollection, dropCollection } from '../../src/search/catalog'
-import { Collection } from '../../src/search/collection'
+import { createCollection, dropCollection } from '../../src/search/collection/catalog'
+import { Collection } from '../../src/search/collection/object'
+import type { Asker } from '../../src/turn/request'
 import { historySchema } from '../history-schema'
 import { expectNothingLeft, history, inD1, inObject, NOT_FOUND } from './remains'
 import {

@@ -4,9 +4,9 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, expect, it } from 'vitest'
 import { getConversation, listConversations } from '../../src/conversation/conversations'
 import { readMeta, writeMeta } from '../../src/conversation/migrations'
-import type { Asker } from '../../src/conversation/request'
 import { insertApiKey } from '../../src/db/api-keys'
 import { database } from '../../src/db/client'
+import type { Asker } from '../../src/turn/request'
 import { ADMIN, asking, conversation, read, rowsOf, setStage, stub, take } from './stage'
 
 beforeAll(() => setStage())

@@ -15,7 +15,7 @@ import { readModel } from '../../src/db/conversation-models'
 import { resealRegistry } from '../../src/db/resealing'
 import { conversationModels } from '../../src/db/schema'
 import { open, seal } from '../../src/db/sealing'
-import { createCollection, putAlias } from '../../src/search/catalog'
+import { createCollection, putAlias } from '../../src/search/collection/catalog'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-1234567890'

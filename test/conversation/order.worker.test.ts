@@ -1,9 +1,9 @@
 /** The order in which a turn calls others and writes down that it runs: a call waits for the writes before it. */
 import { runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import type { AskRequest } from '../../src/conversation/request'
-import * as catalog from '../../src/search/catalog'
-import type { CollectionRpc } from '../../src/search/rpc'
+import * as catalog from '../../src/search/collection/catalog'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { AskRequest } from '../../src/turn/request'
 import { asking, collectionNamed, openai, setStage, speaking, stub, take } from './stage'
 
 beforeAll(() => setStage())

@@ -10,10 +10,10 @@ import {
   traceConversation,
 } from '../../src/conversation/conversations'
 import { mayOpen, ownerOf } from '../../src/conversation/ownership'
-import type { Asker } from '../../src/conversation/request'
 import { database } from '../../src/db/client'
 import { listConversationRows } from '../../src/db/conversations'
 import { unwrap } from '../../src/errors'
+import type { Asker } from '../../src/turn/request'
 import {
   ADMIN,
   asking,

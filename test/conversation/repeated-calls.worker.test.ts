@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { ApiError } from '../../src/errors'
-import * as catalog from '../../src/search/catalog'
+import * as catalog from '../../src/search/collection/catalog'
 import { asking, collectionNamed, messagesOf, setStage, take } from './stage'
 
 beforeAll(() => setStage())

@@ -2,9 +2,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { namedConversationId } from '../../src/conversation/conversation-id'
-import type { AskRequest } from '../../src/conversation/request'
 import { unwrap } from '../../src/errors'
-import { Collection } from '../../src/search/collection'
+import { Collection } from '../../src/search/collection/object'
+import type { AskRequest } from '../../src/turn/request'
 import {
   ADMIN,
   asking,

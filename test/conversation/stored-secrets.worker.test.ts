@@ -8,7 +8,7 @@ import { readModel } from '../../src/db/conversation-models'
 import { conversationModels } from '../../src/db/schema'
 import { seal } from '../../src/db/sealing'
 import { maskSecret } from '../../src/mask'
-import { createCollection } from '../../src/search/catalog'
+import { createCollection } from '../../src/search/collection/catalog'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-1234567890'

@@ -1,11 +1,11 @@
 /** What becomes of a turn when its caller, its provider, its object or D1 goes away. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { TurnEvent } from '../../src/conversation/events'
 import { Outbox } from '../../src/conversation/outbox'
 import { TurnLog } from '../../src/conversation/turn-log'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
+import type { TurnEvent } from '../../src/turn/events'
 import {
   ADMIN,
   asking,

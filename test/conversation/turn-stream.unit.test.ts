@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { TurnEvent } from '../../src/conversation/events'
 import { Reader } from '../../src/conversation/reader'
 import { TurnStream } from '../../src/conversation/turn-stream'
+import type { TurnEvent } from '../../src/turn/events'
 
 beforeEach(() => {
   vi.useFakeTimers()

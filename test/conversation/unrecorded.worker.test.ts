@@ -9,8 +9,8 @@ import {
   listConversations,
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
-import type { Asker, AskRequest } from '../../src/conversation/request'
 import * as turns from '../../src/db/turns'
+import type { Asker, AskRequest } from '../../src/turn/request'
 import { expectNothingLeft, NOT_FOUND } from './remains'
 import {
   ADMIN,

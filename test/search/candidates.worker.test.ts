@@ -1,9 +1,9 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
-import { countOf } from '../../src/search/candidates'
-import { fuse, Gathered, neighboursGathered } from '../../src/search/gathered'
-import { LongSearches, Pace } from '../../src/search/pace'
+import { countOf } from '../../src/search/run/candidates'
+import { fuse, Gathered, neighboursGathered } from '../../src/search/run/gathered'
+import { LongSearches, Pace } from '../../src/search/run/pace'
 
 const inSqlite = <T>(work: (sql: SqlStorage) => T | Promise<T>): Promise<T> =>
   runInDurableObject(env.COLLECTION.get(env.COLLECTION.newUniqueId()), (_, { storage }) => work(storage.sql))

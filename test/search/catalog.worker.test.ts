@@ -14,8 +14,8 @@ import {
   listAliases,
   listCollections,
   putAlias,
-} from '../../src/search/catalog'
-import { Collection } from '../../src/search/collection'
+} from '../../src/search/collection/catalog'
+import { Collection } from '../../src/search/collection/object'
 import { exportAll, importAll, newObject } from './object'
 
 const FIELDS = [{ name: 'title', type: 'string' }]

@@ -2,14 +2,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
-import { checked, coerced, INVALID, OVERFLOW } from '../../src/search/coerce'
-import { coerceDocument } from '../../src/search/document'
-import type { StoredSchema } from '../../src/search/layout'
-import { leaves, merge } from '../../src/search/nested'
-import { type Kind, planOf } from '../../src/search/plan'
-import type { DirtyValues } from '../../src/search/rpc'
-import { parseSchema } from '../../src/search/schema'
-import { shortest } from '../../src/search/vector-math'
+import type { DirtyValues } from '../../src/search/collection/rpc'
+import { checked, coerced, INVALID, OVERFLOW } from '../../src/search/documents/coerce'
+import { coerceDocument } from '../../src/search/documents/document'
+import { leaves, merge } from '../../src/search/documents/nested'
+import type { StoredSchema } from '../../src/search/schema/layout'
+import { type Kind, planOf } from '../../src/search/schema/plan'
+import { parseSchema } from '../../src/search/schema/schema'
+import { shortest } from '../../src/search/vectors/vector-math'
 
 const planFor = (fields: Record<string, unknown>[], nested = false) => {
   const schema = parseSchema({ name: 'c', fields, enable_nested_fields: nested })

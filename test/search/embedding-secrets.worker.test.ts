@@ -12,12 +12,12 @@ import {
   createCollection,
   dropCollection,
   findCollection,
-} from '../../src/search/catalog'
-import { openFields, resealSchema, sealFields } from '../../src/search/embedding-secrets'
-import type { StoredSchema } from '../../src/search/layout'
-import { migrate, readMeta, writeMeta } from '../../src/search/migrations'
-import { parseSchema } from '../../src/search/schema'
-import type { Store } from '../../src/search/store'
+} from '../../src/search/collection/catalog'
+import { migrate, readMeta, writeMeta } from '../../src/search/collection/migrations'
+import type { Store } from '../../src/search/documents/store'
+import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'
+import type { StoredSchema } from '../../src/search/schema/layout'
+import { parseSchema } from '../../src/search/schema/schema'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-embedding-key-1234'

@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as messages from '../../src/db/messages'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/rpc'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, importAll, newObject } from './object'
 

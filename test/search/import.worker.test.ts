@@ -4,8 +4,8 @@ import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import { hashVector } from '../../src/models/hash-embedder'
-import type { CollectionRpc } from '../../src/search/rpc'
-import { shortest } from '../../src/search/vector-math'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
+import { shortest } from '../../src/search/vectors/vector-math'
 import { CREATE, exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const FIELDS = [

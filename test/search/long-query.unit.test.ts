@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { asQuery, MAX_TERMS, mostTelling } from '../../src/search/long-query'
-import { parseQuery } from '../../src/search/query'
+import { asQuery, MAX_TERMS, mostTelling } from '../../src/search/text/long-query'
+import { parseQuery } from '../../src/search/text/query'
 
 const RULES = { token_separators: [], symbols_to_index: [] }
 const bytes = (text: string): number => new TextEncoder().encode(text).length

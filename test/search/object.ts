@@ -1,8 +1,8 @@
 /** Collection objects for tests, addressed as the Worker addresses them. */
 import { env } from 'cloudflare:workers'
 import { unwrap } from '../../src/errors'
-import { collectionObject } from '../../src/search/catalog'
-import type { CollectionRpc, ImportOptions } from '../../src/search/rpc'
+import { collectionObject } from '../../src/search/collection/catalog'
+import type { CollectionRpc, ImportOptions } from '../../src/search/collection/rpc'
 
 export const CREATE = { action: 'create', returnDocument: false, returnId: false } satisfies ImportOptions
 

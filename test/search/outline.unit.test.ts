@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { outlineOf, searchableFields } from '../../src/search/outline'
+import { outlineOf, searchableFields } from '../../src/search/collection/outline'
 import { field } from './field'
 
 const embed = { from: ['title'], model_config: { model_name: 'openai/x', api_key: 'sk-secret' } }

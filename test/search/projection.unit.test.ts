@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isProjected, project } from '../../src/search/projection'
+import { isProjected, project } from '../../src/search/documents/projection'
 
 const DOCUMENT = {
   id: '1',

@@ -8,7 +8,7 @@ import {
   parseQuery,
   relax,
   type Term,
-} from '../../src/search/query'
+} from '../../src/search/text/query'
 
 const RULES = { token_separators: [], symbols_to_index: [] }
 

@@ -1,7 +1,7 @@
 /** Another model for an embedding field: the old one serves until the new one can, and nothing is ever mixed. */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import type { CollectionRpc } from '../../src/search/rpc'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import type { Call } from '../models/workers-ai/workers-ai'
 import {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
 import { maskSecret } from '../../src/mask'
-import { parseSchema, summarize } from '../../src/search/schema'
+import { parseSchema, summarize } from '../../src/search/schema/schema'
 
 const field = (extra: Record<string, unknown> = {}) => ({ name: 'f', type: 'string', ...extra })
 const body = (...fields: unknown[]) => ({ name: 'c', fields })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { editDistance, typosAllowed } from '../../src/search/typo'
+import { editDistance, typosAllowed } from '../../src/search/text/typo'
 
 describe('editDistance', () => {
   it.each([

@@ -2,7 +2,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vector-index'
+import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vectors/vector-index'
 
 /** Runs in an object of its own, with an empty table for vectors. */
 async function withTable(work: (sql: SqlStorage) => void): Promise<void> {

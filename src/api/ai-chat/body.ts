@@ -1,6 +1,6 @@
 /** The body of a request as it comes over the wire: JSON, or a form of JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
-import type { Attachment } from '../../conversation/request'
+import type { Attachment } from '../../turn/request'
 import { bodyBytes, parseJson, readText, tooLarge } from '../edge/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'

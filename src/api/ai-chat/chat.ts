@@ -8,8 +8,8 @@ import { namedUser } from '../edge/admit-turn'
 import { deliver } from '../edge/deliver'
 import { enter } from '../edge/front-door'
 import type { RequestRecord } from '../edge/request-log'
-import { streamTurn, wholeTurn } from '../streamed-turn'
-import { chatReader } from '../turn-events'
+import { chatReader } from '../turn/read'
+import { streamTurn, wholeTurn } from '../turn/stream'
 import { readChatBody } from './body'
 import {
   asRecord,

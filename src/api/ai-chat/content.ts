@@ -4,11 +4,11 @@
  */
 
 import { DEFAULT_ASSISTANT } from '../../conversation/assistants'
-import { labelOf, meaningOf } from '../../conversation/labels'
-import { hitsOf } from '../../conversation/retrieval'
 import { ApiError } from '../../errors'
 import { regExp } from '../../once'
 import type { Document, SearchParameters } from '../../search/types'
+import { labelOf, meaningOf } from '../../turn/labels'
+import { hitsOf } from '../../turn/retrieve'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { planRetrieval } from '../assistants/plan'
 import { runSearches } from '../edge/plan'

@@ -1,9 +1,10 @@
 /** What an answer stands on, and how it was found, in the shapes of the AI Chat Protocol: pure. */
-import { labelOf } from '../../conversation/labels'
-import { byteLength } from '../../conversation/serialise'
-import { documentsIn, sourceId } from '../answer-sources'
+
+import type { FoldedTurn } from '../../turn/fold'
+import { labelOf } from '../../turn/labels'
+import { byteLength } from '../../turn/serialise'
 import type { RetrievalMode } from '../assistants/plan'
-import type { FoldedTurn } from '../folded-turn'
+import { documentsIn, sourceId } from '../turn/sources'
 
 export interface DataPoints {
   /** `<citation>: <text>`, best first */

@@ -5,11 +5,11 @@
  * an error has a key `error` (contract chat-protocols 1.6).
  */
 
-import type { TurnEvent } from '../../conversation/events'
 import { splitText } from '../../split-text'
-import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
-import type { TurnEncoder } from '../streamed-turn'
-import type { TurnFault } from '../turn-failure'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import type { TurnFault } from '../turn/failure'
+import type { TurnEncoder } from '../turn/stream'
 import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
 import type { ErrorForm } from './dialect'
 import { errorBody, turnFault } from './errors'

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { OverrideError } from '../assistants/overrides'
 import { ImpossibleChange } from '../assistants/plan'
 import { type FailedRequest, failureOf } from '../edge/response'
-import { TurnFailure, type TurnFault } from '../turn-failure'
+import { TurnFailure, type TurnFault } from '../turn/failure'
 import type { ErrorForm } from './dialect'
 
 /** A request that is at fault in a place that can be named. */

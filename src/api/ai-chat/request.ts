@@ -1,6 +1,6 @@
 /** What a body of the AI Chat Protocol asks (contract chat-protocols 1.4): a pure reading of its JSON. */
-import { LONGEST_QUESTION } from '../../conversation/question-length'
-import type { TranscriptMessage } from '../../conversation/transcript'
+import { LONGEST_QUESTION } from '../../turn/question-length'
+import type { TranscriptMessage } from '../../turn/transcript'
 import { asRecord, type Dialect } from './dialect'
 import { FieldError } from './errors'
 

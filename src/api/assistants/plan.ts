@@ -1,11 +1,11 @@
 /** From an assistant, and what a request changes of it, to the searches of its turn. */
 import type { Access } from '../../auth/access'
 import type { Assistant, AssistantSearch } from '../../conversation/assistants'
-import type { PlannedSearch } from '../../conversation/request'
 import { ApiError } from '../../errors'
-import { findOutline, type Outline, searchableFields } from '../../search/outline'
-import { questionDefaults } from '../../search/question'
+import { findOutline, type Outline, searchableFields } from '../../search/collection/outline'
+import { questionDefaults } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
+import type { PlannedSearch } from '../../turn/request'
 import { listed, override } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
 import { asParameters, CONVERSATION } from '../parley/searches'
@@ -22,7 +22,7 @@ export interface SearchChanges {
   vectorField?: string
   /** a filter that holds besides those of the assistant and of the key */
   filterBy?: string
-  /** documents that score less stay out of the prompt (conversation/retrieval.ts) */
+  /** documents that score less stay out of the prompt (turn/retrieve.ts) */
   minimumScore?: number
   /** whether a model puts the best hits in its own order, where there is one */
   rerank?: boolean

@@ -3,7 +3,7 @@ import type { Access } from '../../auth/access'
 import { identify } from '../../auth/pins'
 import { presentedVisitor, visitorDigest } from '../../auth/visitor'
 import { userProof, visitorProof } from '../../conversation/ownership'
-import type { Asker } from '../../conversation/request'
+import type { Asker } from '../../turn/request'
 
 /** A request, with what it says of who sends it. */
 export interface Caller {

@@ -4,7 +4,7 @@ import { mayAsk } from '../../auth/pins'
 import { findModel } from '../../conversation/models'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { findCollection } from '../../search/catalog'
+import { findCollection } from '../../search/collection/catalog'
 
 /** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
 export const findOpenModel = async (

@@ -1,11 +1,11 @@
 /** From a request's parameters to a search that can be run. */
 import type { Access } from '../../auth/access'
-import type { SearchReply } from '../../conversation/events'
-import type { PlannedSearch } from '../../conversation/request'
-import { replyOf } from '../../conversation/retrieval'
 import { mapFew } from '../../few'
-import { collectionObject, findCollection } from '../../search/catalog'
+import { collectionObject, findCollection } from '../../search/collection/catalog'
 import type { SearchParameters, SearchScope } from '../../search/types'
+import type { SearchReply } from '../../turn/events'
+import type { PlannedSearch } from '../../turn/request'
+import { replyOf } from '../../turn/retrieve'
 
 /** Parameters that are the request's and not the search's. */
 const REQUEST_ONLY = [

@@ -1,8 +1,8 @@
 /** POST /v1/chat/completions */
 import { deliver } from '../edge/deliver'
 import type { OpenCall } from '../edge/route'
-import { streamTurn, wholeTurn } from '../streamed-turn'
-import { chatReader } from '../turn-events'
+import { chatReader } from '../turn/read'
+import { streamTurn, wholeTurn } from '../turn/stream'
 import { askModel } from './ask-model'
 import { CompletionEncoder, completion } from './encoder'
 import { readChatCompletion } from './request'

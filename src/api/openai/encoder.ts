@@ -5,11 +5,12 @@
  * Sources come where others put them: `annotations` with places in the answer, for those that have an address, and a
  * `context` with the texts, as Azure's answers over one's own data have it. In a stream both are in the last delta.
  */
-import type { TurnEvent, Usage } from '../../conversation/events'
+
 import type { Failure } from '../../errors'
-import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../answer-sources'
-import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
-import type { TurnEncoder } from '../streamed-turn'
+import type { TurnEvent, Usage } from '../../turn/events'
+import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
+import type { TurnEncoder } from '../turn/stream'
 import { errorBody } from './errors'
 
 export interface CompletionShape {

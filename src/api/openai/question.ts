@@ -1,9 +1,9 @@
 /** What the requests of OpenAI's clients have in common, whichever of its APIs they are for: pure. */
 import * as v from 'valibot'
-import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../conversation/question-length'
-import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
-import { textIn } from '../message-text'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
+import type { TranscriptMessage } from '../../turn/transcript'
+import { textIn } from '../turn/message-text'
 
 export const LONGEST_ID = 512
 

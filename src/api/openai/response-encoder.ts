@@ -6,11 +6,12 @@
  *     response.output_text.delta… · response.output_text.done · response.content_part.done ·
  *     response.output_item.done · response.completed
  */
-import type { TurnEvent } from '../../conversation/events'
+
 import type { Failure } from '../../errors'
-import { sourcesOf } from '../answer-sources'
-import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
-import type { TurnEncoder } from '../streamed-turn'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { sourcesOf } from '../turn/sources'
+import type { TurnEncoder } from '../turn/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
 import { errorBody } from './errors'
 import { responseId } from './response-request'

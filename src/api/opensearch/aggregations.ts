@@ -1,6 +1,6 @@
 /** Aggregations: terms and figures of fields, from the facets of a search; figures of each term by one search more. */
 import { MAX_FACET_VALUES } from '../../search/limits'
-import { normalForm } from '../../search/text'
+import { normalForm } from '../../search/text/words'
 import type { FacetCounts } from '../../search/types'
 import { illegalArgument, parsingError, unsupported } from './errors'
 import type { Fields, Target } from './fields'

@@ -1,5 +1,5 @@
 /** What a query of the DSL becomes. */
-import { tokenize } from '../../search/text'
+import { tokenize } from '../../search/text/words'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'
 import type { Json } from './route'

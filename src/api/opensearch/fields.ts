@@ -1,6 +1,14 @@
 /** The names that a query uses, as fields of the collection and what can be asked of them. */
-import { isDynamic } from '../../search/field'
-import { hasValues, isArray, isBool, isGeopoint, isNumber, isString, isVector } from '../../search/layout'
+import { isDynamic } from '../../search/schema/field'
+import {
+  hasValues,
+  isArray,
+  isBool,
+  isGeopoint,
+  isNumber,
+  isString,
+  isVector,
+} from '../../search/schema/layout'
 import type { CollectionSchema, Field } from '../../search/types'
 import { unsupported } from './errors'
 import { keptOf, propertyAt } from './mapping'

@@ -8,8 +8,8 @@ import {
   listAliases,
   listCollections,
   putAlias,
-} from '../../search/catalog'
-import type { CollectionSummary } from '../../search/rpc'
+} from '../../search/collection/catalog'
+import type { CollectionSummary } from '../../search/collection/rpc'
 import type { CollectionSchema } from '../../search/types'
 import type { Call } from '../edge/route'
 import { illegalArgument, indexNotFound, OpenSearchError, parsingError, unsupported } from './errors'

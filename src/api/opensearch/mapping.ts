@@ -1,6 +1,6 @@
 /** Mappings: OpenSearch's types of fields as those of a collection's schema, and a schema as a mapping. */
-import { isDynamic } from '../../search/field'
-import { isVector } from '../../search/layout'
+import { isDynamic } from '../../search/schema/field'
+import { isVector } from '../../search/schema/layout'
 import type { CollectionSchema, Field } from '../../search/types'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { isObject, type Json } from './route'

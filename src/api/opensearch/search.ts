@@ -31,7 +31,7 @@ import { type SourceFilter, sourceFilter, toSource } from './source'
 /** Hits that one search of a collection brings at most. */
 const PAGE = 250
 const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
-/** BM25 comes as an integer (search/hits.ts). */
+/** BM25 comes as an integer (search/run/hits.ts). */
 const SCORE_UNIT = 1e12
 
 /** What searches are made with: a call, as far as they need it. */

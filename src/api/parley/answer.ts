@@ -1,6 +1,6 @@
 /** What the events of a turn add up to, as Parley's own routes show it: pure. */
 import type { InferOutput } from 'valibot'
-import type { FoldedTurn } from '../folded-turn'
+import type { FoldedTurn } from '../../turn/fold'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }

@@ -1,7 +1,7 @@
 /** POST /a/{assistant}/conversations: a question to an assistant, answered whole or as a stream. */
 import { askAssistant as ask } from '../assistants/ask'
 import { openAssistant } from '../assistants/open'
-import { chatReader } from '../turn-events'
+import { chatReader } from '../turn/read'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { answerStreaming, answerWhole } from './turn-stream'

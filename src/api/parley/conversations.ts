@@ -8,12 +8,12 @@ import {
   renameConversation,
   traceConversation,
 } from '../../conversation/conversations'
-import type { Asker } from '../../conversation/request'
 import { requireConversationId } from '../../conversation/sealed-id'
 import { unwrap } from '../../errors'
+import type { Asker } from '../../turn/request'
 import { askerOf } from '../edge/asker'
 import { json } from '../edge/response'
-import { eventReader } from '../turn-events'
+import { eventReader } from '../turn/read'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { PAGE } from './schemas'

@@ -7,7 +7,7 @@
  *
  * JSON escapes every line break, so that the data of an event is one line.
  */
-import type { TurnEvent } from '../../conversation/events'
+import type { TurnEvent } from '../../turn/events'
 
 /** What a client waits, in milliseconds, before it connects again. Sent once, at the head of a stream. */
 export const RETRY = 'retry: 1000\n\n'

@@ -1,6 +1,7 @@
 /** Works of whoever runs the deployment. */
-import { resealAll } from '../../search/resealing'
-import { reconcileCollection } from '../../search/vectorize/reconciling'
+
+import { reconcileCollection } from '../../search/collection/reconciling'
+import { resealAll } from '../../search/collection/resealing'
 import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'

@@ -3,7 +3,7 @@
  * (scripts/openapi.mjs), which is why this file imports nothing of the Worker.
  */
 import * as v from 'valibot'
-import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../conversation/question-length.ts'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
 /** Longer ids than these exist nowhere: none is looked for. */
 const LONGEST_ID = 512

@@ -1,11 +1,11 @@
 /** Turns as Parley's own routes answer them: the log itself as server-sent events, or one JSON object of a turn. */
 import type { Answering } from '../../conversation/ask'
 import { deliver } from '../edge/deliver'
-import { COMMENT, type EventEncoder, streamEvents } from '../event-stream'
-import { wholeTurn } from '../streamed-turn'
-import type { EventReader } from '../turn-events'
-import { throwFailure } from '../turn-failure'
-import { OPENINGS, Patience } from '../turn-head'
+import { COMMENT, type EventEncoder, streamEvents } from '../turn/event-stream'
+import { throwFailure } from '../turn/failure'
+import { OPENINGS, Patience } from '../turn/head'
+import type { EventReader } from '../turn/read'
+import { wholeTurn } from '../turn/stream'
 import { answerOf } from './answer'
 import { encodeEvent, RETRY } from './encoder'
 

@@ -1,6 +1,6 @@
 /** The collection that a route names. */
-import { collectionObject, findCollection } from '../../search/catalog'
-import type { CollectionRpc } from '../../search/rpc'
+import { collectionObject, findCollection } from '../../search/collection/catalog'
+import type { CollectionRpc } from '../../search/collection/rpc'
 
 /** @throws ApiError 404 when neither a collection nor an alias has that name */
 export async function openCollection(env: Cloudflare.Env, name: string): Promise<CollectionRpc> {

@@ -1,6 +1,11 @@
 /** Collections: their schemas, not their documents. */
 import { ApiError, unwrap } from '../../errors'
-import { cloneCollection, createCollection, dropCollection, listCollections } from '../../search/catalog'
+import {
+  cloneCollection,
+  createCollection,
+  dropCollection,
+  listCollections,
+} from '../../search/collection/catalog'
 import { readExactJson } from '../edge/body'
 import { isTrue, listed } from '../edge/parameters'
 import { forbidden, json } from '../edge/response'

@@ -1,6 +1,6 @@
 /** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
 import { ApiError, unwrap } from '../../errors'
-import type { CollectionRpc, Step } from '../../search/rpc'
+import type { CollectionRpc, Step } from '../../search/collection/rpc'
 import { readText } from '../edge/body'
 import { isTrue } from '../edge/parameters'
 import { failureOf, json } from '../edge/response'

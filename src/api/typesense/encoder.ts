@@ -5,11 +5,12 @@
  * Everything in a stream is ASCII: the official client decodes every network read on its own, and a
  * character cut in two would arrive broken.
  */
-import type { HistoryMessage, SearchReply, TurnEvent } from '../../conversation/events'
+
 import type { Failure } from '../../errors'
 import type { SearchResult } from '../../search/types'
-import { allFailed, emptyTurn, type FoldedTurn, fold } from '../folded-turn'
-import type { TurnEncoder } from '../streamed-turn'
+import type { HistoryMessage, SearchReply, TurnEvent } from '../../turn/events'
+import { allFailed, emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import type { TurnEncoder } from '../turn/stream'
 
 /** What of the request decides the shape of its answer. */
 export interface AnswerShape {

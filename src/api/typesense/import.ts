@@ -6,7 +6,7 @@
  */
 import { ApiError, unwrap } from '../../errors'
 import { pause } from '../../pause'
-import type { CollectionRpc, ImportOptions } from '../../search/rpc'
+import type { CollectionRpc, ImportOptions } from '../../search/collection/rpc'
 import { bodyBytes } from '../edge/body'
 import { isTrue } from '../edge/parameters'
 import { failureOf } from '../edge/response'

@@ -1,11 +1,11 @@
 /** A turn as Typesense answers it: in one JSON body, or as a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
+import { allFailed, foldTurn } from '../../turn/fold'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
-import { allFailed, foldTurn } from '../folded-turn'
-import { streamFrom, wholeTurn } from '../streamed-turn'
-import { type Resume, resultsReader } from '../turn-events'
-import { type Opening, readHead } from '../turn-head'
+import { type Opening, readHead } from '../turn/head'
+import { type Resume, resultsReader } from '../turn/read'
+import { streamFrom, wholeTurn } from '../turn/stream'
 import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
 
 /**

@@ -5,12 +5,12 @@
  * by comparing their heads. Of pagination only that of scoped keys and of the query string counts, in this order.
  */
 import type { Access } from '../../auth/access'
-import type { PlannedSearch } from '../../conversation/request'
 import { ApiError, forbidden } from '../../errors'
 import { mapFew } from '../../few'
+import { isExcluded, project } from '../../search/documents/projection'
 import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
-import { isExcluded, project } from '../../search/projection'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
+import type { PlannedSearch } from '../../turn/request'
 import { listed } from '../edge/parameters'
 import { runSearch } from '../edge/plan'
 import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'

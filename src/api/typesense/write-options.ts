@@ -1,6 +1,6 @@
 /** The parameters that every way of writing documents shares. */
 import { ApiError } from '../../errors'
-import type { DirtyValues, WriteAction, WriteOptions } from '../../search/rpc'
+import type { DirtyValues, WriteAction, WriteOptions } from '../../search/collection/rpc'
 import type { SearchParameters } from '../../search/types'
 
 const ACTIONS = new Set<string>(['create', 'update', 'upsert', 'emplace'] satisfies WriteAction[])

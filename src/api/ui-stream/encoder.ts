@@ -7,13 +7,14 @@
  * Parts have no key beyond those that the first client of this protocol knew: it takes any other for an error.
  * What Parley has to add goes into the message's metadata, which is the application's own.
  */
-import type { Citation, TurnEvent } from '../../conversation/events'
-import { STOPPED } from '../../conversation/turn'
+
 import type { Failure } from '../../errors'
-import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../answer-sources'
-import { emptyTurn, type FoldedTurn, fold } from '../folded-turn'
-import { CitationLinks } from '../linked-citations'
-import type { TurnEncoder } from '../streamed-turn'
+import type { Citation, TurnEvent } from '../../turn/events'
+import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { STOPPED } from '../../turn/run'
+import { CitationLinks } from '../turn/linked-citations'
+import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
+import type { TurnEncoder } from '../turn/stream'
 import { messageId } from './message-id'
 
 export interface UiStreamShape {

@@ -7,9 +7,9 @@
  *     {conversation_id, messages: [{role, content: '…'}]}                               plain
  */
 import * as v from 'valibot'
-import type { TranscriptMessage } from '../../conversation/transcript'
 import { ApiError } from '../../errors'
-import { textIn } from '../message-text'
+import type { TranscriptMessage } from '../../turn/transcript'
+import { textIn } from '../turn/message-text'
 import { turnOf } from './message-id'
 
 const LONGEST_ID = 512

@@ -1,6 +1,13 @@
-/** A condition on a field's typed values: see layout.ts for where they lie. */
+/** A condition on a field's typed values: see schema/layout.ts for where they lie. */
 import type { SqlFragment } from '../fragment'
-import { columnsTable, isArray, normColumn, type StoredSchema, scalarColumn, valuesTable } from '../layout'
+import {
+  columnsTable,
+  isArray,
+  normColumn,
+  type StoredSchema,
+  scalarColumn,
+  valuesTable,
+} from '../schema/layout'
 import type { Field } from '../types'
 
 /** How a condition names a field's value, and its second column: norm of a string, longitude of a point. */

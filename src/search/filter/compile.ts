@@ -10,9 +10,17 @@
  */
 import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
-import { hasValues, isBool, isGeopoint, isNumber, isString, isVector, type StoredSchema } from '../layout'
-import { findField } from '../path'
-import { EVERYWHERE, type Range } from '../scan'
+import { EVERYWHERE, type Range } from '../run/scan'
+import {
+  hasValues,
+  isBool,
+  isGeopoint,
+  isNumber,
+  isString,
+  isVector,
+  type StoredSchema,
+} from '../schema/layout'
+import { findField } from '../schema/path'
 import type { Field } from '../types'
 import { someValue } from './columns'
 import { geopointClause } from './geopoint'

@@ -3,8 +3,8 @@
  * that an index outside of the object can be told. It is never narrower than the filter. What cannot be said simply
  * (negations, alternatives, words, beginnings, places, ids, lists of values) is left out, and SQL decides in the end.
  */
-import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } from '../layout'
-import { findField } from '../path'
+import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
+import { findField } from '../schema/path'
 import type { Field } from '../types'
 import { isNegated, isPresence } from './compile'
 import { boolValues, type Numeric, numberTests } from './number'
@@ -24,7 +24,7 @@ export interface Range {
 }
 
 /**
- * What the typed value in a slot is: strings stand for their normal form (text.ts), whole numbers of 64 bits for the
+ * What the typed value in a slot is: strings stand for their normal form (text/words.ts), whole numbers of 64 bits for the
  * nearest double.
  */
 export type Condition =

@@ -1,5 +1,5 @@
 /**
- * Filters on strings, all of which compare normal forms (text.ts): case, accents and punctuation do not count.
+ * Filters on strings, all of which compare normal forms (text/words.ts): case, accents and punctuation do not count.
  *
  *     field: a b    every word is in the value         field:=a b    the value is these words, in order
  *     field: a pre* the last one by its beginning      field:=a pre* the value begins so
@@ -8,9 +8,9 @@
  * knows the words, and only their stems: it gives a superset, and the documents decide.
  */
 import { fragment, type SqlFragment } from '../fragment'
-import { hasValues, textColumn } from '../layout'
-import { stringsAt } from '../path'
-import { normalForm, prepare, type TokenRules, tokenize } from '../text'
+import { hasValues, textColumn } from '../schema/layout'
+import { stringsAt } from '../schema/path'
+import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
 import type { Document, Field } from '../types'
 import { someValue } from './columns'
 import { type FilterContext, oneOf } from './compile'

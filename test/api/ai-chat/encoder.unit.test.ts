@@ -4,8 +4,8 @@ import { textOf } from '../../../src/api/ai-chat/context'
 import type { Dialect } from '../../../src/api/ai-chat/dialect'
 import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
 import { WORDS } from '../../../src/api/ai-chat/words'
-import { foldTurn } from '../../../src/api/folded-turn'
-import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { foldTurn } from '../../../src/turn/fold'
 
 const writing = (dialect: Dialect, parts: Partial<Writing> = {}): Writing => ({
   words: WORDS[dialect],

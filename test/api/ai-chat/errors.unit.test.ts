@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { errorResponse, faultOf, turnFault } from '../../../src/api/ai-chat/errors'
 import { ImpossibleChange } from '../../../src/api/assistants/plan'
-import { TurnFailure } from '../../../src/api/turn-failure'
+import { TurnFailure } from '../../../src/api/turn/failure'
 import { ApiError } from '../../../src/errors'
 
 describe('the status of a failure, given that the client repeats some by itself', () => {

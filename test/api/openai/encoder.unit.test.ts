@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { foldTurn } from '../../../src/api/folded-turn'
 import { CompletionEncoder, type CompletionShape, completion } from '../../../src/api/openai/encoder'
-import type { TurnEventBody } from '../../../src/conversation/events'
+import type { TurnEventBody } from '../../../src/turn/events'
+import { foldTurn } from '../../../src/turn/fold'
 import { ANSWER, TURN, turnOf } from '../turn-events'
 
 const SHAPE: CompletionShape = { model: 'docs', created: 1_700_000_000, fields: {} }

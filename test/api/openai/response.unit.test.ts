@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { foldTurn } from '../../../src/api/folded-turn'
 import { ResponseEncoder, type ResponseShape, responseOf } from '../../../src/api/openai/response-encoder'
 import { readResponse } from '../../../src/api/openai/response-request'
-import type { TurnEventBody } from '../../../src/conversation/events'
+import type { TurnEventBody } from '../../../src/turn/events'
+import { foldTurn } from '../../../src/turn/fold'
 import { ANSWER, TURN, turnOf } from '../turn-events'
 
 const SHAPE: ResponseShape = { model: 'docs', created: 1_700_000_000, fields: {}, previous: null }

@@ -1,9 +1,9 @@
 import { parse } from 'valibot'
 import { expect, it } from 'vitest'
-import { type FoldedTurn, foldTurn } from '../../../src/api/folded-turn'
 import { answerOf } from '../../../src/api/parley/answer'
 import { Answer } from '../../../src/api/parley/response-schemas'
-import type { TurnEventBody } from '../../../src/conversation/events'
+import type { TurnEventBody } from '../../../src/turn/events'
+import { type FoldedTurn, foldTurn } from '../../../src/turn/fold'
 
 const RESULT = {
   facet_counts: [],

@@ -2,10 +2,10 @@ import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { COMMENT } from '../../../src/api/event-stream'
 import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
 import { eventData } from '../../../src/api/parley/response-schemas'
-import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import { COMMENT } from '../../../src/api/turn/event-stream'
+import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 
 const REPLY = {
   result: {

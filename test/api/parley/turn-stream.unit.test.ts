@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { COMMENT } from '../../../src/api/event-stream'
 import { encodeEvent, RETRY } from '../../../src/api/parley/encoder'
 import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/turn-stream'
-import { eventReader } from '../../../src/api/turn-events'
-import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import { COMMENT } from '../../../src/api/turn/event-stream'
+import { eventReader } from '../../../src/api/turn/read'
+import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 
 const event = (body: TurnEventBody, seq: number): TurnEvent => ({
   ...body,

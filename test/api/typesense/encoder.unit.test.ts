@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { foldTurn } from '../../../src/api/folded-turn'
 import {
   type AnswerShape,
   asciiJson,
@@ -8,8 +7,9 @@ import {
   MessageEncoder,
   responseBody,
 } from '../../../src/api/typesense/encoder'
-import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
 import type { SearchResult } from '../../../src/search/types'
+import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { foldTurn } from '../../../src/turn/fold'
 
 const ID = '7b1d9a52-0d5c-4a0e-9b53-2c6f4f1f6a11'
 

@@ -1,6 +1,6 @@
 /** What keeps the searches of one caller from taking all of the time. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { Collection } from '../../../src/search/collection'
+import { Collection } from '../../../src/search/collection/object'
 import { call, queryString } from './api'
 
 const APPLES = { q: 'apple', query_by: 'title' }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
 import { answerStreaming, answerWhole } from '../../../src/api/typesense/turn-stream'
-import type { TurnEvent, TurnEventBody } from '../../../src/conversation/events'
+import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 
 const shape: AnswerShape = {
   conversationId: 'c1',

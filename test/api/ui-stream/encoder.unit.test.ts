@@ -1,8 +1,8 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { UiStreamEncoder, type UiStreamShape } from '../../../src/api/ui-stream/encoder'
-import type { TurnEventBody } from '../../../src/conversation/events'
-import { STOPPED } from '../../../src/conversation/turn'
+import type { TurnEventBody } from '../../../src/turn/events'
+import { STOPPED } from '../../../src/turn/run'
 import { RETRIEVAL, TURN, turnOf } from '../turn-events'
 
 const PARTS: UiStreamShape = { fields: {}, citations: 'parts' }

@@ -2,9 +2,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { unwrap } from '../../../src/errors'
-import type { CollectionRpc } from '../../../src/search/rpc'
+import type { CollectionRpc } from '../../../src/search/collection/rpc'
 import type { SearchParameters, SearchResult } from '../../../src/search/types'
-import { NUMBERS, STRINGS } from '../../../src/search/vectorize/labels'
+import { NUMBERS, STRINGS } from '../../../src/search/vectors/vectorize/labels'
 import { importAll, newObject } from '../object'
 import { VectorizeDouble } from './double'
 

@@ -7,7 +7,7 @@ import {
   createCollection,
   dropCollection,
   findCollection,
-} from '../../../src/search/catalog'
+} from '../../../src/search/collection/catalog'
 import { idsOf } from '../make-collection'
 import {
   bindDouble,

@@ -1,7 +1,7 @@
 /** Searches with filters that a few documents of many pass, through Vectorize's metadata indexes. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { ScannedIndex } from '../../../src/search/vector-index'
+import { ScannedIndex } from '../../../src/search/vectors/vector-index'
 import { createMetadataIndexes } from './collections'
 import type { Unindexed } from './double'
 import { DIMENSIONS, type LabelledCollection, makeVectors, withLabelled } from './labelled'

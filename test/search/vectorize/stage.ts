@@ -2,12 +2,12 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { Alarm } from '../../../src/alarm'
-import { migrate } from '../../../src/search/migrations'
-import type { Store } from '../../../src/search/store'
-import type { VectorIndex } from '../../../src/search/vector-index'
-import { fromBlob } from '../../../src/search/vector-math'
-import { nothing, Reconciler, type Reconciliation } from '../../../src/search/vectorize/reconcile'
-import { VectorMirror } from '../../../src/search/vectorize/vector-mirror'
+import { migrate } from '../../../src/search/collection/migrations'
+import type { Store } from '../../../src/search/documents/store'
+import type { VectorIndex } from '../../../src/search/vectors/vector-index'
+import { fromBlob } from '../../../src/search/vectors/vector-math'
+import { nothing, Reconciler, type Reconciliation } from '../../../src/search/vectors/vectorize/reconcile'
+import { VectorMirror } from '../../../src/search/vectors/vectorize/vector-mirror'
 import { VectorizeDouble } from './double'
 
 export const SLOT = 1

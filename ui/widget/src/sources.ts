@@ -81,7 +81,7 @@ const text = (value: unknown): string => (typeof value === 'string' ? value.trim
 const linkable = (value: unknown): string | undefined =>
   typeof value === 'string' && /^https?:\/\/[^\s<>"\\]+$/i.test(value) ? value : undefined
 
-/** As src/conversation/labels.ts encodes a name. */
+/** As src/turn/labels.ts encodes a name. */
 const encode = (name: string, unsafe: RegExp): string =>
   name.replace(
     unsafe,

@@ -1,0 +1,259 @@
+/** PATCH /collections/:name: what it asks for, whether the documents allow it, and doing it. */
+import { ApiError } from '../../errors'
+import { matches } from '../documents/detect'
+import { coerceDocument } from '../documents/document'
+import type { Store } from '../documents/store'
+import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
+import { checkEmbedSources, checkFields, isDynamic, isObject, parseField } from '../schema/field'
+import { isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
+import { planOf } from '../schema/plan'
+import { maskField } from '../schema/schema'
+import { addField, rebuildTextIndex, removeField } from '../schema/tables'
+import type { Field } from '../types'
+import { discoverDimensions } from '../vectors/embedding/embedders'
+import { beginReplacement, cancelReplacement, discardVectors } from '../vectors/embedding/replacement'
+
+type Json = Record<string, unknown>
+
+/** What a PATCH asks for, checked against the schema. */
+export interface Alteration {
+  dropped: Field[]
+  added: Field[]
+  /** embedding fields that are dropped and added again: they stay as they are until all vectors are made */
+  replaced: Field[]
+  /** embedding fields with a new api_key and nothing else changed */
+  rekeyed: Field[]
+  metadata?: Json
+  synonym_sets?: string[]
+  curation_sets?: string[]
+  /** the reply: the request, with keys masked */
+  echo: Json
+}
+
+/** The vectors of a dropped field that its documents are to get back as plain values. */
+export interface CarriedVectors {
+  name: string
+  table: string
+}
+
+function refuse(message: string): never {
+  throw new ApiError(400, message)
+}
+
+const ALTERABLE = new Set(['fields', 'metadata', 'synonym_sets', 'curation_sets'])
+const FIELDS_MESSAGE =
+  'The `fields` value should be an array of objects containing the field `name` and other properties.'
+
+/**
+ * A PATCH, checked. A field that is being replaced counts as what it is about to become. Keys are compared in
+ * clear: sealed, each is another one.
+ * @throws ApiError 400
+ */
+export async function readAlteration(
+  body: unknown,
+  schema: StoredSchema,
+  env: Cloudflare.Env,
+): Promise<Alteration> {
+  const fields = schema.fields.map((field) => replacementOf(schema, field.name)?.field ?? field)
+  return parseAlteration(body, { ...schema, fields: await openWhatOpens(fields, env) })
+}
+
+/**
+ * What has to be known and done before a PATCH can be applied: its models answer, its keys are sealed, and the
+ * documents suit it.
+ * @throws ApiError 400
+ */
+export async function prepareAlteration(
+  alteration: Alteration,
+  store: Store,
+  env: Cloudflare.Env,
+): Promise<void> {
+  for (const changed of ['added', 'replaced', 'rekeyed'] as const) {
+    await discoverDimensions(alteration[changed], env)
+    alteration[changed] = await sealFields(alteration[changed], env)
+  }
+  await checkDocuments(store, alteration.added)
+}
+
+/** @throws ApiError 400 */
+function parseAlteration(body: unknown, schema: StoredSchema): Alteration {
+  if (!isObject(body)) refuse('Bad JSON.')
+  if (Object.keys(body).length === 0) refuse('Alter payload is empty.')
+  for (const key of Object.keys(body)) {
+    if (!ALTERABLE.has(key))
+      refuse('Only `fields`, `metadata` and `synonym_sets` can be updated at the moment.')
+  }
+  const alteration: Alteration = { dropped: [], added: [], replaced: [], rekeyed: [], echo: { ...body } }
+  if ('metadata' in body) {
+    if (!isObject(body.metadata)) refuse('The `metadata` value should be an object.')
+    alteration.metadata = body.metadata
+  }
+  for (const key of ['synonym_sets', 'curation_sets'] as const) {
+    const sets = body[key]
+    if (sets === undefined) continue
+    if (!Array.isArray(sets) || !sets.every((name) => typeof name === 'string')) {
+      refuse(`The \`${key}\` value should be an array.`)
+    }
+    alteration[key] = sets
+  }
+  if ('fields' in body) {
+    if (!Array.isArray(body.fields) || body.fields.length === 0) refuse(FIELDS_MESSAGE)
+    parseFieldChanges(body.fields, schema, alteration)
+    alteration.echo.fields = body.fields.map(maskField)
+  }
+  return alteration
+}
+
+function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration: Alteration): void {
+  const known = new Map(schema.fields.map((field) => [field.name, field]))
+  for (const change of changes) {
+    if (!isObject(change) || typeof change.name !== 'string') refuse(FIELDS_MESSAGE)
+    if (change.name === 'id') refuse('Field `id` cannot be altered.')
+  }
+  const drops = (changes as Json[]).filter((change) => 'drop' in change)
+  const dropped = new Set<Field>()
+  for (const { name, drop } of drops as { name: string; drop: unknown }[]) {
+    if (drop !== true) refuse(`Field \`${name}\` must have a drop value of \`true\`.`)
+    const field = known.get(name)
+    if (field === undefined) refuse(`Field \`${name}\` is not part of collection schema.`)
+    dropped.add(field)
+    // An object goes with its children, a pattern with the fields that came by it.
+    for (const other of schema.fields) {
+      if (field.type.startsWith('object') && other.name.startsWith(`${name}.`)) dropped.add(other)
+      if (isDynamic(field) && name !== '.*' && other.detected === true && matches(name, other.name)) {
+        dropped.add(other)
+      }
+    }
+  }
+  const kept = schema.fields.filter((field) => !dropped.has(field))
+  for (const change of (changes as Json[]).filter((candidate) => !('drop' in candidate))) {
+    const old = kept.find(({ name }) => name === change.name)
+    if (old === undefined) alteration.added.push(parseField(change, schema.enable_nested_fields))
+    else alteration.rekeyed.push(rekeyed(old, change))
+  }
+  const all = [...kept, ...alteration.added]
+  for (const field of alteration.added) checkEmbedSources(field, all)
+  if (all.filter(({ name }) => name === '.*').length > 1) refuse('There can be only one field named `.*`.')
+  checkFields(all, schema.default_sorting_field)
+  for (const field of kept) checkEmbedSources(field, all)
+  const isReplaced = ({ name, embed }: Field): boolean =>
+    embed !== undefined && [...dropped].some((old) => old.name === name && old.embed !== undefined)
+  alteration.replaced = alteration.added.filter(isReplaced)
+  const names = new Set(alteration.replaced.map(({ name }) => name))
+  alteration.added = alteration.added.filter(({ name }) => !names.has(name))
+  alteration.dropped = [...dropped].filter(({ name }) => !names.has(name))
+}
+
+/** The one change that a field takes without being dropped first: another key for its embedder. */
+function rekeyed(old: Field, change: Json): Field {
+  const embed = isObject(change.embed) ? change.embed : {}
+  const config = isObject(embed.model_config) ? embed.model_config : {}
+  const oldConfig = old.embed?.model_config
+  const same =
+    oldConfig !== undefined &&
+    JSON.stringify(embed.from) === JSON.stringify(old.embed?.from) &&
+    typeof config.api_key === 'string' &&
+    config.api_key !== oldConfig.api_key &&
+    Object.entries(config).every(([key, value]) => key === 'api_key' || oldConfig[key] === value)
+  if (!same) {
+    refuse(
+      `Field \`${old.name}\` is already part of the schema: To change this field, drop it first before adding it back to the schema.`,
+    )
+  }
+  return {
+    ...old,
+    embed: { from: old.embed!.from, model_config: { ...oldConfig, api_key: config.api_key as string } },
+  }
+}
+
+/** Documents that are looked at between two chances for others to be served. */
+const CHECK_STEP = 500
+
+/**
+ * Checks that the values which documents already hold suit the fields to come. Gives others their turn every
+ * few hundred documents.
+ * @throws ApiError 400
+ */
+async function checkDocuments(store: Store, added: Field[]): Promise<void> {
+  const fields = added.filter((field) => !isDynamic(field))
+  if (fields.length === 0 || store.count === 0) return
+  const plan = planOf({ ...store.schema, fields, slots: {} })
+  // Where all are optional, only documents that mention one of them can be wrong.
+  const mention = fields.every(({ optional }) => optional)
+    ? `AND (${fields.map(() => 'instr(body, ?) > 0').join(' OR ')})`
+    : ''
+  const mentions = mention === '' ? [] : fields.map(({ name }) => JSON.stringify(name.split('.').at(-1)))
+  const where = mentions.length > 50 ? '' : mention
+  let after = -1
+  for (;;) {
+    const seqs = store.sql
+      .exec<{ seq: number }>(
+        `SELECT seq FROM documents WHERE seq > ? ${where} ORDER BY seq LIMIT ${CHECK_STEP}`,
+        after,
+        ...(where === '' ? [] : mentions),
+      )
+      .toArray()
+      .map(({ seq }) => seq)
+    for (const document of store.read(seqs, true, true).values()) {
+      try {
+        coerceDocument(plan, document, 'coerce_or_reject', false)
+      } catch (error) {
+        throw error instanceof ApiError ? new ApiError(400, alterMessage(error.message)) : error
+      }
+    }
+    if (seqs.length < CHECK_STEP) return
+    after = seqs.at(-1) as number
+    await scheduler.wait(0)
+    if (store.closed) throw new ApiError(404, 'Collection not found')
+  }
+}
+
+/** Typesense's rewording of a document's fault for the one who alters the schema. */
+function alterMessage(message: string): string {
+  if (message.endsWith('but is not found in the document.')) {
+    return `${message.slice(0, -1)}s already present in the collection. If you still want to add this field, set it as \`optional: true\`.`
+  }
+  const incompatible =
+    'Schema change is incompatible with the type of documents already stored in this collection.'
+  const [field, type] = message.split('must be').map((part) => part.trim())
+  if (field === undefined || type === undefined) return `${incompatible} error: ${message}`
+  return `${incompatible} Existing data for ${field.charAt(0).toLowerCase()}${field.slice(1)} cannot be coerced into ${type}`
+}
+
+/**
+ * Changes schema and tables. Belongs in a transaction.
+ * @returns vectors that the documents are to get back, and whether documents have to be indexed again
+ */
+export function applyAlteration(
+  store: Store,
+  alteration: Alteration,
+): { carried: CarriedVectors[]; reindexing: boolean } {
+  const schema = structuredClone(store.schema)
+  const carried: CarriedVectors[] = []
+  for (const { name } of alteration.dropped) {
+    const field = schema.fields.find((candidate) => candidate.name === name) as Field
+    const slot = schema.slots[name]
+    cancelReplacement(store, schema, name)
+    if (slot !== undefined && isVector(field)) {
+      // What a model made it can make again; what an owner brought must not be lost.
+      if (field.embed === undefined) carried.push({ name, table: vectorsTable(slot) })
+      else discardVectors(store, slot)
+      store.vectorFields.retire(slot)
+    }
+    removeField(store.sql, schema, field)
+  }
+  for (const field of alteration.added) addField(store.sql, schema, field)
+  for (const field of alteration.replaced) beginReplacement(store, schema, field)
+  for (const field of alteration.rekeyed) {
+    const begun = replacementOf(schema, field.name)
+    if (begun !== undefined) begun.field = field
+    else schema.fields = schema.fields.map((old) => (old.name === field.name ? field : old))
+  }
+  if (alteration.metadata !== undefined) schema.metadata = alteration.metadata
+  if (alteration.synonym_sets !== undefined) schema.synonym_sets = alteration.synonym_sets
+  if (alteration.curation_sets !== undefined) schema.curation_sets = alteration.curation_sets
+  const rebuilt = schema.nextText > schema.textColumns
+  if (rebuilt) rebuildTextIndex(store.sql, schema)
+  store.saveSchema(schema)
+  return { carried, reindexing: rebuilt || alteration.added.length > 0 || carried.length > 0 }
+}

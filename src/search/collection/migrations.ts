@@ -1,0 +1,83 @@
+import { parseExact } from '../../exact-json'
+import { liftSealed } from '../schema/embedding-secrets'
+import type { StoredSchema } from '../schema/layout'
+
+/** A change that SQL does not do. */
+type Change = (sql: SqlStorage) => void
+
+/**
+ * The tables that every collection has, whatever its schema. Entries are only ever appended: an object runs
+ * those that it has not run yet when it wakes.
+ */
+const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
+  [
+    'CREATE TABLE documents (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)',
+    // Values of fields with `store: false`, which the index needs again when the document changes.
+    'CREATE TABLE unstored (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)',
+    // Documents of a history collection that D1 has not seen in their present state.
+    'CREATE TABLE outbox (document_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID',
+    // Turns that have been added, so that none is added twice.
+    'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
+  ],
+  [
+    // The ids of its documents, a list in JSON, so that a turn can be replaced by another.
+    "ALTER TABLE origins ADD COLUMN documents TEXT NOT NULL DEFAULT '[]'",
+    // Whether the document was replaced rather than deleted.
+    'ALTER TABLE outbox ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0',
+  ],
+  [
+    `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
+      PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+  ],
+  [
+    // Vectors that Vectorize does not show in their present state (vectors/vectorize/outbox.ts).
+    'CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL)',
+    `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,
+      attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    'CREATE INDEX vector_outbox_by_mutation ON vector_outbox (mutation, slot, attempts)',
+    `CREATE TABLE vector_mutations (number INTEGER PRIMARY KEY AUTOINCREMENT, slot INTEGER NOT NULL, mutation_id TEXT,
+      sent_at INTEGER)`,
+  ],
+  [
+    (sql) => {
+      const schema = readMeta<StoredSchema>(sql, 'schema')
+      if (schema !== undefined) writeMeta(sql, 'schema', liftSealed(schema))
+    },
+  ],
+  [
+    // Whether a field's vectors have labels (vectors/vectorize/labels.ts), and what is known of filters (vectors/vectorize/proof.ts).
+    'ALTER TABLE vectorize_fields ADD COLUMN labelled INTEGER NOT NULL DEFAULT 0',
+    'ALTER TABLE vectorize_fields ADD COLUMN proven INTEGER NOT NULL DEFAULT 0',
+    'ALTER TABLE vectorize_fields ADD COLUMN tried_at INTEGER',
+    // Whether Vectorize shows the vector as it is and only its labels as they were.
+    'ALTER TABLE vector_outbox ADD COLUMN relabelled INTEGER NOT NULL DEFAULT 0',
+  ],
+]
+
+/** Whether this object has ever been made a collection. */
+export const isCreated = (sql: SqlStorage): boolean =>
+  sql.exec(`SELECT 1 FROM sqlite_master WHERE name = 'meta'`).toArray().length > 0
+
+export function migrate(sql: SqlStorage): void {
+  sql.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')
+  const version = readMeta<number>(sql, 'version') ?? 0
+  for (const step of MIGRATIONS.slice(version).flat()) {
+    if (typeof step === 'string') sql.exec(step)
+    else step(sql)
+  }
+  if (version < MIGRATIONS.length) writeMeta(sql, 'version', MIGRATIONS.length)
+}
+
+/** A row of the object's own state. */
+export function readMeta<T>(sql: SqlStorage, key: string): T | undefined {
+  const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
+  return row === undefined ? undefined : (parseExact(row.value) as T)
+}
+
+/** @param value undefined removes the row */
+export function writeMeta(sql: SqlStorage, key: string, value: unknown): void {
+  if (value === undefined) sql.exec('DELETE FROM meta WHERE key = ?', key)
+  else sql.exec('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, JSON.stringify(value))
+}

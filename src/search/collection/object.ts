@@ -1,0 +1,401 @@
+/**
+ * The Collection object: one collection's documents, index and history outbox. It answers RPC (rpc.ts) and
+ * keeps nothing that could not be read again from its SQLite; the work is in the files around it.
+ */
+import { DurableObject } from 'cloudflare:workers'
+import { Alarm } from '../../alarm'
+import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
+import { exportPage, removeAll, removeWhere, updateWhere } from '../documents/bulk'
+import { importLines } from '../documents/import'
+import { project } from '../documents/projection'
+import { Store } from '../documents/store'
+import type { Writer } from '../documents/writer'
+import { HistoryMirror } from '../history/mirror'
+import { isHistoryShaped } from '../history/shape'
+import * as turns from '../history/turns'
+import { LongSearches } from '../run/pace'
+import { executeSearch } from '../run/search'
+import { resealSchema, sealFields } from '../schema/embedding-secrets'
+import type { StoredSchema } from '../schema/layout'
+import { parseSchema, summarize } from '../schema/schema'
+import { createTables } from '../schema/tables'
+import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from '../types'
+import { discoverDimensions } from '../vectors/embedding/embedders'
+import { VectorOutbox } from '../vectors/vectorize/outbox'
+import type { Reconciliation } from '../vectors/vectorize/reconcile'
+import { VectorMirror } from '../vectors/vectorize/vector-mirror'
+import { applyAlteration, prepareAlteration, readAlteration } from './alter'
+import { isCreated, migrate, readMeta, writeMeta } from './migrations'
+import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
+import { checkRegistration, REGISTRATION_MS } from './registration'
+import type {
+  CollectionRpc,
+  CollectionSummary,
+  DirtyValues,
+  ImportOptions,
+  RecentMessages,
+  Step,
+  StoredMessage,
+  WriteOptions,
+} from './rpc'
+
+/** A caller who drives the reindexing comes back sooner than this. */
+const ABANDONED_MS = 10_000
+
+/** How long after a search imports go on in small batches: whoever types searches again within this time. */
+const BUSY_MS = 2_000
+
+const notFound = (): ApiError => new ApiError(404, 'Collection not found')
+
+export class Collection extends DurableObject implements CollectionRpc {
+  #sql = this.ctx.storage.sql
+  #alarm = new Alarm(this.ctx.storage)
+  #around: Surroundings = {
+    storage: this.ctx.storage,
+    env: this.env,
+    objectId: this.ctx.id.name as string,
+    alarm: this.#alarm,
+  }
+  #open: Open | undefined
+  #altering = false
+  /** when the last search came in, in milliseconds */
+  #searchedAt = 0
+  #longSearches = new LongSearches()
+
+  /** The collection, read from storage when the object has just woken. */
+  #load(): Open | undefined {
+    if (this.#open !== undefined || !isCreated(this.#sql)) return this.#open
+    migrate(this.#sql)
+    const schema = readMeta<StoredSchema>(this.#sql, 'schema')
+    if (schema === undefined || readMeta(this.#sql, 'destroyed')) return undefined
+    return this.#openWith(schema)
+  }
+
+  #openWith(schema: StoredSchema): Open {
+    this.#open = openCollection(this.#around, schema)
+    return this.#open
+  }
+
+  /** @throws ApiError 404 */
+  #existing(): Open {
+    const open = this.#load()
+    if (open === undefined) throw notFound()
+    return open
+  }
+
+  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
+  async #writable(): Promise<Open> {
+    const { embedders, store } = this.#existing()
+    await embedders.ready(store.plan.embedded)
+    return this.#existing()
+  }
+
+  create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
+    return attempt(async () => {
+      const schema = parseSchema(body)
+      await discoverDimensions(schema.fields, this.env)
+      schema.fields = await sealFields(schema.fields, this.env)
+      if (this.#load() !== undefined) {
+        throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
+      }
+      const stored = this.ctx.storage.transactionSync(() => {
+        migrate(this.#sql)
+        const made = createTables(this.#sql, schema)
+        writeMeta(this.#sql, 'schema', made)
+        writeMeta(this.#sql, 'created_at', createdAt)
+        return made
+      })
+      this.#alarm.within(REGISTRATION_MS)
+      this.#openWith(stored)
+      return this.#summary()
+    })
+  }
+
+  async summary(): Promise<Outcome<CollectionSummary>> {
+    return attempt(() => this.#summary())
+  }
+
+  #summary(): CollectionSummary {
+    const { store, embeddings } = this.#existing()
+    return { ...summarize(store.schema, store.count, store.createdAt), ...embeddings.summary() }
+  }
+
+  async schema(): Promise<Outcome<CollectionSchema>> {
+    return attempt(() => {
+      const { slots, nextSlot, nextText, textColumns, replacing, ...schema } = this.#existing().store.schema
+      return schema
+    })
+  }
+
+  alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
+    return attempt(async () => {
+      const { store, reindex, embeddings, dropping, background } = this.#existing()
+      const before = store.schema
+      const alteration = await readAlteration(body, before, this.env)
+      if (this.#altering || reindex.pending || embeddings.replacing || store.schema !== before) {
+        throw new ApiError(422, 'Another collection update operation is in progress.')
+      }
+      this.#altering = true
+      try {
+        await prepareAlteration(alteration, store, this.env)
+        if (store.closed) throw notFound()
+        this.ctx.storage.transactionSync(() => {
+          const { carried, reindexing } = applyAlteration(store, alteration)
+          if (reindexing && store.count > 0) reindex.start(carried)
+          embeddings.retry()
+        })
+      } catch (error) {
+        store.reset()
+        throw error
+      } finally {
+        this.#altering = false
+      }
+      if (reindex.pending) this.#alarm.within(ABANDONED_MS)
+      for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
+      return alteration.echo
+    })
+  }
+
+  reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
+    return attempt(() => this.#existing().reconciler.run(after))
+  }
+
+  reseal(): Promise<Outcome<number>> {
+    return attempt(() => resealSchema(this.#existing().store, this.env))
+  }
+
+  async reindex(): Promise<Step> {
+    const open = this.#load()
+    if (open === undefined) return { count: 0, done: true }
+    await open.embedders.ready(open.store.plan.embedded)
+    if (open.store.closed) return { count: 0, done: true }
+    const step = open.reindex.step()
+    return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
+  }
+
+  async destroy(): Promise<void> {
+    const open = this.#load()
+    if (open !== undefined) {
+      open.store.closed = true
+      this.#open = undefined
+      writeMeta(this.#sql, 'destroyed', true)
+      // Vectorize may take its time, and what is being sent to it may arrive yet: the alarm sees to it, later.
+      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#alarm.within(ABANDONED_MS)
+    }
+    await this.#clear()
+  }
+
+  /**
+   * Deletes everything, after the history's copy in D1 and the vectors in Vectorize; while those do not answer, the
+   * alarm asks again.
+   */
+  async #clear(): Promise<void> {
+    if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
+      const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
+      const store = new Store(this.#sql, schema, 0)
+      const mirror = new HistoryMirror(store, this.env, this.#around.objectId, this.#alarm)
+      if (!(await mirror.removeAll())) {
+        this.#alarm.within(ABANDONED_MS)
+        return
+      }
+    }
+    if (isCreated(this.#sql)) {
+      const wait = await new VectorMirror(this.#around).removeAll()
+      if (wait !== undefined) return this.#alarm.within(wait)
+    }
+    await this.ctx.storage.deleteAll()
+    this.#alarm.rang()
+  }
+
+  write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
+    return attempt(() => this.#write({ document: json, ...options }))
+  }
+
+  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>> {
+    return attempt(() => this.#write({ document: json, action: 'update', id, dirtyValues }))
+  }
+
+  async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
+    const { writer, store, mirror } = await this.#writable()
+    const [result] = writer.write([incoming])
+    if (result === undefined || result instanceof ApiError) throw result
+    const document = store.read([result.seq]).get(result.seq) as Document
+    await mirror?.settle()
+    return document
+  }
+
+  async get(id: string, include: string, exclude: string): Promise<Outcome<Document>> {
+    return attempt(() => {
+      const { store } = this.#existing()
+      return project(this.#find(store, id)[1], include, exclude)
+    })
+  }
+
+  /** @throws ApiError 404 */
+  #find(store: Store, id: string): [number, Document] {
+    const seq = store.find([id]).get(id)
+    const document = seq === undefined ? undefined : store.read([seq]).get(seq)
+    if (seq === undefined || document === undefined) {
+      throw new ApiError(404, `Could not find a document with id: ${id}`)
+    }
+    return [seq, document]
+  }
+
+  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      const { store, mirror } = this.#existing()
+      if (ignoreNotFound && !store.find([id]).has(id)) return { id }
+      const [seq, document] = this.#find(store, id)
+      removeAll(this.ctx.storage, store, [[seq, id]])
+      await mirror?.settle()
+      return document
+    })
+  }
+
+  updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
+    return attempt(async () => {
+      const { store, writer, mirror } = await this.#writable()
+      const step = updateWhere(store, writer, filterBy, json, after)
+      await mirror?.settle()
+      return step
+    })
+  }
+
+  removeWhere(
+    filterBy: string,
+    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+  ): Promise<Outcome<Step>> {
+    return attempt(async () => {
+      const { store, mirror } = this.#existing()
+      const step = removeWhere(this.ctx.storage, store, filterBy, options)
+      await mirror?.settle()
+      return step
+    })
+  }
+
+  async truncate(): Promise<Step> {
+    const open = this.#load()
+    if (open === undefined) return { count: 0, done: true }
+    const { store, mirror } = open
+    const count = this.ctx.storage.transactionSync(() => {
+      mirror?.recordAll()
+      const removed = store.truncate()
+      store.saveCounters()
+      return removed
+    })
+    await mirror?.settle()
+    return { count, done: true }
+  }
+
+  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
+    return attempt(async () => {
+      const { store, writer, mirror } = await this.#writable()
+      const results = importLines(store, writer, lines, options)
+      await mirror?.settle()
+      const busy = Date.now() - this.#searchedAt < BUSY_MS
+      return { results, busy }
+    })
+  }
+
+  async exportPage(
+    options: { filterBy: string; include: string; exclude: string },
+    after: number,
+  ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>> {
+    return attempt(() => exportPage(this.#existing().store, options, after))
+  }
+
+  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
+    this.#searchedAt = Date.now()
+    return attempt(async () => {
+      const { context, store, mirror } = this.#existing()
+      if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
+      const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })
+      result.request_params.collection_name = store.schema.name
+      return result
+    })
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#longSearches.abandon(ticket)
+  }
+
+  async keepHistory(): Promise<void> {
+    const open = this.#load()
+    if (open === undefined || open.mirror !== undefined) return
+    const mirror = this.ctx.storage.transactionSync(() => {
+      writeMeta(this.#sql, 'history', true)
+      turns.indexConversations(this.#sql)
+      const made = mirrorHistory(open, this.#around)
+      if (open.store.count > 0) made.backfill()
+      return made
+    })
+    await mirror.settle()
+  }
+
+  async messages(conversationId: string, without: string[] = []): Promise<StoredMessage[]> {
+    const open = this.#load()
+    return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
+  }
+
+  async recentMessages(
+    conversationId: string,
+    bytes: number,
+    without: string[] = [],
+  ): Promise<RecentMessages> {
+    const open = this.#load()
+    if (open === undefined) return { messages: [], complete: true }
+    return turns.recentMessages(open.store, conversationId, bytes, without)
+  }
+
+  async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
+    const open = this.#load()
+    return open === undefined ? [] : turns.wholeTurns(open.store, conversationId, timestamps)
+  }
+
+  async removeConversation(conversationId: string): Promise<Step> {
+    const open = this.#load()
+    if (open === undefined) return { count: 0, done: true }
+    const step = turns.removeConversation(this.ctx.storage, open.store, conversationId)
+    await open.mirror?.settle()
+    return step
+  }
+
+  appendTurn(
+    origin: string,
+    documents: Record<string, unknown>[],
+    replaced: string[] = [],
+  ): Promise<Outcome<void>> {
+    return attempt(async () => {
+      const { writer, store, mirror } = await this.#writable()
+      writer.writeTogether(
+        documents.map((document) => ({ document, action: 'emplace' })),
+        () => {
+          if (turns.isKnownOrigin(this.#sql, origin)) return false
+          turns.removeReplaced(store, replaced, (id) => mirror?.record(id, true))
+          return true
+        },
+        (ids) => turns.noteOrigin(this.#sql, origin, ids),
+      )
+      await mirror?.settle()
+    })
+  }
+
+  async expireMessages(documentIds: string[]): Promise<void> {
+    const open = this.#load()
+    if (open !== undefined) turns.expireMessages(this.ctx.storage, open.store, documentIds)
+  }
+
+  override async alarm(): Promise<void> {
+    this.#alarm.rang()
+    const open = this.#load()
+    if (open === undefined) {
+      if (isCreated(this.#sql)) await this.#clear()
+      return
+    }
+    const registration = await checkRegistration(this.#sql, this.env, this.#around.objectId)
+    if (registration === 'orphan') return await this.destroy()
+    if (registration !== 'registered') this.#alarm.within(registration)
+    if (open.store.closed) return
+    await open.background.run()
+  }
+}

@@ -1,0 +1,124 @@
+/** What there is of a collection while its object is awake: made from storage, and lost with the object. */
+
+import type { Alarm } from '../../alarm'
+import { ApiError } from '../../errors'
+import { createReranker } from '../../models/reranker'
+import { Store } from '../documents/store'
+import { Writer } from '../documents/writer'
+import { HistoryMirror } from '../history/mirror'
+import type { SearchContext } from '../run/context'
+import type { StoredSchema } from '../schema/layout'
+import { Embedders } from '../vectors/embedding/embedders'
+import { EmbeddingQueues } from '../vectors/embedding/queues'
+import { discarding } from '../vectors/embedding/replacement'
+import { upgradeEmbeddings } from '../vectors/embedding/upgrade'
+import { Reconciler } from '../vectors/vectorize/reconcile'
+import { VectorMirror } from '../vectors/vectorize/vector-mirror'
+import { type Background, BackgroundWorks } from './background'
+import { readMeta } from './migrations'
+import { Reindex } from './reindex'
+
+export interface Open {
+  store: Store
+  embedders: Embedders
+  writer: Writer
+  reindex: Reindex
+  embeddings: EmbeddingQueues
+  /** of tables that nothing reads any more */
+  dropping: Background
+  context: SearchContext
+  background: BackgroundWorks
+  reconciler: Reconciler
+  /** of a history collection */
+  mirror: HistoryMirror | undefined
+}
+
+/** What an object brings to the collection in it. */
+export interface Surroundings {
+  storage: DurableObjectStorage
+  env: Cloudflare.Env
+  objectId: string
+  alarm: Alarm
+}
+
+export function openCollection(around: Surroundings, schema: StoredSchema): Open {
+  const { storage, env, alarm } = around
+  const { sql } = storage
+  const vectors = new VectorMirror(around, () => store.closed)
+  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, vectors)
+  // What the collection filters by, where an older version has not said so yet.
+  vectors.describe(schema)
+  const reconciler = new Reconciler(around, vectors, store)
+  const embedders = new Embedders(env)
+  const writer = new Writer(storage, store, embedders, () => {
+    reindex.start([])
+    alarm.within(0)
+  })
+  const reindex = new Reindex(storage, store, embedders, writer)
+  const context: SearchContext = {
+    sql,
+    get schema() {
+      return store.schema
+    },
+    requireOpen: () => {
+      if (store.closed) throw new ApiError(404, 'Collection not found')
+    },
+    count: () => store.count,
+    vectors: (field) => store.vectors(field),
+    embedder: (field) => embedders.model(field),
+    reranker: (name) => createReranker(name, env),
+    read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
+  }
+  const dropping = discarding(storage)
+  const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const works: Background[] = [
+    { name: 'history', step: async () => open.mirror?.step() },
+    {
+      name: 'reindex',
+      step: async () => {
+        await embedders.ready(store.plan.embedded)
+        return store.closed || reindex.step().done ? undefined : 0
+      },
+    },
+    dropping,
+    ...vectors.works,
+    reconciler.work,
+  ]
+  const background = new BackgroundWorks(
+    () => [...works, ...embeddings.works()],
+    alarm,
+    () => store.closed,
+  )
+  store.pending.onMark = (slot) => {
+    const queue = embeddings.queueOf(slot)
+    if (queue !== undefined) background.kick(queue)
+  }
+  const open: Open = {
+    store,
+    embedders,
+    writer,
+    reindex,
+    embeddings,
+    dropping,
+    context,
+    background,
+    reconciler,
+    mirror: undefined,
+  }
+  if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  upgradeEmbeddings(storage, store, env)
+  // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
+  for (const work of embeddings.waiting()) background.kick(work)
+  // Each index is made now, so that Vectorize gets what was there before it was bound.
+  for (const plan of [...store.plan.vectors, ...store.plan.replacing]) store.indexOf(plan)
+  vectors.resume()
+  return open
+}
+
+/** Has every change of a document noted for D1 from now on. */
+export function mirrorHistory(open: Open, { env, objectId, alarm }: Surroundings): HistoryMirror {
+  const mirror = new HistoryMirror(open.store, env, objectId, alarm)
+  open.store.onChange = (id) => mirror.record(id)
+  open.mirror = mirror
+  return mirror
+}

@@ -1,0 +1,162 @@
+/**
+ * Indexing documents again after their schema has changed, a step at a time: searches and writes go on in
+ * between. Documents that are written meanwhile are indexed under the new schema anyway.
+ */
+import { ApiError } from '../../errors'
+import { detectFields } from '../documents/detect'
+import { coerceDocument, type Draft } from '../documents/document'
+import { embeddingText } from '../documents/embedding-text'
+import { leaves, place, replace } from '../documents/nested'
+import type { Store, Vectors } from '../documents/store'
+import { takeVectors, type Writer } from '../documents/writer'
+import type { FieldSlot } from '../schema/layout'
+import { type Plan, planOf } from '../schema/plan'
+import type { Embedders } from '../vectors/embedding/embedders'
+import { shortest } from '../vectors/vector-math'
+import type { CarriedVectors } from './alter'
+import { readMeta, writeMeta } from './migrations'
+import type { Step } from './rpc'
+
+interface Job {
+  /** tells a job from the one that it replaced */
+  generation: number
+  /** sequence numbers: the next document, and the first one that is not concerned */
+  next: number
+  until: number
+  carried: CarriedVectors[]
+}
+
+/** Documents a step; fewer when each may need a vector. */
+const STEP = 200
+const STEP_EMBEDDED = 100
+
+export class Reindex {
+  #storage: DurableObjectStorage
+  #store: Store
+  #embedders: Embedders
+  #writer: Writer
+
+  constructor(storage: DurableObjectStorage, store: Store, embedders: Embedders, writer: Writer) {
+    this.#storage = storage
+    this.#store = store
+    this.#embedders = embedders
+    this.#writer = writer
+  }
+
+  get #job(): Job | undefined {
+    return readMeta<Job>(this.#store.sql, 'reindex')
+  }
+
+  get pending(): boolean {
+    return this.#job !== undefined
+  }
+
+  /** Asks for all documents that are there now. Belongs in the transaction that changes the schema. */
+  start(carried: CarriedVectors[]): void {
+    const old = this.#job
+    const job: Job = {
+      generation: (old?.generation ?? 0) + 1,
+      next: 0,
+      until: this.#store.nextSeq,
+      carried: [...(old?.carried ?? []), ...carried],
+    }
+    writeMeta(this.#store.sql, 'reindex', job)
+  }
+
+  step(): Step {
+    const job = this.#job
+    if (job === undefined) return { count: 0, done: true }
+    const limit = this.#store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
+    const seqs = this.#store.sql
+      .exec<{ seq: number }>(
+        `SELECT seq FROM documents WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ${limit}`,
+        job.next,
+        job.until,
+      )
+      .toArray()
+      .map(({ seq }) => seq)
+
+    try {
+      this.#storage.transactionSync(() => this.#commit(seqs, job, seqs.length < limit))
+    } catch (error) {
+      this.#store.reset()
+      throw error
+    }
+    return { count: seqs.length, done: seqs.length < limit && !this.pending }
+  }
+
+  #commit(seqs: number[], job: Job, last: boolean): void {
+    const store = this.#store
+    if (this.#job?.generation !== job.generation) return
+    // Nothing of a document changes by this, so nobody is to be told.
+    const { onChange } = store
+    store.onChange = undefined
+    try {
+      for (const seq of seqs) {
+        const prepared = this.#prepare(seq, job.carried)
+        if (prepared === undefined) continue
+        if (prepared.newFields.length > 0) this.#writer.addFields(prepared.newFields)
+        store.update(seq, prepared.draft, prepared.vectors)
+        for (const slot of prepared.queued) store.pending.mark(slot, seq)
+      }
+    } finally {
+      store.onChange = onChange
+    }
+    // A document may have brought so many fields that text_index was made anew, and the job with it.
+    if (this.#job?.generation !== job.generation) return
+    const next = (seqs.at(-1) ?? job.until - 1) + 1
+    if (last) for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
+    writeMeta(store.sql, 'reindex', last ? undefined : { ...job, next })
+  }
+
+  #prepare(seq: number, carried: CarriedVectors[]) {
+    const store = this.#store
+    const draft = store.read([seq], true, true).get(seq)
+    if (draft === undefined) return undefined
+    for (const { name, table } of carried) this.#carry(seq, draft, name, table)
+    const newFields = detectFields(store.plan, draft, store.schema.enable_nested_fields, 'coerce_or_drop')
+    const plan =
+      newFields.length === 0
+        ? store.plan
+        : planOf({ ...store.schema, fields: [...store.schema.fields, ...newFields] })
+    const vectors: Vectors = new Map()
+    for (const field of plan.fields) {
+      // What does not suit a field stays in the document and out of the index.
+      const alone: Plan = {
+        ...plan,
+        fields: [field],
+        vectors: plan.vectors.filter((other) => other === field),
+      }
+      try {
+        coerceDocument(alone, draft, 'coerce_or_drop', true)
+        for (const [name, vector] of takeVectors(alone, draft)) vectors.set(name, vector)
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if (field.kind === 'vector')
+          for (const leaf of leaves(draft, field.name, field.path)) replace(leaf, undefined)
+      }
+    }
+    const queued: FieldSlot[] = []
+    for (const field of plan.embedded) {
+      if (vectors.get(field.name) || store.indexOf(field).get(seq) !== undefined) continue
+      const text = embeddingText(field, plan, draft)
+      if (text === undefined) continue
+      const made = this.#embedders.embedNow(field.field, text)
+      if (made === undefined) queued.push(field.slot as FieldSlot)
+      else vectors.set(field.name, made)
+    }
+    return { draft, vectors, queued, newFields }
+  }
+
+  /** Gives a document the vector back that it had in a field which is gone. */
+  #carry(seq: number, draft: Draft, name: string, table: string): void {
+    const field = this.#store.plan.fields.find((plan) => plan.name === name)
+    const [row] = this.#store.sql
+      .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${table} WHERE seq = ?`, seq)
+      .toArray()
+    if (row === undefined) return
+    const vector = new Float32Array(row.vector)
+    if (field?.kind === 'vector' && field.field.num_dim !== vector.length) return
+    place(draft, name, field?.path, Array.from(vector, shortest))
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * A document on its way in: its id, its fields' types, and what `dirty_values` does about those that are wrong.
+ * Messages are Typesense's (src/validator.cpp), odd articles included.
+ */
+import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
+import { requireShallow } from '../../json-depth'
+import type { DirtyValues } from '../collection/rpc'
+import { isObject } from '../schema/field'
+import type { FieldPlan, Plan } from '../schema/plan'
+import { checked, coerced, INVALID, OVERFLOW } from './coerce'
+import { type Leaf, leaves, replace } from './nested'
+
+/** A parsed document before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
+export type Draft = Record<string, unknown>
+
+function refuse(message: string): never {
+  throw new ApiError(400, message)
+}
+
+/** @throws ApiError 400 */
+export function parseDocument(json: string): Draft {
+  let parsed: unknown
+  requireShallow(json)
+  try {
+    parsed = parseExact(json)
+  } catch (error) {
+    refuse(`Bad JSON: ${error instanceof Error ? error.message : 'not a properly formed document.'}`)
+  }
+  if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
+  // Typesense takes it for something to do to the stored document, and never stores it.
+  if (Object.hasOwn(parsed, '$operations')) {
+    refuse('`$operations` is not supported in a document. Send the new values of the fields instead.')
+  }
+  return parsed
+}
+
+/** The document's own id, if it has one. @throws ApiError 400 */
+export function idOf(draft: Draft): string | undefined {
+  if (!Object.hasOwn(draft, 'id')) return undefined
+  if (draft.id === '') refuse('The `id` should not be empty.')
+  if (typeof draft.id !== 'string') refuse("Document's `id` field should be a string.")
+  // SQLite stores UTF-8, in which a lone surrogate would come back as something else.
+  return draft.id.toWellFormed()
+}
+
+const ARTICLES: Record<string, [one: string, many: string]> = {
+  string: ['a', 'an array of'],
+  int32: ['an', 'an array of'],
+  int64: ['an', 'an array of'],
+  float: ['a', 'a array of'],
+  bool: ['a', 'a array of'],
+  geopoint: ['a', 'an array of'],
+}
+
+/**
+ * Checks the types of a document's fields and corrects what may be corrected, in place. Fields that no
+ * definition names are left alone.
+ * @param partial an update: fields may be missing, and null asks for a field's removal
+ * @throws ApiError 400
+ */
+export function coerceDocument(
+  plan: Plan,
+  draft: Draft,
+  dirty: DirtyValues,
+  partial: boolean,
+  defaultSortingField = '',
+): void {
+  if (!partial && defaultSortingField !== '' && !Object.hasOwn(draft, defaultSortingField)) {
+    refuse(
+      `Field \`${defaultSortingField}\` has been declared as a default sorting field, but is not found in the document.`,
+    )
+  }
+  for (const field of plan.fields) {
+    // Auto-embedding fields are checked with their sources (embedding-text.ts).
+    if (field.field.embed !== undefined) continue
+    if (field.kind === 'object') coerceObject(field, draft, partial)
+    else if (field.kind !== 'image') {
+      // Without a source that is not stored, it is the embedding that cannot be made: embedding-text.ts says so.
+      const lenient = partial || (!field.field.store && plan.sources.has(field.name))
+      coerceField(field, draft, dirty, partial, lenient)
+    }
+  }
+}
+
+function coerceObject(plan: FieldPlan, draft: Draft, partial: boolean): void {
+  const found = leaves(draft, plan.name, plan.path)
+  if (found.length === 0) {
+    if (!plan.field.optional && !partial && plan.field.store) missing(plan)
+    return
+  }
+  for (const leaf of found) {
+    if (leaf.value === null && plan.field.optional) {
+      if (!partial) replace(leaf, undefined)
+      continue
+    }
+    const values = Array.isArray(leaf.value) ? leaf.value : [leaf.value]
+    const wrong = plan.array ? !Array.isArray(leaf.value) && !leaf.inArray : Array.isArray(leaf.value)
+    if (wrong || !values.every(isObject)) refuse(`Field \`${plan.name}\` has an incorrect type.`)
+  }
+}
+
+function missing(plan: FieldPlan): never {
+  refuse(`Field \`${plan.name}\` has been declared in the schema, but is not found in the document.`)
+}
+
+function coerceField(
+  plan: FieldPlan,
+  draft: Draft,
+  dirty: DirtyValues,
+  partial: boolean,
+  mayBeMissing: boolean,
+): void {
+  const found = leaves(draft, plan.name, plan.path)
+  if (found.length === 0) {
+    if (!plan.field.optional && !mayBeMissing) missing(plan)
+    return
+  }
+  for (const leaf of found) {
+    if (leaf.value === null && plan.field.optional) {
+      // An update keeps the null: merging removes the field by it.
+      if (!partial) replace(leaf, undefined)
+    } else if (plan.kind === 'vector') {
+      coerceVector(plan, leaf, dirty)
+    } else if (plan.array) {
+      coerceList(plan, leaf, dirty)
+    } else {
+      if (leaf.inArray) {
+        refuse(
+          `Field \`${plan.name}\` has an incorrect type. Hint: field inside an array of objects must be an array type as well.`,
+        )
+      }
+      if (checked(plan.kind, leaf.value) !== leaf.value) {
+        replace(leaf, corrected(plan, leaf.value, dirty, false))
+      }
+    }
+  }
+}
+
+const drops = (plan: FieldPlan, dirty: DirtyValues): boolean =>
+  plan.field.optional && (dirty === 'drop' || dirty === 'coerce_or_drop')
+
+/** What becomes of a wrong value: a right one, or undefined when it is dropped. @throws ApiError 400 */
+function corrected(plan: FieldPlan, value: unknown, dirty: DirtyValues, inList: boolean): unknown {
+  let result = checked(plan.kind, value)
+  if (result === INVALID && (dirty === 'coerce_or_reject' || dirty === 'coerce_or_drop')) {
+    result = coerced(plan.kind, value)
+  }
+  if (result !== INVALID && result !== OVERFLOW) return result
+  if (plan.kind === 'geopoint' && (!Array.isArray(value) || value.length !== 2)) {
+    refuse(
+      inList
+        ? `Field \`${plan.name}\` must contain 2 element arrays: [ [lat, lng],... ].`
+        : `Field \`${plan.name}\` must be a 2 element array: [lat, lng].`,
+    )
+  }
+  if (drops(plan, dirty)) return undefined
+  if (result === OVERFLOW) refuse(`Field \`${plan.name}\` exceeds maximum value of int32.`)
+  const articles = ARTICLES[plan.kind] ?? ['a', 'an array of']
+  refuse(`Field \`${plan.name}\` must be ${articles[inList ? 1 : 0]} ${plan.kind}.`)
+}
+
+function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
+  const { value } = leaf
+  if (value === null) {
+    replace(leaf, [])
+    return
+  }
+  // Inside an array of objects each object brings one value, or a list of its own.
+  const single =
+    leaf.inArray && (plan.kind === 'geopoint' ? checked('geopoint', value) === value : !Array.isArray(value))
+  if (single) {
+    if (checked(plan.kind, value) !== value) replace(leaf, corrected(plan, value, dirty, true))
+    return
+  }
+  if (!Array.isArray(value)) {
+    if (!drops(plan, dirty)) refuse(`Field \`${plan.name}\` must be an array.`)
+    replace(leaf, undefined)
+    return
+  }
+  if (value.every((element) => checked(plan.kind, element) === element)) return
+  replace(
+    leaf,
+    value
+      .map((element) =>
+        checked(plan.kind, element) === element ? element : corrected(plan, element, dirty, true),
+      )
+      .filter((element) => element !== undefined),
+  )
+}
+
+function coerceVector(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
+  if (!Array.isArray(leaf.value)) {
+    if (!drops(plan, dirty)) refuse(`Field \`${plan.name}\` must be an array.`)
+    replace(leaf, undefined)
+    return
+  }
+  const dimensions = plan.field.num_dim
+  if (leaf.value.length !== dimensions) refuse(`Field \`${plan.name}\` must have ${dimensions} dimensions.`)
+  if (leaf.value.every((element) => checked('float', element) === element)) return
+  const element = { ...plan, kind: 'float' as const }
+  const vector = leaf.value.map((value) => corrected(element, value, dirty, true))
+  // A vector with a dropped element has lost a dimension: it is dropped whole.
+  replace(leaf, vector.includes(undefined) ? undefined : vector)
+}

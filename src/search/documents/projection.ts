@@ -1,0 +1,117 @@
+/** include_fields and exclude_fields: which parts of a document a reply carries. */
+import { splitOutside } from '../fragment'
+import type { Document } from '../types'
+
+type Json = Record<string, unknown>
+
+/** A list of field patterns, as a tree of names: `a.b` is `b` below `a`. */
+interface Selection {
+  /** everything below this name is selected */
+  whole: boolean
+  children: Map<string, Selection>
+  /** `pre*`: names that begin so are selected */
+  prefixes: string[]
+}
+
+/**
+ * A document as its fields are asked for.
+ * @param include comma-separated names, dotted ones and `prefix*` too; '' for all
+ * @param exclude the same, taken away afterwards
+ */
+export function project(document: Document, include: string, exclude: string): Document {
+  const included = parseSelection(include)
+  const excluded = parseSelection(exclude)
+  let projected: Json = document
+  if (included !== undefined) projected = (keep(projected, included, '') ?? {}) as Json
+  if (excluded !== undefined) projected = drop(projected, excluded, '') as Json
+  return projected as Document
+}
+
+/** Whether a top-level field survives: so that a costly one need not be read. */
+export function isProjected(name: string, include: string, exclude: string): boolean {
+  return name in project({ id: '', [name]: true } as Document, include, exclude)
+}
+
+/** Whether a list of excluded names, as `project` takes it, covers a whole field. */
+export const isExcluded = (field: string, exclude: string): boolean =>
+  exclude
+    .split(',')
+    .map((name) => name.trim())
+    .some((name) =>
+      name.endsWith('*')
+        ? field.startsWith(name.slice(0, -1))
+        : field === name || field.startsWith(`${name}.`),
+    )
+
+const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
+
+function parseSelection(list: string): Selection | undefined {
+  // `$other(...)` is a join: there are none, and its commas are its own.
+  const names = (
+    list.includes('$') ? splitOutside(list, ',').filter((name) => !isJoin(name)) : list.split(',')
+  )
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  if (names.length === 0) return undefined
+  const root = emptySelection()
+  for (const name of names) {
+    if (name.endsWith('*')) {
+      root.prefixes.push(name.slice(0, -1))
+      continue
+    }
+    // The whole name is there too, as a key with dots of its own.
+    child(root, name).whole = true
+    const parts = name.split('.')
+    if (parts.length > 1) parts.reduce(child, root).whole = true
+  }
+  return root
+}
+
+const emptySelection = (): Selection => ({ whole: false, children: new Map(), prefixes: [] })
+
+function child(selection: Selection, name: string): Selection {
+  const known = selection.children.get(name) ?? emptySelection()
+  selection.children.set(name, known)
+  return known
+}
+
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null
+
+/** What is selected of a value, undefined for nothing. @param path the dotted name of `value`, with a dot */
+function keep(value: unknown, selection: Selection, path: string): unknown {
+  if (Array.isArray(value)) {
+    const kept = value.map((element) => keep(element, selection, path)).filter((each) => each !== undefined)
+    return kept.length > 0 ? kept : undefined
+  }
+  if (!isJson(value)) return undefined
+  const kept: Json = {}
+  for (const [name, inner] of Object.entries(value)) {
+    const chosen = selection.children.get(name)
+    if (chosen?.whole || selection.prefixes.some((prefix) => `${path}${name}`.startsWith(prefix))) {
+      kept[name] = inner
+      continue
+    }
+    const below = { ...(chosen ?? emptySelection()), prefixes: selection.prefixes }
+    if (below.children.size === 0 && !reaches(below.prefixes, `${path}${name}.`)) continue
+    const part = keep(inner, below, `${path}${name}.`)
+    if (part !== undefined) kept[name] = part
+  }
+  return Object.keys(kept).length > 0 || path === '' ? kept : undefined
+}
+
+const reaches = (prefixes: string[], path: string): boolean =>
+  prefixes.some((prefix) => prefix.startsWith(path))
+
+function drop(value: unknown, selection: Selection, path: string): unknown {
+  if (Array.isArray(value)) return value.map((element) => drop(element, selection, path))
+  if (!isJson(value)) return value
+  const kept: Json = {}
+  for (const [name, inner] of Object.entries(value)) {
+    const chosen = selection.children.get(name)
+    if (chosen?.whole || selection.prefixes.some((prefix) => `${path}${name}`.startsWith(prefix))) continue
+    const below = { ...(chosen ?? emptySelection()), prefixes: selection.prefixes }
+    const touched = below.children.size > 0 || reaches(below.prefixes, `${path}${name}.`)
+    kept[name] = touched ? drop(inner, below, `${path}${name}.`) : inner
+  }
+  return kept
+}

@@ -1,0 +1,70 @@
+/** How a document becomes rows of its collection: their texts, and the statements that write them. */
+import { ApiError } from '../../errors'
+import { type FieldSlot, normColumn, scalarColumn, textColumn, valuesTable } from '../schema/layout'
+import type { Plan } from '../schema/plan'
+import type { Draft } from './document'
+import { leaves, replace } from './nested'
+
+/** What a plan's index entries are written with. */
+export interface Statements {
+  insertText: string
+  insertColumns: string[]
+  insertValues: string[]
+}
+
+// SQLite takes no longer string; some room is left for the rest of the row.
+const MAX_BYTES = 2_000_000 - 10_000
+
+/** @throws ApiError 400 when a text is too long for a row, before anything has been written */
+export function stored(text: string): string {
+  if (text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES) {
+    throw new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
+  }
+  return text
+}
+
+/**
+ * A document as its rows hold it, without what is indexed and not stored.
+ * @param draft loses the values of fields that are not stored
+ * @returns JSON; of what is not stored too, where there is any
+ * @throws ApiError 400 when it is too long for a row
+ */
+export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: string | undefined } {
+  const unstored: Record<string, unknown> = {}
+  let any = false
+  for (const { name, path } of plan.unstored) {
+    const found = leaves(draft, name, path)
+    if (found.length === 0) continue
+    any = true
+    unstored[name] = found.some(({ inArray }) => inArray)
+      ? found.flatMap(({ value }) => value)
+      : found[0]?.value
+    for (const leaf of found) replace(leaf, undefined)
+  }
+  return {
+    body: stored(JSON.stringify(draft)),
+    unstored: any ? stored(JSON.stringify(unstored)) : undefined,
+  }
+}
+
+/** They are fixed as long as the plan is. */
+export function statementsFor(plan: Plan): Statements {
+  const placeholders = (count: number): string => Array.from({ length: count }, () => '?').join(', ')
+  const text = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
+  return {
+    insertText: `INSERT INTO text_index (rowid, ${text.join(', ')}) VALUES (?, ${placeholders(text.length)})`,
+    insertColumns: plan.columns.map(({ table, fields }) => {
+      const names = fields.flatMap(({ slot, pair }) =>
+        pair
+          ? [scalarColumn(slot as FieldSlot), normColumn(slot as FieldSlot)]
+          : [scalarColumn(slot as FieldSlot)],
+      )
+      return `INSERT OR REPLACE INTO ${table} (seq, ${names.join(', ')}) VALUES (?, ${placeholders(names.length)})`
+    }),
+    insertValues: plan.lists.map(
+      ({ slot }) =>
+        `INSERT INTO ${valuesTable(slot as FieldSlot)} (seq, pos, value, norm)
+         SELECT ?1, key, value->>0, value->>1 FROM json_each(?2)`,
+    ),
+  }
+}

@@ -1,0 +1,318 @@
+/**
+ * The documents of a collection in SQLite: written with everything that is searched, read back as they came.
+ *
+ * The cost of an import is here. A document takes one statement for itself, one for text_index, one for each
+ * `columns` table and one for each list that it has; their texts are fixed as long as the schema is, so SQLite
+ * compiles them once. Nothing here opens a transaction: the caller has one around a whole batch.
+ */
+import { parseExact } from '../../exact-json'
+import { bindable } from '../fragment'
+import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
+import { type FieldPlan, type Plan, planOf } from '../schema/plan'
+import { prepare } from '../text/words'
+import type { Document, Field } from '../types'
+import { VectorFields } from '../vectors/vector-fields'
+import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
+import { shortest } from '../vectors/vector-math'
+import type { Draft } from './document'
+import { listOf, scalarOf, textOf } from './index-entries'
+import { place } from './nested'
+import { PendingEmbeddings } from './pending-embeddings'
+import { bodiesOf, type Statements, statementsFor, stored } from './rows'
+
+interface Counters {
+  /** the next document's sequence number */
+  nextSeq: number
+  count: number
+}
+
+/** New vectors of a document by field name: null removes, a field that is not named keeps what it has. */
+export type Vectors = Map<string, Float32Array | null>
+
+export class Store {
+  #sql: SqlStorage
+  #schema: StoredSchema
+  #plan: Plan
+  #statements: Statements
+  #counters: Counters
+  #countersChanged = false
+
+  readonly pending: PendingEmbeddings
+  readonly vectorFields: VectorFields
+
+  /** The collection is gone; whoever still holds the store must not write. */
+  closed = false
+
+  /** Called with the id of every document that is written or removed, inside the transaction. */
+  onChange: ((id: string) => void) | undefined
+
+  constructor(
+    sql: SqlStorage,
+    schema: StoredSchema,
+    readonly createdAt: number,
+    vectorIndexes: VectorIndexes = embeddedIndexes(sql),
+  ) {
+    this.vectorFields = new VectorFields(vectorIndexes)
+    this.#sql = sql
+    this.#schema = schema
+    this.#plan = planOf(schema)
+    this.#statements = statementsFor(this.#plan)
+    this.#counters = this.#readCounters()
+    this.pending = new PendingEmbeddings(sql)
+  }
+
+  get sql(): SqlStorage {
+    return this.#sql
+  }
+
+  get schema(): StoredSchema {
+    return this.#schema
+  }
+
+  get plan(): Plan {
+    return this.#plan
+  }
+
+  get count(): number {
+    return this.#counters.count
+  }
+
+  get nextSeq(): number {
+    return this.#counters.nextSeq
+  }
+
+  /** Stores a changed schema. Its tables have been changed already. */
+  saveSchema(schema: StoredSchema): void {
+    this.#sql.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)`, JSON.stringify(schema))
+    this.#adopt(schema)
+    this.vectorFields.describe(schema)
+  }
+
+  #adopt(schema: StoredSchema): void {
+    this.#schema = schema
+    this.#plan = planOf(schema)
+    this.#statements = statementsFor(this.#plan)
+  }
+
+  /** Stores the counters; the last thing in every transaction that adds or removes documents. */
+  saveCounters(): void {
+    if (!this.#countersChanged) return
+    this.#sql.exec(
+      `INSERT OR REPLACE INTO meta (key, value) VALUES ('counters', ?)`,
+      JSON.stringify(this.#counters),
+    )
+    this.#countersChanged = false
+  }
+
+  /** Reads what memory holds anew: a transaction was rolled back. */
+  reset(): void {
+    const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema'`).toArray()
+    if (row !== undefined) this.#adopt(parseExact(row.value))
+    this.#counters = this.#readCounters()
+    this.#countersChanged = false
+    this.vectorFields.reset()
+  }
+
+  #readCounters(): Counters {
+    const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'counters'`).toArray()
+    return row === undefined ? { nextSeq: 0, count: 0 } : JSON.parse(row.value)
+  }
+
+  /** The index of a vector field. */
+  vectors(field: Field): VectorIndex {
+    return this.vectorFields.index(field, this.#schema.slots[field.name] as FieldSlot)
+  }
+
+  /** The index of a vector field, also of one that is to take another's place. */
+  indexOf({ field, slot }: FieldPlan): VectorIndex {
+    return this.vectorFields.index(field, slot as FieldSlot)
+  }
+
+  /**
+   * Whether memory has room for a document's vectors.
+   * @param seq undefined for a new document
+   * @throws ApiError 422
+   */
+  requireRoom(seq: number | undefined, vectors: Vectors): void {
+    this.vectorFields.requireRoom(
+      this.#plan,
+      this.#plan.vectors.filter(({ name }) => vectors.get(name)),
+      seq,
+    )
+  }
+
+  /** Stores a vector that was made later than its document. @throws ApiError 422 when memory has no room for it */
+  putVector(plan: FieldPlan, seq: number, vector: Float32Array): void {
+    this.vectorFields.requireRoom(this.#plan, [plan], seq)
+    this.indexOf(plan).put(seq, vector)
+  }
+
+  /** Sequence numbers of documents, by id. */
+  find(ids: string[]): Map<string, number> {
+    const rows = this.#sql.exec<{ id: string; seq: number }>(
+      'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+      JSON.stringify(ids),
+    )
+    return new Map(rows.toArray().map(({ id, seq }) => [id, seq]))
+  }
+
+  /** An id for a document without one: its sequence number to be, unless an explicit id has taken that. */
+  freeId(): string {
+    for (;;) {
+      const id = String(this.#counters.nextSeq)
+      if (this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length === 0) return id
+      this.#counters.nextSeq++
+      this.#countersChanged = true
+    }
+  }
+
+  /** Adds a document. Its vectors are not in `draft` but in `vectors`. @returns its sequence number */
+  insert(draft: Draft & { id: string }, vectors: Vectors): number {
+    const seq = this.#counters.nextSeq
+    // Its fields are read before `#bodies` takes those out that are not stored.
+    const write = this.#indexing(seq, draft)
+    const { body, unstored } = bodiesOf(draft, this.#plan)
+    this.#counters.nextSeq++
+    this.#counters.count++
+    this.#countersChanged = true
+    this.#sql.exec('INSERT INTO documents (seq, id, body) VALUES (?, ?, ?)', seq, draft.id, body)
+    if (unstored !== undefined)
+      this.#sql.exec('INSERT INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
+    write()
+    this.#putVectors(seq, vectors)
+    this.onChange?.(draft.id)
+    return seq
+  }
+
+  /** Replaces a document, keeping its place. */
+  update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
+    const write = this.#indexing(seq, draft)
+    const { body, unstored } = bodiesOf(draft, this.#plan)
+    this.#removeFromIndex(seq)
+    this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
+    if (unstored !== undefined) {
+      this.#sql.exec('INSERT OR REPLACE INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
+    } else if (this.#plan.unstored.length > 0) {
+      this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+    }
+    this.vectorFields.rewrite(seq, write)
+    this.#putVectors(seq, vectors)
+    this.onChange?.(draft.id)
+  }
+
+  remove(seq: number, id: string): void {
+    this.#removeFromIndex(seq)
+    for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
+    for (const { slot } of [...this.#plan.embedded, ...this.#plan.replacing]) {
+      this.pending.settle(slot as FieldSlot, seq)
+    }
+    this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+    this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
+    this.#counters.count--
+    this.#countersChanged = true
+    this.onChange?.(id)
+  }
+
+  /** Removes every document. Sequence numbers go on from where they are. @returns how many there were */
+  truncate(): number {
+    const { count } = this.#counters
+    this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
+    for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
+    for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
+    for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
+    this.pending.clear()
+    this.#sql.exec('DELETE FROM unstored')
+    this.#sql.exec('DELETE FROM documents')
+    this.#counters.count = 0
+    this.#countersChanged = true
+    return count
+  }
+
+  /** Takes a document's text and lists out of the index; its `columns` rows are replaced or removed by the caller. */
+  #removeFromIndex(seq: number): void {
+    this.#sql.exec('DELETE FROM text_index WHERE rowid = ?', seq)
+    for (const { slot } of this.#plan.lists) {
+      this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
+    }
+  }
+
+  #putVectors(seq: number, vectors: Vectors): void {
+    for (const { field, name } of this.#plan.vectors) {
+      const vector = vectors.get(name)
+      if (vector === null) this.vectors(field).remove(seq)
+      else if (vector !== undefined) this.vectors(field).put(seq, vector)
+    }
+  }
+
+  /** Works out a document's index entries and returns the writing of them. */
+  #indexing(seq: number, draft: Draft): () => void {
+    const sql = this.#sql
+    const { schema } = this
+    const texts: (string | null)[] = []
+    let words = false
+    for (const plan of this.#plan.text) {
+      const text = textOf(plan, draft)
+      texts.push(text === undefined ? null : stored(prepare(text, schema)))
+      words ||= text !== undefined
+    }
+    const rows = this.#plan.columns.map(({ fields }) => {
+      const row: SqlStorageValue[] = [seq]
+      for (const plan of fields) row.push(...scalarOf(plan, draft, schema).map(bindable))
+      return row
+    })
+    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
+    return () => {
+      if (words) sql.exec(this.#statements.insertText, seq, ...texts)
+      for (const [number, row] of rows.entries())
+        sql.exec(this.#statements.insertColumns[number] as string, ...row)
+      for (const [number, values] of lists.entries()) {
+        if (values.length > 0) {
+          sql.exec(this.#statements.insertValues[number] as string, seq, JSON.stringify(values))
+        }
+      }
+    }
+  }
+
+  /** Documents by sequence number; missing ones are left out. */
+  read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
+    const documents = new Map<number, Document>()
+    for (const [seq, body] of this.bodies(seqs)) {
+      const document = parseExact(body) as Document
+      if (!withoutVectors) this.#restoreVectors(seq, document)
+      documents.set(seq, document)
+    }
+    if (withUnstored) this.#restoreUnstored(seqs, documents)
+    return documents
+  }
+
+  /** Documents as they are stored, in order of insertion. */
+  bodies(seqs: number[]): [number, string][] {
+    return this.#sql
+      .exec<{ seq: number; body: string }>(
+        'SELECT seq, body FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq',
+        JSON.stringify(seqs),
+      )
+      .toArray()
+      .map(({ seq, body }) => [seq, body])
+  }
+
+  #restoreVectors(seq: number, document: Document): void {
+    for (const { field, name, path } of this.#plan.vectors) {
+      if (!field.store) continue
+      const vector = this.vectors(field).get(seq)
+      if (vector !== undefined) place(document, name, path, Array.from(vector, shortest))
+    }
+  }
+
+  #restoreUnstored(seqs: number[], documents: Map<number, Document>): void {
+    const rows = this.#sql.exec<{ seq: number; body: string }>(
+      'SELECT seq, body FROM unstored WHERE seq IN (SELECT value FROM json_each(?))',
+      JSON.stringify(seqs),
+    )
+    for (const { seq, body } of rows.toArray()) {
+      const document = documents.get(seq)
+      if (document !== undefined) Object.assign(document, parseExact(body))
+    }
+  }
+}

@@ -1,0 +1,340 @@
+/**
+ * Documents on their way into a collection: checked, merged with what is there, written.
+ *
+ * The built-in model's vectors are made on the way. Others are not waited for: the document is marked in the
+ * transaction that writes it, and a queue makes them (vectors/embedding/queue.ts).
+ */
+import { ApiError, reasonOf } from '../../errors'
+import type { DirtyValues, WriteAction } from '../collection/rpc'
+import type { FieldSlot, StoredSchema } from '../schema/layout'
+import { type FieldPlan, type Plan, planOf } from '../schema/plan'
+import { addField, rebuildTextIndex, textColumnsFor } from '../schema/tables'
+import type { Field } from '../types'
+import type { Embedders } from '../vectors/embedding/embedders'
+import { detectFields } from './detect'
+import { coerceDocument, type Draft, idOf, parseDocument } from './document'
+import { embeddingText, requireSources } from './embedding-text'
+import { leaves, merge, replace } from './nested'
+import type { Store, Vectors } from './store'
+
+export interface Incoming {
+  /** the raw JSON, or a document of our own making */
+  document: string | Draft
+  action: WriteAction
+  dirtyValues?: DirtyValues | undefined
+  /** the id that the request's path names */
+  id?: string
+}
+
+export interface Written {
+  seq: number
+  id: string
+}
+
+interface Prepared {
+  /** of the document that is replaced */
+  seq: number | undefined
+  draft: Draft & { id: string }
+  vectors: Vectors
+  /** fields whose vectors are made in the background, and those that need none any more */
+  queued: FieldPlan[]
+  settled: FieldPlan[]
+  newFields: Field[]
+}
+
+/** Sequence numbers of the documents that a batch meets, and of those that it has added, by id. */
+type Seqs = Map<string, number>
+
+export class Writer {
+  #storage: DurableObjectStorage
+  #store: Store
+  #embedders: Embedders
+  #onTextRebuilt: () => void
+
+  /** @param onTextRebuilt text_index has been emptied for more columns: everything has to be indexed again */
+  constructor(
+    storage: DurableObjectStorage,
+    store: Store,
+    embedders: Embedders,
+    onTextRebuilt: () => void = () => {},
+  ) {
+    this.#storage = storage
+    this.#store = store
+    this.#embedders = embedders
+    this.#onTextRebuilt = onTextRebuilt
+  }
+
+  /**
+   * Writes a batch as one transaction. A document that is refused does not keep others out.
+   * @returns for each of `items`, in order, where it is now or why it is not
+   */
+  write(items: Incoming[]): (Written | ApiError)[] {
+    const parsed = items.map(parse)
+    try {
+      return this.#storage.transactionSync(() => this.#commit(parsed))
+    } catch (error) {
+      // No input is known that gets here. Should one be found, it must not take its neighbours along.
+      console.error('a batch was rolled back', reasonOf(error))
+      this.#store.reset()
+      return items.map((item) => this.#commitAlone(parse(item)))
+    }
+  }
+
+  /**
+   * Writes all of a batch or nothing of it.
+   * @param before runs first, in the same transaction; false means that there is nothing to do
+   * @param after runs last in it, with the ids of the documents
+   * @throws ApiError for the first document that is refused
+   */
+  writeTogether(items: Incoming[], before: () => boolean, after: (ids: string[]) => void): void {
+    const parsed = items.map(parse)
+    try {
+      this.#storage.transactionSync(() => {
+        if (!before()) return
+        const ids = this.#commit(parsed).map((result) => {
+          if (result instanceof ApiError) throw result
+          return result.id
+        })
+        after(ids)
+      })
+    } catch (error) {
+      this.#store.reset()
+      throw error
+    }
+  }
+
+  #commitAlone(item: Parsed): Written | ApiError {
+    try {
+      return this.#storage.transactionSync(() => this.#commit([item])[0] as Written | ApiError)
+    } catch (error) {
+      console.error('a document could not be written', reasonOf(error))
+      this.#store.reset()
+      return new ApiError(500, 'The document could not be written.')
+    }
+  }
+
+  #commit(items: Parsed[]): (Written | ApiError)[] {
+    const seqs = this.#seqsOf(items)
+    const results = items.map((item) => collect(() => this.#writeOne(item, seqs)))
+    this.#store.saveCounters()
+    return results
+  }
+
+  #writeOne(item: Parsed, seqs: Seqs): Written {
+    const prepared = this.#prepare(item, seqs)
+    this.#store.requireRoom(prepared.seq, prepared.vectors)
+    if (prepared.newFields.length > 0) this.addFields(prepared.newFields)
+    const { draft, vectors } = prepared
+    const { id } = draft
+    if (prepared.seq !== undefined) {
+      this.#store.update(prepared.seq, draft, vectors)
+      this.#replaceVectors(prepared.seq, prepared)
+      return { seq: prepared.seq, id }
+    }
+    const seq = this.#store.insert(draft, vectors)
+    for (const { slot } of prepared.queued) this.#store.pending.mark(slot as FieldSlot, seq)
+    seqs.set(id, seq)
+    return { seq, id }
+  }
+
+  /** A vector goes with the text that it was made from: no search is to find a document by what it was. */
+  #replaceVectors(seq: number, { queued, settled }: Prepared): void {
+    const { pending } = this.#store
+    for (const plan of queued) {
+      this.#store.indexOf(plan).remove(seq)
+      pending.mark(plan.slot as FieldSlot, seq)
+    }
+    for (const { slot } of settled) pending.settle(slot as FieldSlot, seq)
+  }
+
+  /** Adds fields that were found in a document. @throws ApiError 400 past the limit of string fields */
+  addFields(fields: Field[]): void {
+    const schema: StoredSchema = structuredClone(this.#store.schema)
+    let added = fields
+    // A field that was declared without a type takes its declaration's place.
+    const untyped = new Set(
+      schema.fields
+        .filter(({ name, type }) => !name.includes('.*') && /^(auto|string\*)$/.test(type))
+        .map(({ name }) => name),
+    )
+    if (fields.some(({ name }) => untyped.has(name))) {
+      const byName = new Map(fields.map((field) => [field.name, field]))
+      schema.fields = schema.fields.filter(({ name }) => !(untyped.has(name) && byName.has(name)))
+      added = [...byName.values()]
+    }
+    // Refused before a table is touched: the transaction goes on without this document, and what it had
+    // already changed of the tables would stay.
+    textColumnsFor([...schema.fields, ...added])
+    for (const field of added) addField(this.#store.sql, schema, field)
+    if (schema.nextText > schema.textColumns) {
+      rebuildTextIndex(this.#store.sql, schema)
+      this.#onTextRebuilt()
+    }
+    this.#store.saveSchema(schema)
+  }
+
+  #seqsOf(items: Parsed[]): Seqs {
+    const ids = items.flatMap((item) => item.id ?? (item.draft instanceof ApiError ? [] : rawId(item.draft)))
+    return ids.length === 0 ? new Map() : this.#store.find(ids)
+  }
+
+  /** @throws ApiError for a document that cannot be taken */
+  #prepare(item: Parsed, seqs: Seqs): Prepared {
+    const store = this.#store
+    if (item.draft instanceof ApiError) throw item.draft
+    const { draft } = item
+    const named = this.#identify(item, draft)
+    const id = named ?? store.freeId()
+    const seq = named === undefined ? undefined : seqs.get(id)
+    if (seq !== undefined && item.action === 'create') {
+      throw new ApiError(409, `A document with id ${id} already exists.`)
+    }
+    if (seq === undefined && item.action === 'update') {
+      throw new ApiError(404, `Could not find a document with id: ${id}`)
+    }
+    draft.id = id
+
+    const dirty = item.dirtyValues ?? (store.plan.coerces ? 'coerce_or_reject' : 'reject')
+    const newFields = detectFields(store.plan, draft, store.schema.enable_nested_fields, dirty)
+    const plan = newFields.length === 0 ? store.plan : planWith(store.schema, newFields)
+    const partial = seq !== undefined && (item.action === 'update' || item.action === 'emplace')
+    coerceDocument(plan, draft, dirty, partial, store.schema.default_sorting_field)
+    const vectors = takeVectors(plan, draft)
+
+    const old =
+      seq !== undefined && (partial || plan.embedded.length > 0)
+        ? store.read([seq], true, true).get(seq)
+        : undefined
+    let whole: Draft = draft
+    if (partial && old !== undefined) {
+      whole = plan.embedded.length > 0 ? structuredClone(old) : old
+      merge(whole, draft)
+    } else if (seq !== undefined) {
+      // Replaced: what is not sent again is gone.
+      for (const { name, field } of plan.vectors) {
+        if (field.embed === undefined && !vectors.has(name)) vectors.set(name, null)
+      }
+    }
+    return {
+      seq,
+      draft: whole as Draft & { id: string },
+      vectors,
+      ...this.#embed(plan, whole, vectors, old, seq, partial),
+      newFields,
+    }
+  }
+
+  /** The id that a document came with; undefined asks for one. @throws ApiError 400 */
+  #identify(item: Parsed, draft: Draft): string | undefined {
+    if (item.id !== undefined && Object.hasOwn(draft, 'id') && draft.id !== item.id) {
+      throw new ApiError(400, 'The `id` of the resource does not match the `id` in the JSON body.')
+    }
+    const id = idOf(draft) ?? item.id
+    if (id === undefined && item.action === 'update') {
+      throw new ApiError(400, 'For update, the `id` key must be provided.')
+    }
+    return id
+  }
+
+  /**
+   * Adds to `vectors` what the built-in model makes, and null for what cannot be made. A vector that was sent, or
+   * whose text has not changed, is not made again.
+   */
+  #embed(
+    plan: Plan,
+    whole: Draft,
+    vectors: Vectors,
+    old: Draft | undefined,
+    seq: number | undefined,
+    partial: boolean,
+  ): Pick<Prepared, 'queued' | 'settled'> {
+    const queued: FieldPlan[] = []
+    const settled: FieldPlan[] = []
+    const isKept = (field: FieldPlan, text: string): boolean =>
+      old !== undefined &&
+      seq !== undefined &&
+      embeddingText(field, plan, old) === text &&
+      this.#store.indexOf(field).get(seq) !== undefined
+    for (const field of plan.embedded) {
+      // What a field is about to become decides what a document has to bring.
+      const next = plan.replacing.find(({ name }) => name === field.name)
+      if (!partial && !vectors.get(field.name)) requireSources(next ?? field, plan, whole)
+      const text = embeddingText(field, plan, whole)
+      if (text !== undefined && !vectors.has(field.name) && isKept(field, text)) continue
+      const sent = vectors.get(field.name)
+      const made = sent ?? (text === undefined ? undefined : this.#embedders.embedNow(field.field, text))
+      if (made) vectors.set(field.name, made)
+      else if (text === undefined) vectors.set(field.name, null)
+      else vectors.delete(field.name)
+      if (made || text === undefined) settled.push(field)
+      else queued.push(field)
+    }
+    for (const field of plan.replacing) {
+      const text = embeddingText(field, plan, whole)
+      // A queue settles a document without text.
+      if (text === undefined || !isKept(field, text)) queued.push(field)
+    }
+    return { queued, settled }
+  }
+}
+
+interface Parsed extends Omit<Incoming, 'document'> {
+  draft: Draft | ApiError
+}
+
+function parse({ document, ...rest }: Incoming): Parsed {
+  return {
+    ...rest,
+    draft: typeof document === 'string' ? collect(() => parseDocument(document)) : structuredClone(document),
+  }
+}
+
+const rawId = (draft: Draft): string[] =>
+  Object.hasOwn(draft, 'id') && typeof draft.id === 'string' ? [draft.id.toWellFormed()] : []
+
+function collect<T>(work: () => T): T | ApiError {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof ApiError) return error
+    throw error
+  }
+}
+
+const planWith = (schema: StoredSchema, fields: Field[]): Plan =>
+  planOf({
+    ...schema,
+    fields: [...schema.fields.filter(({ name }) => !fields.some((field) => field.name === name)), ...fields],
+  })
+
+/** Takes the vectors out of a document, which is stored without them. @throws ApiError 400 */
+export function takeVectors(plan: Plan, draft: Draft): Vectors {
+  const vectors: Vectors = new Map()
+  for (const field of plan.vectors) {
+    const found = leaves(draft, field.name, field.path)
+    const [leaf] = found
+    if (leaf === undefined) continue
+    // A list of vectors, from an array of objects, is nothing that a vector field can hold.
+    if (found.length > 1 || leaf.inArray) invalidEmbedding(field)
+    vectors.set(field.name, leaf.value === null ? null : vectorOf(field, leaf.value))
+    replace(leaf, undefined)
+  }
+  return vectors
+}
+
+const isBigInt = (value: unknown): value is bigint => typeof value === 'bigint'
+
+function vectorOf(plan: FieldPlan, value: unknown): Float32Array {
+  if (!Array.isArray(value) || value.length !== plan.field.num_dim) invalidEmbedding(plan)
+  const numbers = value.some(isBigInt) ? value.map((each) => (isBigInt(each) ? Number(each) : each)) : value
+  const vector = Float32Array.from(numbers)
+  // Beyond the range of a float32 numbers become infinite.
+  if (!numbers.every((element) => typeof element === 'number') || !vector.every(Number.isFinite)) {
+    throw new ApiError(400, `Field \`${plan.name}\` contains invalid float values.`)
+  }
+  return vector
+}
+
+function invalidEmbedding(plan: FieldPlan): never {
+  throw new ApiError(400, `Field \`${plan.name}\` contains an invalid embedding.`)
+}

@@ -1,0 +1,176 @@
+/** A history collection's documents as what they are: the messages of conversations. */
+
+import { MESSAGES_A_TURN, type RecentMessages, type Step, type StoredMessage } from '../collection/rpc'
+import { removeAll } from '../documents/bulk'
+import type { Store } from '../documents/store'
+
+/**
+ * Makes conversations quick to find. SQLite keeps the index by itself, from the documents' own text.
+ */
+export function indexConversations(sql: SqlStorage): void {
+  sql.exec(
+    `CREATE INDEX IF NOT EXISTS documents_conversation
+      ON documents (body->>'$.conversation_id', body->>'$.timestamp')`,
+  )
+}
+
+type Row = Record<'id' | 'role' | 'message' | 'model' | 'timestamp', SqlStorageValue>
+
+const MESSAGES = `SELECT id, body->>'$.role' AS role, body->>'$.message' AS message, body->>'$.model_id' AS model,
+    body->>'$.timestamp' AS timestamp
+  FROM documents WHERE body->>'$.conversation_id' = ?`
+
+/**
+ * A conversation's messages, oldest first; of the same second, in the order in which they came.
+ * @param without origins of turns whose question and answer do not count
+ */
+export function conversationMessages(
+  store: Store,
+  conversationId: string,
+  without: string[],
+): StoredMessage[] {
+  const left = documentsOf(store.sql, without)
+  return store.sql
+    .exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp', seq`, conversationId)
+    .toArray()
+    .map(messageOf)
+    .filter(({ documentId }) => !left.has(documentId))
+}
+
+/** The last of them. Reads no more rows than it needs, since the index gives them newest first. */
+export function recentMessages(
+  store: Store,
+  conversationId: string,
+  bytes: number,
+  without: string[] = [],
+): RecentMessages {
+  const left = documentsOf(store.sql, without)
+  const messages: StoredMessage[] = []
+  let total = 0
+  const rows = store.sql.exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp' DESC, seq DESC`, conversationId)
+  for (const row of rows) {
+    if (left.has(String(row.id))) continue
+    if (total > bytes) return { messages: messages.reverse(), complete: false }
+    const message = messageOf(row)
+    total += encoder.encode(message.message).byteLength
+    messages.push(message)
+  }
+  return { messages: messages.reverse(), complete: true }
+}
+
+const encoder = new TextEncoder()
+
+const messageOf = ({ id, role, message, model, timestamp }: Row): StoredMessage => ({
+  documentId: String(id),
+  role: String(role ?? ''),
+  message: String(message ?? ''),
+  timestamp: Number(timestamp ?? 0),
+  modelId: String(model ?? ''),
+})
+
+/** Those of these timestamps at which a conversation has at least a question and an answer. */
+export const wholeTurns = (store: Store, conversationId: string, timestamps: number[]): number[] =>
+  store.sql
+    .exec<{ timestamp: number }>(
+      `SELECT body->>'$.timestamp' AS timestamp FROM documents
+        WHERE body->>'$.conversation_id' = ? AND body->>'$.timestamp' IN (SELECT value FROM json_each(?))
+        GROUP BY 1 HAVING count(*) > 1`,
+      conversationId,
+      JSON.stringify(timestamps),
+    )
+    .toArray()
+    .map(({ timestamp }) => timestamp)
+
+/** Whether a turn has been added before. */
+export const isKnownOrigin = (sql: SqlStorage, origin: string): boolean =>
+  sql.exec('SELECT 1 FROM origins WHERE origin = ?', origin).toArray().length > 0
+
+/** Notes that a turn has been added, and which documents it has brought. */
+export function noteOrigin(sql: SqlStorage, origin: string, documentIds: string[]): void {
+  sql.exec('INSERT INTO origins (origin, documents) VALUES (?, ?)', origin, JSON.stringify(documentIds))
+}
+
+/** The ids of the questions and answers of turns. */
+function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
+  if (origins.length === 0) return new Set()
+  const rows = sql.exec<{ documents: string }>(
+    'SELECT documents FROM origins WHERE origin IN (SELECT value FROM json_each(?))',
+    JSON.stringify(origins),
+  )
+  const lists = rows.toArray().map(({ documents }): string[] => JSON.parse(documents))
+  return new Set(lists.flatMap((ids) => ids.slice(-MESSAGES_A_TURN)))
+}
+
+/**
+ * Removes the questions and answers of turns, within a transaction of the caller's.
+ * @param onRemoved in the place of what happens when a document is deleted
+ */
+export function removeReplaced(store: Store, origins: string[], onRemoved: (id: string) => void): void {
+  const { onChange } = store
+  store.onChange = onRemoved
+  try {
+    for (const [id, seq] of store.find([...documentsOf(store.sql, origins)])) store.remove(seq, id)
+  } finally {
+    store.onChange = onChange
+  }
+}
+
+/** Documents of a conversation that one step removes. */
+const REMOVED_AT_ONCE = 200
+
+/** Removes documents of a conversation, and with the last of them the note of which turns were added. */
+export function removeConversation(
+  storage: DurableObjectStorage,
+  store: Store,
+  conversationId: string,
+): Step {
+  const found = store.sql
+    .exec<{ seq: number; id: string }>(
+      `SELECT seq, id FROM documents WHERE body->>'$.conversation_id' = ? LIMIT ${REMOVED_AT_ONCE}`,
+      conversationId,
+    )
+    .toArray()
+  removeAll(
+    storage,
+    store,
+    found.map(({ seq, id }) => [seq, id]),
+  )
+  const done = found.length < REMOVED_AT_ONCE
+  if (done) forgetOrigins(store.sql, conversationId)
+  return { count: found.length, done }
+}
+
+/** Removes documents that D1 does not hold any more: the outbox has nothing to do with it. */
+export function expireMessages(storage: DurableObjectStorage, store: Store, documentIds: string[]): void {
+  const { onChange } = store
+  store.onChange = undefined
+  try {
+    const found = store.find(documentIds)
+    const conversations = conversationsOf(store.sql, [...found.values()])
+    removeAll(
+      storage,
+      store,
+      [...found].map(([id, seq]) => [seq, id]),
+    )
+    for (const id of conversations) {
+      if (recentMessages(store, id, 0).messages.length === 0) forgetOrigins(store.sql, id)
+    }
+  } finally {
+    store.onChange = onChange
+  }
+}
+
+const conversationsOf = (sql: SqlStorage, seqs: number[]): string[] =>
+  sql
+    .exec<{ id: string | null }>(
+      `SELECT DISTINCT body->>'$.conversation_id' AS id FROM documents
+        WHERE seq IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(seqs),
+    )
+    .toArray()
+    .map(({ id }) => String(id))
+
+/** `0` is the character after `/`. */
+function forgetOrigins(sql: SqlStorage, conversationId: string): void {
+  sql.exec('DELETE FROM origins WHERE origin >= ? AND origin < ?', `${conversationId}/`, `${conversationId}0`)
+}

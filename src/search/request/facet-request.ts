@@ -1,0 +1,124 @@
+/** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
+import { ApiError } from '../../errors'
+import { exactNumber } from '../../exact-json'
+import { splitOutside } from '../fragment'
+import { MAX_FACETS, requireAtMost } from '../limits'
+import { isDynamic } from '../schema/field'
+import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from '../schema/layout'
+import { findField } from '../schema/path'
+import type { Field } from '../types'
+
+/** A facet has its values in columns; a geopoint's have no order to count them by. */
+const isFacet = (field: Field): boolean =>
+  field.facet && hasValues(field) && !isGeopoint(field) && !isDynamic(field)
+
+export interface FacetRange {
+  label: string
+  /** undefined: without end on this side */
+  from: number | bigint | undefined
+  /** exclusive */
+  to: number | bigint | undefined
+}
+
+export interface FacetRequest {
+  field: Field
+  /** empty: the values themselves are counted */
+  ranges: FacetRange[]
+  /** undefined: by count, highest first */
+  order: { by: 'value' | Field; direction: 'ASC' | 'DESC' } | undefined
+}
+
+export interface FacetQuery {
+  field: string
+  text: string
+}
+
+const unknownFacet = (name: string): ApiError =>
+  new ApiError(404, `Could not find a facet field named \`${name}\` in the schema.`)
+
+/** @throws ApiError 404 for a field that is no facet, 400 for a bad range or order */
+export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest[] {
+  const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
+  return parts.flatMap((part) => {
+    const match = /^([^(]*[^(\s])\s*(?:\((.*)\))?$/s.exec(part)
+    if (!match) throw unknownFacet(part)
+    const name = match[1]!
+    if (name.endsWith('*') && match[2] === undefined) return wildcard(name, schema)
+    const field = findField(schema, name)
+    if (field === undefined || !isFacet(field)) throw unknownFacet(name)
+    return [parseOptions(field, match[2] ?? '', schema)]
+  })
+}
+
+function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
+  const fields = schema.fields.filter((field) => isFacet(field) && field.name.startsWith(name.slice(0, -1)))
+  if (fields.length === 0) throw unknownFacet(name)
+  return fields.map((field) => ({ field, ranges: [], order: undefined }))
+}
+
+function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRequest {
+  const request: FacetRequest = { field, ranges: [], order: undefined }
+  for (const option of splitOutside(text, ',').filter((part) => part !== '')) {
+    const sort = /^sort_by\s*:\s*([^:]*[^:\s])\s*:\s*(\w+)$/.exec(option)
+    if (sort) {
+      request.order = parseOrder(sort[1]!, sort[2]!, schema)
+    } else if (!/^\w+\s*:\s*(true|false)$/.test(option)) {
+      request.ranges.push(parseRange(field, option))
+      requireAtMost('facet_by', request.ranges.length, MAX_FACETS)
+    }
+  }
+  return request
+}
+
+function parseOrder(by: string, direction: string, schema: StoredSchema): FacetRequest['order'] {
+  const upper = direction.toUpperCase()
+  if (upper !== 'ASC' && upper !== 'DESC') {
+    throw new ApiError(400, 'Invalid facet param `sort_by`: the order must be `asc` or `desc`.')
+  }
+  if (by === '_alpha') return { by: 'value', direction: upper }
+  const field = findField(schema, by)
+  if (field === undefined || !field.sort || !hasValues(field) || isArray(field)) {
+    throw new ApiError(404, `Could not find a field named \`${by}\` in the schema for sorting.`)
+  }
+  return { by: field, direction: upper }
+}
+
+function parseRange(field: Field, option: string): FacetRange {
+  if (!isNumber(field)) {
+    throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
+  }
+  const match = /^(.+?)(?<!\s)\s*:\s*\[([^,[\]]*),([^,[\]]*)\]$/s.exec(option)
+  const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''
+  const [from, to] = [bound(match?.[2]), bound(match?.[3])]
+  if (label === '' || [from, to].some((end) => Number.isNaN(end))) {
+    throw new ApiError(400, 'Facet range value is not valid.')
+  }
+  return { label, from, to }
+}
+
+const bound = (text: string | undefined): number | bigint | undefined => {
+  if (text === undefined) return Number.NaN
+  return text.trim() === '' ? undefined : exactNumber(text.trim())
+}
+
+/** @throws ApiError 400 for a query without a colon or about a field that is not among the facets */
+export function parseFacetQuery(text: string, facets: FacetRequest[]): FacetQuery | undefined {
+  if (text.trim() === '') return undefined
+  const colon = text.indexOf(':')
+  if (colon === -1) {
+    throw new ApiError(400, 'Facet query must be in the `facet_field: value` format.')
+  }
+  if (facets.length === 0) {
+    throw new ApiError(400, 'The `facet_query` parameter is supplied without a `facet_by` parameter.')
+  }
+  const field = text.slice(0, colon).trim()
+  const value = text.slice(colon + 1).trim()
+  if (value === '') return undefined
+  if (!facets.some((facet) => facet.field.name === field)) {
+    throw new ApiError(
+      400,
+      `Facet query refers to a facet field \`${field}\` that is not part of \`facet_by\` parameter.`,
+    )
+  }
+  return { field, text: value }
+}

@@ -1,0 +1,282 @@
+/**
+ * sort_by: its grammar, its defaults, and the ORDER BY that it becomes. Documents that lack a sorted value
+ * come last in either direction.
+ */
+import { ApiError } from '../../errors'
+import { compileFilter, oneOf } from '../filter/compile'
+import { distanceSql } from '../filter/geopoint'
+import { fragment, join, type SqlFragment, splitOutside } from '../fragment'
+import { NOWHERE, type Range } from '../run/scan'
+import {
+  columnsTable,
+  hasValues,
+  isArray,
+  isGeopoint,
+  isString,
+  normColumn,
+  type StoredSchema,
+  scalarColumn,
+  valuesTable,
+} from '../schema/layout'
+import { findField } from '../schema/path'
+import type { Field } from '../types'
+import type { Order } from './order'
+
+type Direction = 'ASC' | 'DESC'
+
+export type SortKey = { direction: Direction } & (
+  | { kind: 'text_match'; buckets: number }
+  | { kind: 'vector_distance' | 'seq' | 'group_found' }
+  | { kind: 'field'; field: Field; missing: 'first' | 'last' }
+  | {
+      kind: 'geopoint'
+      field: Field
+      latitude: number
+      longitude: number
+      exclude: number
+      precision: number
+    }
+  | { kind: 'eval'; cases: { filter: string; score: number }[] }
+)
+
+const MAX_KEYS = 3
+const MAX_EVAL_CASES = 8
+const MALFORMED = 'Parameter `sort_by` is malformed.'
+
+/** The first step, which needs no schema. @throws ApiError 400 for a missing colon or more than three keys */
+export function splitSort(sortBy: string): { name: string; direction: string }[] {
+  const keys = splitOutside(sortBy, ',')
+    .filter((part) => part !== '')
+    .map((part) => {
+      const match = /^(.+?)(?<!\s)\s*:([^:()[\]]*)$/s.exec(part)
+      if (!match) throw new ApiError(400, MALFORMED)
+      return { name: match[1]!.trim(), direction: match[2]!.trim() }
+    })
+  if (keys.length > MAX_KEYS) throw new ApiError(400, 'Only upto 3 sort fields are allowed.')
+  return keys
+}
+
+/** @throws ApiError 404 for a field that cannot be sorted by, 400 for a bad direction or parameter */
+export function parseSort(keys: { name: string; direction: string }[], schema: StoredSchema): SortKey[] {
+  return keys.map(({ name, direction: text }) => {
+    const call = /^([^(]+)\((.*)\)$/s.exec(name)
+    const subject = call?.[1]?.trim() ?? name
+    const argument = call?.[2]?.trim() ?? ''
+    const upper = text.toUpperCase()
+    const key = parseSubject(subject, argument, schema)
+    if (upper !== 'ASC' && upper !== 'DESC') {
+      throw new ApiError(400, `Order for field\` ${subject}\` should be either ASC or DESC.`)
+    }
+    return { ...key, direction: upper }
+  })
+}
+
+type Undirected<Key> = Key extends SortKey ? Omit<Key, 'direction'> : never
+
+function parseSubject(subject: string, argument: string, schema: StoredSchema): Undirected<SortKey> {
+  switch (subject) {
+    case '_text_match': {
+      const buckets = /^buckets\s*:\s*(\d{1,6})$/.exec(argument)
+      if (argument !== '' && !buckets) throw new ApiError(400, MALFORMED)
+      return { kind: 'text_match', buckets: Number(buckets?.[1] ?? 0) }
+    }
+    case '_vector_distance':
+      return { kind: 'vector_distance' }
+    case '_seq_id':
+      return { kind: 'seq' }
+    case '_group_found':
+      return { kind: 'group_found' }
+    case '_eval':
+      return { kind: 'eval', cases: parseEval(argument) }
+  }
+  const field = findField(schema, subject)
+  if (field === undefined || !field.sort || !hasValues(field) || (isArray(field) && !isGeopoint(field))) {
+    throw new ApiError(404, `Could not find a field named \`${subject}\` in the schema for sorting.`)
+  }
+  return isGeopoint(field) ? parseGeopoint(field, argument) : parseField(field, argument)
+}
+
+function parseField(field: Field, argument: string): Undirected<SortKey> {
+  const missing = /^missing_values\s*:\s*(first|last|normal)$/.exec(argument)
+  if (argument !== '' && !missing) throw new ApiError(400, MALFORMED)
+  return { kind: 'field', field, missing: missing?.[1] === 'first' ? 'first' : 'last' }
+}
+
+function parseEval(argument: string): { filter: string; score: number }[] {
+  const list = /^\[(.*)\]$/s.exec(argument)
+  if (!list) return [{ filter: argument, score: 1 }]
+  const parts = splitOutside(list[1]!, ',')
+  if (parts.length > MAX_EVAL_CASES) {
+    throw new ApiError(400, `\`_eval\` takes at most ${MAX_EVAL_CASES} expressions.`)
+  }
+  return parts.map((part) => {
+    const match = /^(.*):\s*(\d{1,9})$/s.exec(part)
+    if (!match) throw new ApiError(400, MALFORMED)
+    return { filter: match[1]!, score: Number(match[2]) }
+  })
+}
+
+function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {
+  const [latitude, longitude, ...options] = splitOutside(argument, ',')
+  const key = {
+    kind: 'geopoint' as const,
+    field,
+    latitude: Number(latitude || Number.NaN),
+    longitude: Number(longitude || Number.NaN),
+    exclude: 0,
+    precision: 0,
+  }
+  if (!Number.isFinite(key.latitude) || !Number.isFinite(key.longitude)) {
+    throw new ApiError(400, `Bad syntax for geopoint sorting field \`${field.name}\`.`)
+  }
+  for (const option of options) {
+    const match = /^(exclude_radius|precision)\s*:\s*([\d.]+)\s*(km|mi)$/.exec(option)
+    if (!match) throw new ApiError(400, `Bad syntax for geopoint sorting field \`${field.name}\`.`)
+    const meters = Number(match[2]) * (match[3] === 'km' ? 1000 : 1609.344)
+    key[match[1] === 'precision' ? 'precision' : 'exclude'] = meters
+  }
+  return key
+}
+
+/**
+ * The keys that a search sorts by: what was asked for, filled up to three with the text match and the vector
+ * distance where there are such; without sort_by the default sorting field follows them. Newest first decides
+ * what is left.
+ */
+export function completeSort(
+  given: SortKey[] | undefined,
+  schema: StoredSchema,
+  search: { text: boolean; vector: boolean },
+): SortKey[] {
+  const keys = [...(given ?? [])]
+  const add = (key: SortKey): void => {
+    if (keys.length < MAX_KEYS && !keys.some(({ kind }) => kind === key.kind)) keys.push(key)
+  }
+  if (search.text) add({ kind: 'text_match', buckets: 0, direction: 'DESC' })
+  if (search.vector) add({ kind: 'vector_distance', direction: 'ASC' })
+  const field = findField(schema, schema.default_sorting_field)
+  if (given === undefined && field !== undefined && hasValues(field)) {
+    keys.push({ kind: 'field', field, missing: 'last', direction: 'DESC' })
+  }
+  return keys
+}
+
+/**
+ * The order over a relation `d(seq, score, distance, fused)`: see run/candidates.ts for what they are.
+ * @throws ApiError 400 for a bad filter in `_eval`
+ */
+export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, hybrid: boolean): Order {
+  const evaluated = keys.filter((key) => key.kind === 'eval')
+  const columns = (range: Range) =>
+    evaluated.map((key, index) => {
+      const score = evaluation(key.cases, sql, schema, range)
+      return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
+    })
+  columns(NOWHERE)
+  const terms = keys.map((key) =>
+    key.kind === 'eval'
+      ? fragment(`d.${evalColumn(evaluated.indexOf(key))} ${key.direction}`)
+      : term(key, schema, hybrid),
+  )
+  const buckets = [
+    ...new Set(keys.flatMap((key) => (key.kind === 'text_match' && key.buckets > 0 ? key.buckets : []))),
+  ]
+  return {
+    by: join([...terms, fragment('d.seq DESC')], ', '),
+    columns,
+    names: [...evaluated.map((_, index) => evalColumn(index)), ...buckets.map(bucketColumn)],
+    buckets,
+    byGroupSize: keys.some(({ kind }) => kind === 'group_found'),
+    newestFirst: keys.length === 0,
+  }
+}
+
+const evalColumn = (index: number): string => `e${index}`
+
+/** Which of so many equal parts of the matches a document is in: 1 are the best. */
+export const bucketColumn = (buckets: number): string => `bucket${buckets}`
+
+function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hybrid: boolean): SqlFragment {
+  const { direction } = key
+  switch (key.kind) {
+    case 'seq':
+      return fragment(`d.seq ${direction}`)
+    case 'group_found':
+      return fragment(`d.group_found ${direction}`)
+    case 'vector_distance':
+      return fragment(`d.distance ${direction} NULLS LAST`)
+    case 'text_match': {
+      // BM25 in FTS5 is the lower the better, a fused score the higher the better.
+      const by = hybrid ? `d.fused ${direction}` : `d.score ${reverse(direction)}`
+      if (key.buckets === 0) return fragment(`${by} NULLS LAST`)
+      return fragment(`d.${bucketColumn(key.buckets)} ${reverse(direction)}`)
+    }
+    case 'field': {
+      const value = fieldValue(schema, key.field)
+      return fragment(`${value} ${direction} NULLS ${key.missing.toUpperCase()}`)
+    }
+    case 'geopoint': {
+      const { sql: text, bindings } = nearestPlace(schema, key)
+      const excluded =
+        key.exclude > 0 ? `CASE WHEN x < ${key.exclude} THEN 0 ELSE x END` : key.precision > 0 ? 'x' : ''
+      if (excluded === '') return { sql: `${text} ${direction} NULLS LAST`, bindings }
+      const rounded = key.precision > 0 ? `floor((${excluded}) / ${key.precision})` : excluded
+      return { sql: `(SELECT ${rounded} FROM (SELECT ${text} AS x)) ${direction} NULLS LAST`, bindings }
+    }
+  }
+}
+
+/** The score of the first of the cases that a document of a range meets. */
+function evaluation(
+  cases: { filter: string; score: number }[],
+  sql: SqlStorage,
+  schema: StoredSchema,
+  range: Range,
+): SqlFragment {
+  const whens = cases.map(({ filter, score }) => {
+    const { sql: where, bindings } = shortFilter(sql, schema, filter, range)
+    return { sql: `WHEN ${where} THEN ${score}`, bindings }
+  })
+  const { sql: text, bindings } = join(whens, ' ')
+  return { sql: `CASE ${text} ELSE 0 END`, bindings }
+}
+
+/** A filter with few bound values: there may be many in one order, and a statement takes a hundred in all. */
+function shortFilter(sql: SqlStorage, schema: StoredSchema, filter: string, range: Range): SqlFragment {
+  const { where, bindings } = compileFilter(sql, schema, filter, range)
+  if (bindings.length <= 2) return { sql: where, bindings }
+  const rows = sql.exec<{ seq: number }>(
+    `SELECT d.seq FROM documents d WHERE d.seq BETWEEN ? AND ? AND (${where})`,
+    range.low,
+    range.high,
+    ...bindings,
+  )
+  return oneOf(rows.toArray().map(({ seq }) => seq))
+}
+
+const reverse = (direction: Direction): Direction => (direction === 'ASC' ? 'DESC' : 'ASC')
+
+/** A document's value of a scalar field as SQL; strings by their normal form, so that case does not count. */
+export function fieldValue(schema: StoredSchema, field: Field): string {
+  const slot = schema.slots[field.name]!
+  const column = isString(field) ? normColumn(slot) : scalarColumn(slot)
+  return `(SELECT c.${column} FROM ${columnsTable(slot)} c WHERE c.seq = d.seq)`
+}
+
+/** Metres from the key's place to the document's, or to the nearest of its places. */
+export function nearestPlace(
+  schema: StoredSchema,
+  key: { field: Field; latitude: number; longitude: number },
+): SqlFragment {
+  const slot = schema.slots[key.field.name]!
+  const array = isArray(key.field)
+  const columns = array
+    ? { value: 'c.value', norm: 'c.norm' }
+    : { value: `c.${scalarColumn(slot)}`, norm: `c.${normColumn(slot)}` }
+  const { sql, bindings } = distanceSql(columns, key.latitude, key.longitude)
+  const table = array ? valuesTable(slot) : columnsTable(slot)
+  return {
+    sql: `(SELECT ${array ? `min(${sql})` : sql} FROM ${table} c WHERE c.seq = d.seq)`,
+    bindings,
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * What a search has found, as relations over which hits are ordered, facets counted and groups made:
+ *
+ *     seq        the document's number
+ *     score      BM25 as FTS5 gives it, lower is better; NULL when the words were not found
+ *     distance   of the document's vector; NULL when it is not among the nearest
+ *     fused      both ranks in one number, higher is better; hybrid searches only
+ *
+ * They come in parts, each small enough for one statement (scan.ts); no document is in two of them. Most of the work
+ * stays SQL, so that ten thousand matches do not pass through JavaScript for the sake of ten hits.
+ */
+import { fragment, join, type SqlFragment } from '../fragment'
+import type { Order } from '../request/order'
+import type { Pace } from './pace'
+import { FIRST_WIDTH, type Range, ranges } from './scan'
+
+/** Some of what was found. */
+export interface Part {
+  relation: SqlFragment
+  /** the numbers of all of its documents are in here */
+  range: Range
+}
+
+export interface Candidates {
+  /** All that was found, unless the search is cut off. @param width numbers that the first part spans */
+  parts(pace: Pace, width?: number): AsyncIterable<Part>
+  /** whether `score` and `distance` carry something */
+  text: boolean
+  vector: boolean
+  /** how many they are, where that is known already */
+  found: number | undefined
+}
+
+/** A filter as it is for the documents of a range: `1` lets all of them pass. */
+export type RangedFilter = (range: Range) => SqlFragment
+
+/** Text matches in text_index: an FTS5 expression, and the weights as FTS5's `rank` takes them. */
+export interface TextMatch {
+  match: string
+  /** `bm25(2.0, 1.0)` */
+  rank: string
+}
+
+const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =>
+  filter.sql === '1'
+    ? relation
+    : join([fragment('SELECT d.* FROM ('), relation, fragment(') d WHERE '), filter], '')
+
+const inRanges = (sql: SqlStorage, relationOf: (range: Range) => SqlFragment): Candidates['parts'] =>
+  async function* (pace, width = FIRST_WIDTH) {
+    for await (const range of ranges(sql, pace, width)) yield { range, relation: relationOf(range) }
+  }
+
+/** Every document that passes the filter. */
+export const everything = (sql: SqlStorage, filter: RangedFilter): Candidates['parts'] =>
+  inRanges(sql, (range) =>
+    where(
+      fragment(
+        `SELECT seq, NULL AS score, NULL AS distance, NULL AS fused FROM documents WHERE seq BETWEEN ? AND ?`,
+        range.low,
+        range.high,
+      ),
+      filter(range),
+    ),
+  )
+
+/** Text matches among the documents of a range. */
+export const textMatchesIn = ({ match, rank }: TextMatch, filter: SqlFragment, range: Range): SqlFragment =>
+  where(
+    fragment(
+      `SELECT rowid AS seq, rank AS score, NULL AS distance, NULL AS fused
+         FROM text_index WHERE text_index MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
+      match,
+      rank,
+      range.low,
+      range.high,
+    ),
+    filter,
+  )
+
+export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
+  inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
+
+/** How many there are, as far as the search gets. */
+export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {
+  let total = 0
+  for await (const { relation } of parts(pace)) {
+    const [row] = pace.query<{ count: number }>(
+      sql,
+      join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
+    )
+    total += row!.count
+  }
+  return total
+}
+
+/** A window on what was found. */
+export interface Top {
+  offset: number
+  limit: number
+  order: Order
+  /** it looks at the score, best first, before anything else */
+  byScore: boolean
+}
+
+/** A document as it was found: the columns of the relation. */
+export interface Match {
+  seq: number
+  score: number | null
+  distance: number | null
+  fused: number | null
+}
+
+/** A match, and what it is ordered by besides. */
+export type OrderedMatch = Match & Record<string, SqlStorageValue>
+
+/** With the columns that an order needs. */
+export const ordered = ({ relation, range }: Part, { columns }: Order): SqlFragment => {
+  const own = columns(range)
+  if (own.length === 0) return relation
+  return join([fragment('SELECT d.*, '), join(own, ', '), fragment(' FROM ('), relation, fragment(') d')], '')
+}
+
+/**
+ * A window of what was found and how many there are in all, in one pass, which is most of what a search costs.
+ * Where the score comes first, what the order looks at after it is read only for matches that are as good as
+ * the window's last.
+ */
+export async function countedWindow(
+  sql: SqlStorage,
+  { parts, found: known }: Pick<Candidates, 'parts' | 'found'>,
+  { offset, limit, order, byScore }: Top,
+  pace: Pace,
+): Promise<{ rows: OrderedMatch[]; found: number }> {
+  if (limit <= 0) return { rows: [], found: known ?? (await countOf(sql, parts, pace)) }
+  const wanted = offset + limit
+  let found = 0
+  let many = false
+  let best: OrderedMatch[] = []
+  for await (const part of parts(pace)) {
+    const query = known === undefined ? counted(part, order, byScore, wanted) : plain(part, order, wanted)
+    const rows = pace.query<OrderedMatch & { found: number }>(sql, query)
+    found += rows[0]?.found ?? 0
+    many ||= best.length > 0 && rows.length > 0
+    best = [...best, ...rows]
+    if (order.newestFirst && known !== undefined && best.length >= wanted) break
+    if (best.length > 2 * wanted + PRUNED_FROM) {
+      best = await bestOf(sql, best, order, wanted, pace)
+      many = false
+    }
+  }
+  if (many) best = await bestOf(sql, best, order, wanted, pace)
+  return { rows: best.slice(offset, wanted), found: known ?? found }
+}
+
+/** Fewer rows than this are not worth a statement that leaves some out. */
+const PRUNED_FROM = 1_000
+
+const plain = (part: Part, order: Order, wanted: number): SqlFragment =>
+  join(
+    [
+      fragment('SELECT d.* FROM ('),
+      ordered(part, order),
+      fragment(') d ORDER BY '),
+      order.by,
+      fragment(' LIMIT ?', wanted),
+    ],
+    '',
+  )
+
+function counted(part: Part, order: Order, byScore: boolean, wanted: number): SqlFragment {
+  const asGood = byScore
+    ? fragment(
+        ' WHERE d.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)',
+        wanted - 1,
+      )
+    : fragment('')
+  return join(
+    [
+      fragment('WITH m AS MATERIALIZED ('),
+      ordered(part, order),
+      fragment(') SELECT d.*, (SELECT count(*) FROM m) AS found FROM m d'),
+      asGood,
+      fragment(' ORDER BY '),
+      order.by,
+      fragment(' LIMIT ?', wanted),
+    ],
+    '',
+  )
+}
+
+/** The first of rows that several parts have brought, in order. */
+async function bestOf(
+  sql: SqlStorage,
+  rows: OrderedMatch[],
+  order: Order,
+  wanted: number,
+  pace: Pace,
+): Promise<OrderedMatch[]> {
+  // As they were read: SQLite need not read a number of JSON to its last digit.
+  const bySeq = new Map(rows.map((row) => [row.seq, row]))
+  const query = join(
+    [
+      fragment('SELECT d.seq FROM ('),
+      rowsAsRelation(rows, order.names),
+      fragment(') d ORDER BY '),
+      order.by,
+      fragment(' LIMIT ?', wanted),
+    ],
+    '',
+  )
+  const best = pace.query<{ seq: number }>(sql, query).map(({ seq }) => bySeq.get(seq)!)
+  await pace.rest()
+  return best
+}
+
+/** Bytes that one bound value holds: SQLite takes none above 2 MB. */
+const MOST_BINDING = 1_000_000
+
+/** Rows as a relation of their own. @param names what they have besides the columns of a match */
+export function rowsAsRelation(rows: readonly OrderedMatch[], names: readonly string[] = []): SqlFragment {
+  const columns = ['seq', 'score', 'distance', 'fused', ...names]
+  const select = `SELECT ${columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')} FROM json_each(?)`
+  const parts: SqlFragment[] = []
+  let texts: string[] = []
+  let length = 0
+  const flush = () => {
+    parts.push(fragment(select, `[${texts.join(',')}]`))
+    texts = []
+    length = 0
+  }
+  for (const row of rows) {
+    const text = JSON.stringify(columns.map((name) => row[name]))
+    // A character takes three bytes of UTF-8 at most for each of its UTF-16 units; keys of groups may have any.
+    const bytes = names.length === 0 ? text.length : text.length * 3
+    if (length + bytes > MOST_BINDING) flush()
+    texts.push(text)
+    length += bytes + 1
+  }
+  if (texts.length > 0 || parts.length === 0) flush()
+  return join(parts, ' UNION ALL ')
+}

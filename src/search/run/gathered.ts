@@ -1,0 +1,191 @@
+/**
+ * Matches held in memory, as columns of numbers: what has to be ranked as a whole cannot be ranked in parts. A match
+ * takes 32 bytes.
+ */
+import { ApiError } from '../../errors'
+import type { SqlFragment } from '../fragment'
+import { fragment } from '../fragment'
+import { MAX_RANKED } from '../limits'
+import { bucketColumn } from '../request/sort'
+import type { Neighbour } from '../vectors/vector-index'
+import type { Candidates, Part } from './candidates'
+import type { Pace } from './pace'
+
+/** Matches that make one part: as JSON they stay below what one bound value may hold. */
+const A_PART = 4_096
+
+export class Gathered {
+  readonly seqs: number[] = []
+  /** NaN stands for NULL, here and below */
+  readonly scores: number[] = []
+  readonly distances: number[] = []
+  readonly fused: number[] = []
+  /** by how many buckets there are, the bucket of each match */
+  readonly buckets = new Map<number, number[]>()
+
+  get size(): number {
+    return this.seqs.length
+  }
+
+  add(seq: number, score: number, distance: number, fused: number): void {
+    this.seqs.push(seq)
+    this.scores.push(score)
+    this.distances.push(distance)
+    this.fused.push(fused)
+  }
+
+  /** The parts of a search's candidates. */
+  readonly parts: Candidates['parts'] = (pace) => this.#parts(pace)
+
+  async *#parts(pace: Pace): AsyncGenerator<Part> {
+    for (let from = 0; from < Math.max(1, this.size); from += A_PART) {
+      if (from > 0 && !(await pace.rest())) return
+      yield this.#part(from, Math.min(this.size, from + A_PART))
+    }
+  }
+
+  #part(from: number, to: number): Part {
+    const buckets = [...this.buckets]
+    let low = Number.MAX_SAFE_INTEGER
+    let high = 0
+    const rows: (number | null)[][] = []
+    for (let at = from; at < to; at++) {
+      const seq = this.seqs[at]!
+      low = Math.min(low, seq)
+      high = Math.max(high, seq)
+      // JSON writes NaN as null.
+      rows.push([
+        seq,
+        this.scores[at]!,
+        this.distances[at]!,
+        this.fused[at]!,
+        ...buckets.map(([, of]) => of[at]!),
+      ])
+    }
+    const columns = ['seq', 'score', 'distance', 'fused', ...buckets.map(([count]) => bucketColumn(count))]
+    const select = columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')
+    const relation: SqlFragment = fragment(`SELECT ${select} FROM json_each(?)`, JSON.stringify(rows))
+    return { relation, range: { low, high } }
+  }
+
+  /** Those whose value is as good as that of the best `count`, higher being better. Missing values are the worst. */
+  best(count: number, values: readonly number[]): Gathered {
+    if (this.size <= Math.max(A_PART, count)) return this
+    const sorted = Float64Array.from(values, orWorst).sort()
+    const least = sorted[sorted.length - count]!
+    const best = new Gathered()
+    for (let at = 0; at < this.size; at++) {
+      if (orWorst(values[at]!) < least) continue
+      best.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
+    }
+    return best
+  }
+
+  /** Puts the matches into equal parts, the best into the first, as SQL's ntile() does. */
+  fill(count: number, isFused: boolean): void {
+    const goodness = isFused ? this.fused : this.scores.map((score) => -score)
+    // Places by native sorting: a comparison in JavaScript for each pair would keep others waiting.
+    const sorted = Float64Array.from(goodness, orWorst).sort().reverse()
+    const taken = new Uint32Array(this.size)
+    const larger = this.size % count
+    const size = Math.floor(this.size / count)
+    const buckets = new Array<number>(this.size)
+    const inLarger = larger * (size + 1)
+    for (let at = 0; at < this.size; at++) {
+      const first = firstPlace(sorted, orWorst(goodness[at]!))
+      const place = first + taken[first]!++
+      buckets[at] =
+        place < inLarger
+          ? Math.floor(place / (size + 1)) + 1
+          : larger + Math.floor((place - inLarger) / Math.max(1, size)) + 1
+    }
+    this.buckets.set(count, buckets)
+  }
+}
+
+const orWorst = (value: number): number => (Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value)
+
+/** Where a value stands first among those that fall. */
+function firstPlace(falling: Float64Array, value: number): number {
+  let [low, high] = [0, falling.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (falling[middle]! > value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/**
+ * Brings candidates into memory.
+ * @param into where others are already
+ * @throws ApiError 422 when they are too many
+ */
+export async function gather(
+  sql: SqlStorage,
+  parts: Candidates['parts'],
+  pace: Pace,
+  into = new Gathered(),
+): Promise<Gathered> {
+  for await (const { relation } of parts(pace)) {
+    for (const { seq, score, distance, fused } of pace.query<Record<string, number | null>>(sql, relation)) {
+      into.add(seq!, score ?? Number.NaN, distance ?? Number.NaN, fused ?? Number.NaN)
+    }
+    if (into.size > MAX_RANKED) {
+      throw new ApiError(
+        422,
+        `The search ranks at most ${MAX_RANKED} documents together. Find fewer with \`filter_by\`, or search by words or by vector alone and without buckets.`,
+      )
+    }
+  }
+  return into
+}
+
+/**
+ * Rank fusion as Typesense does it:
+ *
+ *     fused = (1 - alpha) / text rank + alpha / vector rank
+ *
+ * Text ranks are dense: documents with equal scores share one. Vector ranks count from 1 by distance. A side on
+ * which the document was not found adds nothing.
+ *
+ * @param text matches by their words
+ * @param neighbours nearest first
+ */
+export function fuse(text: Gathered, neighbours: readonly Neighbour[], alpha: number): Gathered {
+  const byVector = new Map(neighbours.map(({ seq, distance }, index) => [seq, { distance, rank: index + 1 }]))
+  const rankOf = denseRanks(text.scores)
+  const fused = new Gathered()
+  for (const [at, seq] of text.seqs.entries()) {
+    const score = text.scores[at]!
+    const near = byVector.get(seq)
+    const share = (1 - alpha) / rankOf(score)
+    fused.add(seq, score, near?.distance ?? Number.NaN, share + (near === undefined ? 0 : alpha / near.rank))
+    byVector.delete(seq)
+  }
+  for (const [seq, { distance, rank }] of byVector) fused.add(seq, Number.NaN, distance, alpha / rank)
+  return fused
+}
+
+/** The rank of a score among these, 1 for the lowest; equal ones have one. */
+function denseRanks(scores: readonly number[]): (score: number) => number {
+  const sorted = Float64Array.from(scores).sort()
+  let count = 0
+  for (const score of sorted) if (count === 0 || score !== sorted[count - 1]) sorted[count++] = score
+  return (score) => {
+    let [low, high] = [0, count]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (sorted[middle]! < score) low = middle + 1
+      else high = middle
+    }
+    return low + 1
+  }
+}
+
+/** Nearest neighbours as matches. */
+export function neighboursGathered(found: readonly Neighbour[]): Gathered {
+  const gathered = new Gathered()
+  for (const { seq, distance } of found) gathered.add(seq, Number.NaN, distance, Number.NaN)
+  return gathered
+}

@@ -1,0 +1,202 @@
+/**
+ * Highlights: where the words of the query stand in a document's fields, in Typesense's two forms. A word is
+ * marked when it has the stem of a query word, and by its beginning when the query's last word is unfinished.
+ * Nothing is escaped, as in Typesense: the text is the document's own.
+ */
+
+import type { HighlightOptions } from '../request/request'
+import { isString, type StoredSchema } from '../schema/layout'
+import { findField, stringsAt } from '../schema/path'
+import type { Mark, WordMatcher } from '../text/matcher'
+import { type TokenRules, tokenize } from '../text/words'
+import type { Document, Highlight } from '../types'
+
+/** Words of a text that are close enough to be seen together; Typesense's window. */
+const WINDOW = 10
+
+interface Passage {
+  snippet: string
+  matchedTokens: string[]
+  /** the whole value, where it is asked for */
+  value?: string
+}
+
+/** One value's snippet: the best window of matches with some tokens around it, or all of a short text. */
+function highlightText(
+  text: string,
+  matcher: WordMatcher,
+  rules: TokenRules,
+  options: HighlightOptions,
+  full: boolean,
+): Passage {
+  const { starts, ends, marks } = matcher.read(text, rules)
+  let [from, to] = [0, text.length]
+  if (starts.length > options.snippetThreshold) {
+    const { first, last } = bestWindow(marks)
+    const start = marks.length === 0 ? 0 : Math.max(0, first - options.affixTokens)
+    const end = marks.length === 0 ? options.snippetThreshold - 1 : last + options.affixTokens
+    if (start > 0) from = starts[start]!
+    if (end < ends.length - 1) to = ends[Math.max(0, end)]!
+  }
+  const within = marks.filter((mark) => mark.start >= from && mark.end <= to)
+  const matchedTokens = [...new Set(within.map((mark) => text.slice(mark.start, mark.end)))]
+  const passage = { snippet: mark(text, from, to, within, options), matchedTokens }
+  return full ? { ...passage, value: mark(text, 0, text.length, marks, options) } : passage
+}
+
+/** The window with the most different words of the query; the first of equals. */
+function bestWindow(marks: Mark[]): { first: number; last: number } {
+  let best = { first: 0, last: 0, words: 0 }
+  for (const [index, { token }] of marks.entries()) {
+    const words = new Set<number>()
+    let last = token
+    for (let at = index; at < marks.length && marks[at]!.token < token + WINDOW; at++) {
+      words.add(marks[at]!.word)
+      last = marks[at]!.token
+    }
+    if (words.size > best.words) best = { first: token, last, words: words.size }
+  }
+  return best
+}
+
+function mark(text: string, from: number, to: number, marks: Mark[], options: HighlightOptions): string {
+  let out = ''
+  let at = from
+  for (const { start, end } of marks) {
+    out += text.slice(at, start) + options.startTag + text.slice(start, end) + options.endTag
+    at = end
+  }
+  return out + text.slice(at, to)
+}
+
+export interface DocumentHighlights {
+  highlight: Record<string, unknown>
+  highlights: Highlight[]
+}
+
+/** @param fields names of the fields to look at */
+export function highlightDocument(
+  document: Document,
+  fields: string[],
+  matcher: WordMatcher,
+  schema: StoredSchema,
+  options: HighlightOptions,
+): DocumentHighlights {
+  const result: DocumentHighlights = { highlight: {}, highlights: [] }
+  for (const name of fields) {
+    const field = findField(schema, name)
+    if (field === undefined || !isString(field)) continue
+    const full = options.fullFields.includes(name)
+    const passages = stringsAt(document, name).map((text) =>
+      highlightText(text, matcher, schema, options, full),
+    )
+    if (!passages.some(({ matchedTokens }) => matchedTokens.length > 0)) continue
+    // The new form has the document's own shape, so the values are met again in the same order.
+    const queue = [...passages]
+    mirror(result.highlight, document, name, () => {
+      const { snippet, matchedTokens, value } = queue.shift()!
+      return { matched_tokens: matchedTokens, snippet, ...(value === undefined ? {} : { value }) }
+    })
+    if (options.v1) result.highlights.push(oldForm(name, field.type.endsWith('[]'), passages))
+  }
+  return result
+}
+
+function oldForm(field: string, array: boolean, passages: Passage[]): Highlight {
+  if (!array) {
+    const { snippet, matchedTokens, value } = passages[0]!
+    return { field, matched_tokens: matchedTokens, snippet, ...(value === undefined ? {} : { value }) }
+  }
+  const matched = passages
+    .map((passage, index) => ({ ...passage, index }))
+    .filter(({ matchedTokens }) => matchedTokens.length > 0)
+  const values = matched.map(({ value }) => value).filter((value) => value !== undefined)
+  return {
+    field,
+    indices: matched.map(({ index }) => index),
+    matched_tokens: matched.map(({ matchedTokens }) => matchedTokens),
+    snippets: matched.map(({ snippet }) => snippet),
+    ...(values.length > 0 ? { values } : {}),
+  }
+}
+
+type Json = Record<string, unknown>
+
+/** Puts `leaf()` into `target` at every string that `path` reaches in `source`, in the source's shape. */
+function mirror(target: Json, source: unknown, path: string, leaf: () => Json): void {
+  if (typeof source !== 'object' || source === null) return
+  const record = source as Json
+  if (Object.hasOwn(record, path)) {
+    const own = record[path]
+    if (typeof own === 'string') target[path] = leaf()
+    else if (Array.isArray(own)) {
+      target[path] = own.filter((value) => typeof value === 'string').map(() => leaf())
+    }
+    return
+  }
+  for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
+    const head = path.slice(0, dot)
+    if (!Object.hasOwn(record, head)) continue
+    const inner = record[head]
+    const rest = path.slice(dot + 1)
+    if (Array.isArray(inner)) {
+      const known = Array.isArray(target[head]) ? (target[head] as Json[]) : inner.map(() => ({}))
+      target[head] = known
+      for (const [index, element] of inner.entries()) mirror(known[index]!, element, rest, leaf)
+    } else {
+      const known = (target[head] ?? {}) as Json
+      target[head] = known
+      mirror(known, inner, rest, leaf)
+    }
+  }
+}
+
+export interface MatchCounts {
+  /** fields in which at least one word stands */
+  fields: number
+  /** different words of the query that stand in any of them */
+  words: number
+  /** index of the field with the most different words, -1 for none */
+  bestField: number
+}
+
+/** How much of the query a document holds, for text_match_info. */
+export function countMatches(
+  document: Document,
+  fields: string[],
+  matcher: WordMatcher,
+  rules: TokenRules,
+): MatchCounts {
+  const all = new Set<number>()
+  let matched = 0
+  let best = { field: -1, words: 0 }
+  for (const [index, name] of fields.entries()) {
+    const words = new Set<number>()
+    for (const text of stringsAt(document, name)) {
+      for (const { word } of matcher.read(text, rules).marks) words.add(word)
+    }
+    if (words.size > 0) matched++
+    if (words.size > best.words) best = { field: index, words: words.size }
+    for (const word of words) all.add(word)
+  }
+  return { fields: matched, words: all.size, bestField: best.field }
+}
+
+/** A facet's value with the beginning of each word marked that the facet query asks for. */
+export function highlightFacet(
+  value: string,
+  queryTokens: string[],
+  rules: TokenRules,
+  options: { startTag: string; endTag: string },
+): string {
+  let out = ''
+  let at = 0
+  for (const { text, start, end } of tokenize(value, rules)) {
+    const beginning = queryTokens.find((token) => text.startsWith(token))
+    if (beginning === undefined) continue
+    const marked = end - start === text.length ? start + beginning.length : end
+    out += value.slice(at, start) + options.startTag + value.slice(start, marked) + options.endTag
+    at = marked
+  }
+  return out + value.slice(at)
+}

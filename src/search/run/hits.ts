@@ -1,0 +1,155 @@
+/** From rows to hits: only for the documents of one page, whose words are looked at here for the first time. */
+
+import { isExcluded, isProjected, project } from '../documents/projection'
+import type { SearchRequest } from '../request/request'
+import { nearestPlace, type SortKey } from '../request/sort'
+import { isSearchable, isVector } from '../schema/layout'
+import { WordMatcher } from '../text/matcher'
+import type { Term } from '../text/query'
+import type { Document, Hit } from '../types'
+import type { Match } from './candidates'
+import type { SearchContext } from './context'
+import { countMatches, highlightDocument, type MatchCounts } from './highlight'
+import type { Pace } from './pace'
+
+export interface HitRow extends Match {
+  /** it was put where it is by pinned_hits */
+  curated?: boolean
+}
+
+/** What the search was, as far as hits say so. */
+export interface HitContext {
+  terms: Term[]
+  text: boolean
+  vector: boolean
+  sort: SortKey[]
+}
+
+/**
+ * BM25 as an integer that grows with relevance. FTS5's scores are negative, and as small as a millionth where
+ * a word is in most documents; this keeps them apart and stays a safe integer.
+ */
+export const textMatchScore = (score: number): number =>
+  Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, Math.round(-score * 1e12)))
+
+/** Documents that are read and highlighted without a rest. */
+const AT_ONCE = 50
+
+/** The hits of the rows by their documents' numbers, in their order. Rows whose document is gone are left out. */
+export async function buildHits(
+  context: SearchContext,
+  request: SearchRequest,
+  rows: HitRow[],
+  search: HitContext,
+  pace: Pace,
+): Promise<Map<number, Hit>> {
+  const hits = new Map<number, Hit>()
+  const matcher = new WordMatcher(search.text ? search.terms : [])
+  for (let from = 0; from < rows.length; from += AT_ONCE) {
+    // Whoever was cut off is told what was found all the same.
+    if (from > 0) await pace.rest()
+    addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matcher }, hits)
+  }
+  return hits
+}
+
+function addHits(
+  context: SearchContext,
+  request: SearchRequest,
+  rows: HitRow[],
+  search: HitContext & { matcher: WordMatcher },
+  hits: Map<number, Hit>,
+): void {
+  const { includeFields, excludeFields } = request
+  const { matcher } = search
+  const withoutVectors = !context.schema.fields.some(
+    (field) => isVector(field) && isProjected(field.name, includeFields, excludeFields),
+  )
+  const documents = context.read(
+    rows.map(({ seq }) => seq),
+    withoutVectors,
+  )
+  const distances = geoDistances(context, rows, search.sort)
+  for (const row of rows) {
+    const document = documents.get(row.seq)
+    if (document === undefined) continue
+    hits.set(row.seq, {
+      document: project(document, includeFields, excludeFields),
+      ...highlights(context, request, document, matcher),
+      ...textMatch(context, request, row, search, document, matcher),
+      ...(row.distance === null ? {} : { vector_distance: row.distance }),
+      ...(row.fused === null
+        ? {}
+        : { hybrid_search_info: { rank_fusion_score: Number(row.fused.toFixed(9)) } }),
+      ...(distances.has(row.seq) ? { geo_distance_meters: distances.get(row.seq)! } : {}),
+      ...(row.curated ? { curated: true } : {}),
+    })
+  }
+}
+
+function highlights(
+  { schema }: SearchContext,
+  { highlight, queryFields, excludeFields }: SearchRequest,
+  document: Document,
+  matcher: WordMatcher,
+): Pick<Hit, 'highlight' | 'highlights'> {
+  if (matcher.words === 0) return { highlight: {}, highlights: [] }
+  // As in Typesense: who leaves a field out sees its highlights only on asking for them by name.
+  const shown = queryFields.map(({ field }) => field.name).filter((name) => !isExcluded(name, excludeFields))
+  const names = highlight.fields ?? shown
+  const fields = [...new Set([...names, ...(names.length > 0 ? highlight.fullFields : [])])]
+  return highlightDocument(document, fields, matcher, schema, highlight)
+}
+
+function textMatch(
+  { schema }: SearchContext,
+  { queryFields }: SearchRequest,
+  row: HitRow,
+  search: HitContext,
+  document: Document,
+  matcher: WordMatcher,
+): Pick<Hit, 'text_match' | 'text_match_info'> {
+  if (!search.text) return {}
+  const fields = queryFields.map(({ field }) => field).filter(isSearchable)
+  const names = fields.map(({ name }) => name)
+  const counts: MatchCounts =
+    row.score === null
+      ? { fields: 0, words: 0, bestField: -1 }
+      : countMatches(document, names, matcher, schema)
+  const score = row.score === null ? 0 : textMatchScore(row.score)
+  return {
+    text_match: score,
+    text_match_info: {
+      best_field_score: String(score),
+      best_field_weight: counts.bestField === -1 ? 0 : queryFields[counts.bestField]!.weight,
+      fields_matched: counts.fields,
+      num_tokens_dropped: Math.max(0, matcher.words - counts.words),
+      score: String(score),
+      tokens_matched: counts.words,
+      typo_prefix_score: 0,
+    },
+  }
+}
+
+/** Whole metres from each geopoint that the hits are sorted by, by sequence number. */
+function geoDistances(
+  { sql, schema }: SearchContext,
+  rows: HitRow[],
+  sort: SortKey[],
+): Map<number, Record<string, number>> {
+  const distances = new Map<number, Record<string, number>>()
+  for (const key of sort) {
+    if (key.kind !== 'geopoint') continue
+    const place = nearestPlace(schema, key)
+    const found = sql.exec<{ seq: number; meters: number | null }>(
+      `SELECT d.value AS seq, ${place.sql.replaceAll('d.seq', 'd.value')} AS meters FROM json_each(?) d`,
+      ...place.bindings,
+      JSON.stringify(rows.map(({ seq }) => seq)),
+    )
+    for (const { seq, meters } of found.toArray()) {
+      if (meters === null) continue
+      distances.set(seq, { ...distances.get(seq), [key.field.name]: Math.round(meters) })
+    }
+  }
+  return distances
+}

@@ -1,0 +1,185 @@
+/** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
+import { ApiError } from '../../errors'
+import { compileFilter, oneOf } from '../filter/compile'
+import { fragment, join } from '../fragment'
+import type { SearchRequest } from '../request/request'
+import type { VectorQuery } from '../request/vector-query'
+import type { Field, SearchScope } from '../types'
+import type { Candidates, Neighbour, Restriction, Wanted } from '../vectors/vector-index'
+import { everything, type Candidates as Found, type RangedFilter } from './candidates'
+import type { SearchContext } from './context'
+import type { Pace } from './pace'
+import { EVERYWHERE, NOWHERE } from './scan'
+
+type Parts = Found['parts']
+
+export interface VectorSearch {
+  field: Field
+  vector: Float32Array
+  k: number | undefined
+  distanceThreshold: number | undefined
+  alpha: number
+  /** a document to leave out: the one whose vector is the query */
+  except: number | undefined
+}
+
+/**
+ * The vector search that a request asks for, texts embedded.
+ * @param hasWords whether q has words to look for: `*` has none
+ * @param scope a document that it hides is no reference: distances to it would tell what it says
+ * @returns undefined when it asks for none
+ * @throws ApiError 400 when there is nothing to make a vector of, or the embedder's own
+ */
+export async function resolveVectorSearch(
+  context: SearchContext,
+  request: SearchRequest,
+  hasWords: boolean,
+  { filter = '' }: SearchScope = {},
+): Promise<VectorSearch | undefined> {
+  const query = request.vectorQuery
+  const field = query?.field ?? (hasWords ? request.embeddingField : undefined)
+  if (field === undefined) return undefined
+  const common = {
+    field,
+    k: query?.k,
+    distanceThreshold: query?.distanceThreshold,
+    alpha: query?.alpha ?? 0.3,
+  }
+  if (query !== undefined && query.vector.length > 0) {
+    return { ...common, vector: Float32Array.from(query.vector), except: undefined }
+  }
+  if (query?.id !== undefined) {
+    const seq = sequenceNumber(context, query.id, filter)
+    const vector = seq === undefined ? undefined : context.vectors(field).get(seq)
+    if (vector === undefined) throw new ApiError(400, 'Document id referenced in vector query is not found.')
+    return { ...common, vector, except: seq }
+  }
+  const texts = textsToEmbed(request, query, hasWords)
+  return {
+    ...common,
+    vector: await embed(context, field, texts, query?.queryWeights ?? []),
+    except: undefined,
+  }
+}
+
+function textsToEmbed(request: SearchRequest, query: VectorQuery | undefined, hasWords: boolean): string[] {
+  if (query !== undefined && query.queries.length > 0) return query.queries
+  if (!hasWords) {
+    throw new ApiError(400, 'When a vector query value is empty, an `id` parameter must be present.')
+  }
+  if (request.embeddingField === undefined) {
+    throw new ApiError(400, 'Vector query could not find any embedded fields.')
+  }
+  return [request.q]
+}
+
+async function embed(
+  context: SearchContext,
+  field: Field,
+  texts: string[],
+  weights: number[],
+): Promise<Float32Array> {
+  if (field.embed === undefined) {
+    throw new ApiError(400, 'Vector query could not find any embedded fields.')
+  }
+  const prefix = field.embed.model_config.query_prefix
+  const lead = prefix ? `${prefix.trimEnd()} ` : ''
+  const model = context.embedder(field)
+  const vectors: Float32Array[] = []
+  for (let start = 0; start < texts.length; start += model.batchSize) {
+    const batch = texts.slice(start, start + model.batchSize)
+    vectors.push(
+      ...(await model.embed(
+        batch.map((text) => lead + text),
+        'query',
+      )),
+    )
+  }
+  if (vectors.length === 1) return vectors[0]!
+  const mean = new Float32Array(vectors[0]!.length)
+  for (const [index, vector] of vectors.entries()) {
+    const weight = weights[index] ?? 1 / vectors.length
+    for (const [i, value] of vector.entries()) mean[i]! += value * weight
+  }
+  return mean
+}
+
+/**
+ * Asks an index that lies outside of the object among which documents the nearest are.
+ * @returns undefined: among all that are searched
+ * @throws VectorsUnavailable
+ */
+export async function seekNeighbours(
+  context: SearchContext,
+  search: VectorSearch,
+  among: Restriction,
+  { k, enough }: Wanted,
+): Promise<Candidates | undefined> {
+  // One more, because the excepted document would take a place.
+  const more = search.except === undefined ? 0 : 1
+  const wanted = { k: k + more, enough: enough + more }
+  return await context.vectors(search.field).seek?.(search.vector, wanted, among)
+}
+
+/**
+ * The nearest documents, measured.
+ * @param filter `1` for all
+ * @param candidates what the seeking has found
+ */
+export async function nearestNeighbours(
+  context: SearchContext,
+  search: VectorSearch,
+  filter: RangedFilter,
+  k: number,
+  pace: Pace,
+  candidates?: Candidates,
+): Promise<Neighbour[]> {
+  const allowed = await allowedBy(context.sql, filter, pace, candidates)
+  const index = context.vectors(search.field)
+  const more = search.except === undefined ? 0 : 1
+  const found = index
+    .nearest(search.vector, k + more, allowed)
+    .filter(({ seq }) => seq !== search.except)
+    .slice(0, k)
+  const threshold = search.distanceThreshold
+  return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
+}
+
+async function allowedBy(
+  sql: SqlStorage,
+  filter: RangedFilter,
+  pace: Pace,
+  candidates: Candidates | undefined,
+): Promise<ReadonlySet<number> | undefined> {
+  if (filter(NOWHERE).sql === '1') return candidates
+  const passed = new Set<number>()
+  const parts = candidates === undefined ? everything(sql, filter) : listed(candidates, filter)
+  for await (const { relation } of parts(pace)) {
+    for (const { seq } of pace.query<{ seq: number }>(sql, relation)) passed.add(seq)
+  }
+  return passed
+}
+
+/** Those of the documents that pass a filter: few enough for one statement. */
+const listed = (candidates: Candidates, filter: RangedFilter): Parts =>
+  async function* () {
+    const among = oneOf([...candidates])
+    const relation = join(
+      [
+        fragment('SELECT d.seq FROM documents d WHERE '),
+        among,
+        fragment(' AND ('),
+        filter(EVERYWHERE),
+        fragment(')'),
+      ],
+      '',
+    )
+    yield { relation, range: EVERYWHERE }
+  }
+
+/** @param filter that the document has to pass */
+function sequenceNumber({ sql, schema }: SearchContext, id: string, filter: string): number | undefined {
+  const { where, bindings } = compileFilter(sql, schema, filter)
+  const query = `SELECT d.seq FROM documents d WHERE d.id = ? AND (${where})`
+  return sql.exec<{ seq: number }>(query, id, ...bindings).toArray()[0]?.seq
+}

@@ -1,0 +1,133 @@
+/** From what was found to the reply's page: its rows in order, pinned ones in their places, and groups. */
+
+import type { Order } from '../request/order'
+import type { SearchRequest } from '../request/request'
+import { completeSort, orderBy } from '../request/sort'
+import type { Term } from '../text/query'
+import type { SearchResult } from '../types'
+import { type Candidates, countedWindow, countOf, type Top } from './candidates'
+import type { SearchContext } from './context'
+import { gather } from './gathered'
+import { type GroupRow, groupHits, groupValues } from './grouping'
+import { buildHits, type HitContext, type HitRow } from './hits'
+import type { Pace } from './pace'
+
+/** What was found, and what the page needs to know of how. */
+export interface Found {
+  candidates: Candidates
+  /** what words were searched for in the end */
+  terms: Term[]
+  /** pinned documents that exist, by position */
+  pinned: { seq: number; position: number }[]
+  /** the page's rows and the number of all, where they are known already */
+  top?: { rows: HitRow[]; found: number } | undefined
+}
+
+type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'> & {
+  /** the numbers of the documents of `hits`, in their order */
+  seqs: number[]
+}
+
+/** The hits or groups of the page that a request asks for. */
+export async function makePage(
+  context: SearchContext,
+  request: SearchRequest,
+  search: Found,
+  pace: Pace,
+): Promise<Page> {
+  const { sql, schema } = context
+  const { terms, pinned } = search
+  const sort = completeSort(request.sort, schema, search.candidates)
+  const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
+  const candidates = await inBuckets(sql, search.candidates, order, pace)
+  const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
+  if (request.groupBy.length > 0) {
+    const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))
+    const groups = await groupedPage(context, request, candidates, { order, hitContext, pace })
+    return { ...groups, found_docs: found, seqs: [] }
+  }
+  const page = { offset: request.offset, limit: request.perPage, order, byScore: false }
+  const { rows, found } =
+    search.top ??
+    (pinned.length > 0
+      ? await arrange(sql, candidates, pinned, page, pace)
+      : await countedWindow(sql, candidates, page, pace))
+  const hits = await buildHits(context, request, rows, hitContext, pace)
+  return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
+}
+
+/** The candidates with the buckets that the order looks at: which one a document is in depends on all others. */
+async function inBuckets(
+  sql: SqlStorage,
+  candidates: Candidates,
+  { buckets }: Order,
+  pace: Pace,
+): Promise<Candidates> {
+  if (buckets.length === 0) return candidates
+  const gathered = await gather(sql, candidates.parts, pace)
+  for (const count of buckets) gathered.fill(count, candidates.text && candidates.vector)
+  return { ...candidates, parts: gathered.parts, found: gathered.size }
+}
+
+/**
+ * A window with the pinned documents at their positions; those whose position lies past the end follow the
+ * last hit.
+ */
+async function arrange(
+  sql: SqlStorage,
+  candidates: Candidates,
+  pinned: Found['pinned'],
+  top: Top,
+  pace: Pace,
+): Promise<{ rows: HitRow[]; found: number }> {
+  const natural = candidates.found ?? (await countOf(sql, candidates.parts, pace))
+  const places = new Map<number, number>()
+  let next = 0
+  for (const [index, { seq, position }] of pinned.entries()) {
+    // Two pins on one position stand one after the other.
+    next = Math.min(Math.max(position - 1, next), natural + index)
+    places.set(next++, seq)
+  }
+  const found = natural + pinned.length
+  const end = Math.min(top.offset + top.limit, found)
+  const before = [...places.keys()].filter((place) => place < top.offset).length
+  const within = [...places.keys()].filter((place) => place >= top.offset && place < end).length
+  const { rows }: { rows: HitRow[] } = await countedWindow(
+    sql,
+    { parts: candidates.parts, found: natural },
+    { ...top, offset: top.offset - before, limit: end - top.offset - within },
+    pace,
+  )
+  const page: HitRow[] = []
+  for (let place = top.offset; place < end; place++) {
+    const seq = places.get(place)
+    const row = seq === undefined ? rows.shift() : curated(seq)
+    if (row !== undefined) page.push(row)
+  }
+  return { rows: page, found }
+}
+
+const curated = (seq: number): HitRow => ({ seq, score: null, distance: null, fused: null, curated: true })
+
+async function groupedPage(
+  context: SearchContext,
+  request: SearchRequest,
+  candidates: Candidates,
+  { order, hitContext, pace }: { order: Order; hitContext: HitContext; pace: Pace },
+): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
+  const groups = await groupHits(context, request, candidates, order, pace)
+  const hits = await buildHits(context, request, groups.rows, hitContext, pace)
+  const grouped: NonNullable<SearchResult['grouped_hits']> = []
+  let key: GroupRow['group_key'] | undefined
+  for (const row of groups.rows) {
+    const hit = hits.get(row.seq)
+    if (hit === undefined) continue
+    if (row.group_key !== key) {
+      key = row.group_key
+      const groupKey = groupValues(context.schema, request, key)
+      grouped.push({ group_key: groupKey, hits: [], found: row.group_found })
+    }
+    grouped.at(-1)!.hits.push(hit)
+  }
+  return { found: groups.found, grouped_hits: grouped }
+}

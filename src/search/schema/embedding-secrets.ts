@@ -1,0 +1,187 @@
+/**
+ * Credentials of embedding models. A schema keeps each sealed, in an object that holds its masked form too, so that
+ * showing a schema opens nothing; they are opened for the call that needs them.
+ *
+ * A string is always a secret in clear, whatever it looks like, and what callers send holds nothing else. Else whoever
+ * has a copy of the database could hand in what is sealed there, and have it opened and sent to a host of their own.
+ */
+import { open, reseal, seal } from '../../db/sealing'
+import { ApiError } from '../../errors'
+import { maskSecret } from '../../mask'
+import type { EmbeddingModelConfig as OpenedConfig } from '../../models/embedding-model'
+import type { Store } from '../documents/store'
+import type { EmbeddingModelConfig, Field, SealedSecret } from '../types'
+import type { StoredSchema } from './layout'
+
+const SECRETS = ['api_key', 'access_token', 'refresh_token', 'client_id', 'client_secret', 'project_id']
+/** Those in the key file of a Google service account. */
+const ACCOUNT_SECRETS = ['private_key', 'client_email']
+
+type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'>
+type Secret = string | SealedSecret
+type Change = (secret: Secret) => Promise<Secret>
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Never true of what came from a caller: `requireClear` has refused it. */
+const isSealed = (secret: unknown): secret is SealedSecret =>
+  isObject(secret) && typeof secret.sealed === 'string' && typeof secret.masked === 'string'
+
+const isSecret = (value: unknown): value is Secret => typeof value === 'string' || isSealed(value)
+
+/** @throws ApiError 400 for a credential in a caller's config that is no string */
+export function requireClear(config: Record<string, unknown>): void {
+  requireStrings(config, SECRETS, '')
+  if (!isObject(config.service_account)) return
+  requireStrings(config.service_account, ACCOUNT_SECRETS, 'service_account.')
+}
+
+function requireStrings(config: Record<string, unknown>, names: string[], path: string): void {
+  for (const name of names) {
+    if (typeof (config[name] ?? '') === 'string') continue
+    throw new ApiError(400, `Property \`embed.model_config.${path}${name}\` is missing or is not a string.`)
+  }
+}
+
+/** A config with its credentials as they may be shown. */
+export const maskConfig = <T extends Record<string, unknown>>(config: T): T & { api_key?: string } =>
+  mapConfig(config, (secret) => (isSealed(secret) ? secret.masked : maskSecret(secret))) as T & {
+    api_key?: string
+  }
+
+function mapConfig(
+  config: Record<string, unknown>,
+  change: (secret: Secret) => Secret,
+): Record<string, unknown> {
+  const changed = mapIn(config, SECRETS, change)
+  if (!isObject(config.service_account)) return changed
+  return { ...changed, service_account: mapIn(config.service_account, ACCOUNT_SECRETS, change) }
+}
+
+function mapIn(
+  config: Record<string, unknown>,
+  names: string[],
+  change: (secret: Secret) => Secret,
+): Record<string, unknown> {
+  const changed = { ...config }
+  for (const name of names) {
+    const secret = config[name]
+    if (isSecret(secret)) changed[name] = change(secret)
+  }
+  return changed
+}
+
+async function changeIn<T extends Record<string, unknown>>(
+  config: T,
+  names: string[],
+  change: Change,
+): Promise<T> {
+  const changed: Record<string, unknown> = { ...config }
+  for (const name of names) {
+    const secret = config[name]
+    if (isSecret(secret)) changed[name] = await change(secret)
+  }
+  return changed as T
+}
+
+async function changeConfig<T extends EmbeddingModelConfig>(config: T, change: Change): Promise<T> {
+  const changed = await changeIn(config, SECRETS, change)
+  if (!isObject(config.service_account)) return changed
+  return { ...changed, service_account: await changeIn(config.service_account, ACCOUNT_SECRETS, change) }
+}
+
+async function changeFields(fields: Field[], change: Change): Promise<Field[]> {
+  return Promise.all(
+    fields.map(async (field) =>
+      field.embed === undefined
+        ? field
+        : {
+            ...field,
+            embed: { ...field.embed, model_config: await changeConfig(field.embed.model_config, change) },
+          },
+    ),
+  )
+}
+
+/** A config with its credentials in clear. @throws ApiError 400 when one cannot be opened */
+export const openConfig = async (config: EmbeddingModelConfig, env: Sealing): Promise<OpenedConfig> =>
+  (await changeConfig(config, (secret) => openSecret(secret, env))) as OpenedConfig
+
+const openSecret = async (secret: Secret, env: Sealing): Promise<string> =>
+  isSealed(secret) ? open(secret.sealed, env) : secret
+
+/** Fields with their credentials in clear. @throws ApiError 400 when one cannot be opened */
+export const openFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
+  changeFields(fields, (secret) => openSecret(secret, env))
+
+/** The same, where one that cannot be opened any more stays sealed. */
+export const openWhatOpens = (fields: Field[], env: Sealing): Promise<Field[]> =>
+  changeFields(fields, (secret) => openSecret(secret, env).catch(() => secret))
+
+/** Fields as they are stored. @throws ApiError 400 when the deployment has no ENCRYPTION_KEY */
+export const sealFields = (fields: Field[], env: Sealing): Promise<Field[]> =>
+  changeFields(fields, async (secret) => (isSealed(secret) ? secret : sealSecret(secret, env)))
+
+const sealSecret = async (secret: string, env: Sealing): Promise<SealedSecret> => ({
+  sealed: await seal(secret, env),
+  masked: maskSecret(secret),
+})
+
+/**
+ * Seals anew what was sealed under the previous key, and what is not sealed yet.
+ * @returns how many credentials it was
+ * @throws ApiError 400 when one cannot be opened, 409 when the schema changed meanwhile
+ */
+export async function resealSchema(store: Store, env: Sealing): Promise<number> {
+  const { schema } = store
+  let count = 0
+  const changed = await changeSchema(schema, async (secret) => {
+    if (!isSealed(secret)) {
+      count += 1
+      return sealSecret(secret, env)
+    }
+    const anew = await reseal(secret.sealed, env)
+    if (anew === undefined) return secret
+    count += 1
+    return { ...secret, sealed: anew }
+  })
+  if (count === 0) return 0
+  if (store.schema !== schema) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
+  store.saveSchema(changed)
+  return count
+}
+
+/** A schema with the credentials changed of its fields, and of those that are to take their places. */
+async function changeSchema(schema: StoredSchema, change: Change): Promise<StoredSchema> {
+  const fields = await changeFields(schema.fields, change)
+  const replacing: StoredSchema['replacing'] = {}
+  for (const [name, { field, slot }] of Object.entries(schema.replacing ?? {})) {
+    const [changed] = await changeFields([field], change)
+    replacing[name] = { field: changed!, slot }
+  }
+  return { ...schema, fields, replacing }
+}
+
+/**
+ * A stored schema in which sealed credentials are still strings, told apart by how they begin, with them as they are
+ * stored now.
+ */
+export function liftSealed(schema: StoredSchema): StoredSchema {
+  const liftField = (field: Field): Field =>
+    field.embed === undefined
+      ? field
+      : { ...field, embed: { ...field.embed, model_config: liftConfig(field.embed.model_config) } }
+  const replacing: StoredSchema['replacing'] = {}
+  for (const [name, begun] of Object.entries(schema.replacing ?? {})) {
+    replacing[name] = { ...begun, field: liftField(begun.field) }
+  }
+  return { ...schema, fields: schema.fields.map(liftField), replacing }
+}
+
+const liftConfig = (config: EmbeddingModelConfig): EmbeddingModelConfig =>
+  mapConfig(config, (secret) => {
+    // What masking leaves of a secret can hold a colon, what sealing makes cannot.
+    const [, masked, sealed] = (typeof secret === 'string' && /^sealed:(.*):([^:]*)$/s.exec(secret)) || []
+    return masked === undefined || sealed === undefined ? secret : { sealed, masked }
+  }) as EmbeddingModelConfig

@@ -1,0 +1,250 @@
+/** One field of a schema: the checks of its definition, in Typesense's order and words, and its defaults. */
+import { ApiError } from '../../errors'
+import type { EmbedConfig, Field, FieldType } from '../types'
+import { requireClear } from './embedding-secrets'
+
+type Json = Record<string, unknown>
+
+const TYPES = new Set<string>([
+  'string',
+  'string[]',
+  'string*',
+  'int32',
+  'int32[]',
+  'int64',
+  'int64[]',
+  'float',
+  'float[]',
+  'bool',
+  'bool[]',
+  'geopoint',
+  'geopoint[]',
+  'object',
+  'object[]',
+  'auto',
+  'image',
+])
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isPositiveInteger = (value: unknown): boolean => Number.isInteger(value) && (value as number) > 0
+
+const isScalarNumberOrBool = (type: string): boolean => /^(int32|int64|float|bool)$/.test(type)
+
+const isGeo = (type: string): boolean => type === 'geopoint' || type === 'geopoint[]'
+
+/** The catch-all: every field that no other definition names. */
+export const isFallback = (field: Field): boolean => field.name === '.*'
+
+/** Stands for fields to come rather than for one of its own: a pattern, or a type yet to be found out. */
+export const isDynamic = (field: Field): boolean =>
+  field.name.includes('.*') || field.type === 'auto' || field.type === 'string*'
+
+function refuse(message: string): never {
+  throw new ApiError(400, message)
+}
+
+function boolean(raw: Json, property: string, name: string, fallback: boolean): boolean {
+  const value = raw[property] ?? fallback
+  if (typeof value !== 'boolean')
+    refuse(`The \`${property}\` property of the field \`${name}\` should be a boolean.`)
+  return value
+}
+
+/**
+ * Reads a field's definition and fills in its defaults. An embedding field comes back without `num_dim`
+ * unless the definition has one; its sources are checked by `checkEmbedSources`, once all fields are known.
+ * @throws ApiError 400
+ */
+export function parseField(raw: unknown, nestedFields: boolean): Field {
+  if (!isObject(raw) || typeof raw.name !== 'string' || typeof raw.type !== 'string') {
+    refuse(
+      'Wrong format for `fields`. It should be an array of objects containing `name`, `type`, `optional` and `facet` properties.',
+    )
+  }
+  const { name, type } = raw
+  if (name === '') refuse('Field name cannot be empty.')
+  // An own `__proto__` cannot be kept in a plain object, and plain objects is what documents become.
+  if (name === '__proto__') refuse('Field name cannot be `__proto__`.')
+  const dynamic = name === '.*' || name.includes('.*') || type === 'auto' || type === 'string*'
+
+  const store = boolean(raw, 'store', name, true)
+  if ('drop' in raw) {
+    refuse(`Invalid property \`drop\` on field \`${name}\`: it is allowed only during schema update.`)
+  }
+  const facet = boolean(raw, 'facet', name, false)
+  const optional = boolean(raw, 'optional', name, dynamic)
+  const index = boolean(raw, 'index', name, true)
+  const sort = boolean(raw, 'sort', name, isScalarNumberOrBool(type) || isGeo(type))
+  const infix = boolean(raw, 'infix', name, false)
+  const locale = raw.locale ?? ''
+  if (typeof locale !== 'string')
+    refuse(`The \`locale\` property of the field \`${name}\` should be a string.`)
+  if (locale !== '' && locale.length !== 2 && locale !== 'de_en') {
+    refuse(`The \`locale\` value of the field \`${name}\` is not valid.`)
+  }
+  if (raw.reference !== undefined && typeof raw.reference !== 'string')
+    refuse('Reference should be a string.')
+  const stem = boolean(raw, 'stem', name, false)
+  if (stem && type !== 'string' && type !== 'string[]') {
+    refuse('The `stem` property is only allowed for string and string[] fields.')
+  }
+  const rangeIndex = boolean(raw, 'range_index', name, false)
+  if (rangeIndex && !/^(int32|int64|float)(\[\])?$/.test(type)) {
+    refuse('The `range_index` property is only allowed for the numerical fields`')
+  }
+
+  if (name === '.*') {
+    if (!optional) refuse('Field `.*` must be an optional field.')
+    if (facet) refuse('Field `.*` cannot be a facet field.')
+    if (!index) refuse('Field `.*` must be an index field.')
+    if (!TYPES.has(type)) refuse('The `type` of field `.*` is invalid.')
+  }
+  if (!sort && isGeo(type)) {
+    refuse(
+      `The \`sort\` property of the field \`${name}\` having \`${type}\` type cannot be \`false\`. The sort index is used during GeoSearch.`,
+    )
+  }
+  if ((type === 'object' || type === 'object[]') && !nestedFields) {
+    refuse(
+      'Type `object` or `object[]` can be used only when nested fields are enabled by setting` enable_nested_fields` to true.',
+    )
+  }
+
+  const field: Field = {
+    name,
+    type: type as FieldType,
+    facet,
+    optional,
+    index,
+    sort,
+    infix,
+    locale,
+    stem,
+    store,
+    stem_dictionary: typeof raw.stem_dictionary === 'string' ? raw.stem_dictionary : '',
+  }
+  if (rangeIndex) field.range_index = true
+  if (typeof raw.reference === 'string' && raw.reference !== '') field.reference = raw.reference
+
+  const embed = parseEmbed(raw.embed, type)
+  if (embed !== undefined) field.embed = embed
+  parseVector(raw, field)
+  if (
+    type === 'object' ||
+    type === 'object[]' ||
+    (nestedFields && !name.includes('.*') && name.includes('.'))
+  ) {
+    field.nested = true
+  }
+  return field
+}
+
+function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {
+  if (raw === undefined || raw === null || (isObject(raw) && Object.keys(raw).length === 0)) return undefined
+  if (type !== 'float[]') refuse('Fields with the `embed` parameter can only be of type `float[]`.')
+  if (!isObject(raw)) refuse('Property `embed` must be an object.')
+  if (!('from' in raw)) refuse('Property `embed` must contain a `from` property.')
+  if (!Array.isArray(raw.from)) refuse('Property `embed.from` must be an array.')
+  if (raw.from.length === 0) refuse('Property `embed.from` must have at least one element.')
+  const config = raw.model_config
+  if (!isObject(config)) refuse('Property `embed.model_config` not found.')
+  if (!('model_name' in config)) refuse('Property `embed.model_config.model_name`not found')
+  if (typeof config.model_name !== 'string')
+    refuse('Property `embed.model_config.model_name` must be a string.')
+  if (config.model_name === '') refuse('Property `embed.model_config.model_name` cannot be empty.')
+  for (const prefix of ['indexing_prefix', 'query_prefix']) {
+    if (prefix in config && typeof config[prefix] !== 'string') {
+      refuse(`Property \`embed.model_config.${prefix}\` must be a string.`)
+    }
+  }
+  requireClear(config)
+  if (!raw.from.every((source) => typeof source === 'string')) {
+    refuse('Property `embed.from` must contain only field names as strings.')
+  }
+  const { served_by: _, ...embed } = raw
+  return embed as unknown as EmbedConfig
+}
+
+function parseVector(raw: Json, field: Field): void {
+  if (raw.num_dim !== undefined && raw.num_dim !== 0) {
+    if (!isPositiveInteger(raw.num_dim)) refuse('Property `num_dim` must be a positive integer.')
+    if (field.type !== 'float[]') refuse('Property `num_dim` is only allowed on a float array field.')
+    if (field.facet) refuse('Property `facet` is not allowed on a vector field.')
+    if (field.sort) refuse('Property `sort` cannot be enabled on a vector field.')
+    field.num_dim = raw.num_dim as number
+  }
+  if (field.num_dim === undefined && field.embed === undefined) return
+  if (field.num_dim !== undefined && field.embed !== undefined) field.asks_dimensions = true
+
+  const distance = raw.vec_dist ?? 'cosine'
+  if (typeof distance !== 'string') refuse('Property `vec_dist` must be a string.')
+  if (distance !== 'cosine' && distance !== 'ip') refuse('Property `vec_dist` is invalid.')
+  field.vec_dist = distance
+
+  const params = raw.hnsw_params ?? {}
+  if (!isObject(params)) refuse('Property `hnsw_params` must be an object.')
+  for (const name of ['ef_construction', 'M']) {
+    if (name in params && !isPositiveInteger(params[name])) {
+      refuse(`Property \`hnsw_params.${name}\` must be a positive integer.`)
+    }
+  }
+  field.hnsw_params = { M: params.M ?? 16, ef_construction: params.ef_construction ?? 200 }
+}
+
+/**
+ * Checks what needs the whole of a schema: `embed.from`.
+ * @param known all fields that the sources may be
+ * @throws ApiError 400
+ */
+export function checkEmbedSources(field: Field, known: Field[]): void {
+  for (const source of field.embed?.from ?? []) {
+    const type = known.find(({ name }) => name === source)?.type
+    if (type !== 'string' && type !== 'string[]') {
+      refuse(
+        'Property `embed.from` can only refer to string, string array or image (for supported models) fields.',
+      )
+    }
+  }
+}
+
+/**
+ * Checks that Typesense makes when all definitions have been read.
+ * @throws ApiError 400
+ */
+export function checkFields(fields: Field[], defaultSortingField: string): void {
+  for (const field of fields) {
+    if (!TYPES.has(field.type)) {
+      refuse(
+        `Field \`${field.name}\` has an invalid data type \`${field.type}\`, see docs for supported data types.`,
+      )
+    }
+    if (field.name === defaultSortingField) checkDefaultSortingField(field)
+    if (isDynamic(field) && !field.nested && !field.optional) {
+      refuse(`Field \`${field.name}\` must be an optional field.`)
+    }
+    if (!field.index && field.facet) {
+      refuse(`Field \`${field.name}\` cannot be a facet since it's marked as non-indexable.`)
+    }
+    const sortable =
+      isScalarNumberOrBool(field.type) || isGeo(field.type) || field.type === 'string' || isDynamic(field)
+    if (field.sort && !sortable) refuse(`Field \`${field.name}\` cannot be a sortable field.`)
+  }
+  if (defaultSortingField !== '' && !fields.some(({ name }) => name === defaultSortingField)) {
+    refuse(`Default sorting field is defined as \`${defaultSortingField}\` but is not found in the schema.`)
+  }
+  if (new Set(fields.map(({ name }) => name)).size < fields.length) {
+    refuse('There are duplicate field names in the schema.')
+  }
+}
+
+function checkDefaultSortingField(field: Field): void {
+  const numeric = /^(int32|int64|float)$/.test(field.type)
+  const sortableString = field.type === 'string' && field.sort
+  if (!numeric && !sortableString && !isGeo(field.type)) {
+    refuse(`Default sorting field \`${field.name}\` is not a sortable type.`)
+  }
+  if (field.optional) refuse(`Default sorting field \`${field.name}\` cannot be an optional field.`)
+  if (isGeo(field.type)) refuse('Default sorting field cannot be of type geopoint.')
+}

@@ -1,0 +1,102 @@
+/**
+ * How a collection lies in its object's SQLite.
+ *
+ *     meta(key, value)                          schema, slots, counters: a few rows of JSON
+ *     documents(seq, id, body)                  the document as JSON, without its vectors
+ *     text_index(t0, t1, ... )                  contentless FTS5, a column for each indexed string field
+ *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
+ *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
+ *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
+ *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
+ *     pending_embeddings(slot, seq)             vectors that are still to be made
+ *     refused_embeddings(slot, seq, error)      vectors that a model would not make
+ *
+ * `seq` is the document's sequence number: it counts insertions, never repeats, and sorts by age.
+ *
+ * Each field takes a *slot*, a number that is never used twice, so that dropping a field and adding another
+ * of its name cannot mix old values with new. Text columns are made in advance (FTS5 cannot add any), scalar
+ * columns when a field comes. Long strings have no scalar column: filters on them ask text_index and then
+ * compare the document itself. Strings that are facets have two, the value and its normal form. Geopoints
+ * have two as well: `s` is the latitude, `n` the longitude; in a values table `value` and `norm`. Booleans are
+ * 0 and 1. A document that lacks an optional field has NULL in its column.
+ */
+import type { CollectionSchema, Field } from '../types'
+
+/** A field and where its values lie. */
+export interface FieldSlot {
+  /** names s<slot>, n<slot>, values_<slot> and vectors_<slot> */
+  slot: number
+  /** number of the column in text_index; only for indexed string fields */
+  text?: number
+}
+
+export interface StoredSchema extends CollectionSchema {
+  /** by field name */
+  slots: Record<string, FieldSlot>
+  nextSlot: number
+  nextText: number
+  /** how many columns text_index has */
+  textColumns: number
+  /** by field name: embedding fields as they will be once all of their vectors are made (vectors/embedding/replacement.ts) */
+  replacing?: Record<string, Replacement>
+}
+
+/** What an embedding field is about to become, and where its vectors lie until then. */
+export interface Replacement {
+  field: Field
+  slot: FieldSlot
+}
+
+/** What a field is about to become, if anything. */
+export const replacementOf = (schema: StoredSchema, name: string): Replacement | undefined =>
+  schema.replacing !== undefined && Object.hasOwn(schema.replacing, name) ? schema.replacing[name] : undefined
+
+export const isString = (field: Field): boolean =>
+  field.type === 'string' || field.type === 'string[]' || field.type === 'string*' || field.type === 'auto'
+
+export const isArray = (field: Field): boolean => field.type.endsWith('[]') && !isVector(field)
+
+export const isNumber = (field: Field): boolean =>
+  /^(int32|int64|float)(\[\])?$/.test(field.type) && !isVector(field)
+
+/** Holds whole numbers of 64 bits, which a number of JavaScript may round. */
+export const isInt64 = (field: Field): boolean => field.type === 'int64' || field.type === 'int64[]'
+
+export const isBool = (field: Field): boolean => field.type === 'bool' || field.type === 'bool[]'
+
+export const isGeopoint = (field: Field): boolean => field.type === 'geopoint' || field.type === 'geopoint[]'
+
+/** float[] with a dimension or an embedder is a vector; any other float[] is a list of numbers. */
+export const isVector = (field: Field): boolean =>
+  field.type === 'float[]' && (field.num_dim !== undefined || field.embed !== undefined)
+
+/** Has a column in text_index. */
+export const isSearchable = (field: Field): boolean => field.index && isString(field)
+
+/**
+ * Has typed values: `columns.s<slot>` for a scalar, `values_<slot>` for an array. For strings that is facets
+ * and sortable fields (`sort: true`); for numbers, booleans and geopoints every indexed field.
+ */
+export const hasValues = (field: Field): boolean =>
+  field.index &&
+  (isNumber(field) || isBool(field) || isGeopoint(field) || (isString(field) && (field.facet || field.sort)))
+
+// A slot has at most two columns, so a table of 45 slots stays under SQLite's 100 columns.
+const SLOTS_PER_TABLE = 45
+
+/** The table that holds `s<slot>` and `n<slot>`. It exists, with a row for every document, once a field needs it. */
+export const columnsTable = (slot: FieldSlot): string => {
+  const table = Math.floor(slot.slot / SLOTS_PER_TABLE)
+  return table === 0 ? 'columns' : `columns_${table}`
+}
+
+export const scalarColumn = (slot: FieldSlot): string => `s${slot.slot}`
+
+/** The normal form (text/words.ts, `normalForm`) of a string's value, for filters; a geopoint's longitude. */
+export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
+
+export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`
+
+export const vectorsTable = (slot: FieldSlot): string => `vectors_${slot.slot}`
+
+export const textColumn = (slot: FieldSlot): string => `t${slot.text}`

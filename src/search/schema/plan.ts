@@ -1,0 +1,114 @@
+/** What has to be done for each field of a document, worked out once for each version of a schema. */
+
+import type { Field } from '../types'
+import { isDynamic } from './field'
+import {
+  columnsTable,
+  type FieldSlot,
+  hasValues,
+  isArray,
+  isGeopoint,
+  isSearchable,
+  isString,
+  isVector,
+  type StoredSchema,
+} from './layout'
+
+export type Kind =
+  | 'string'
+  | 'int32'
+  | 'int64'
+  | 'float'
+  | 'bool'
+  | 'geopoint'
+  | 'vector'
+  | 'object'
+  | 'image'
+
+export interface FieldPlan {
+  field: Field
+  name: string
+  kind: Kind
+  /** a list of values; a vector is not one */
+  array: boolean
+  /** parts of a dotted name in a collection with nested fields */
+  path: string[] | undefined
+  slot: FieldSlot | undefined
+  /** `s<slot>` is followed by `n<slot>` */
+  pair: boolean
+}
+
+/** One `columns` table with the fields that have their scalars in it. */
+export interface ColumnsPlan {
+  table: string
+  fields: FieldPlan[]
+}
+
+export interface Plan {
+  /** every field that stands for itself */
+  fields: FieldPlan[]
+  /** patterns, `.*`, and fields whose type is yet to be found out */
+  dynamic: Field[]
+  /** what dirty_values is when nothing is said */
+  coerces: boolean
+  text: FieldPlan[]
+  columns: ColumnsPlan[]
+  /** fields with a values table */
+  lists: FieldPlan[]
+  vectors: FieldPlan[]
+  embedded: FieldPlan[]
+  /** what embedding fields are about to become */
+  replacing: FieldPlan[]
+  /** names of the fields that embeddings are made from */
+  sources: Set<string>
+  /** fields that are indexed but not stored */
+  unstored: FieldPlan[]
+  objects: FieldPlan[]
+}
+
+function planField(field: Field, schema: StoredSchema): FieldPlan {
+  const kind = isVector(field) ? 'vector' : (field.type.replace(/\[\]$/, '') as Kind)
+  return {
+    field,
+    name: field.name,
+    kind,
+    array: isArray(field),
+    path: schema.enable_nested_fields && field.name.includes('.') ? field.name.split('.') : undefined,
+    slot: Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined,
+    pair: isString(field) || isGeopoint(field),
+  }
+}
+
+export function planOf(schema: StoredSchema): Plan {
+  const dynamic = schema.fields.filter(isDynamic)
+  const fields = schema.fields.filter((field) => !isDynamic(field)).map((field) => planField(field, schema))
+  const valued = fields.filter(({ field, slot }) => slot !== undefined && hasValues(field))
+  const columns = new Map<string, ColumnsPlan>()
+  for (const plan of valued) {
+    if (plan.array) continue
+    const table = columnsTable(plan.slot as FieldSlot)
+    const columnsPlan = columns.get(table) ?? { table, fields: [] }
+    columnsPlan.fields.push(plan)
+    columns.set(table, columnsPlan)
+  }
+  const vectors = fields.filter(({ kind }) => kind === 'vector')
+  const embedded = vectors.filter(({ field }) => field.embed !== undefined)
+  const replacing = Object.values(schema.replacing ?? {}).map(({ field, slot }) => ({
+    ...planField(field, schema),
+    slot,
+  }))
+  return {
+    fields,
+    dynamic,
+    coerces: dynamic.length > 0 || schema.fields.some((field) => field.detected === true),
+    text: fields.filter(({ field, slot }) => slot?.text !== undefined && isSearchable(field)),
+    columns: [...columns.values()],
+    lists: valued.filter(({ array }) => array),
+    vectors,
+    embedded,
+    replacing,
+    sources: new Set([...embedded, ...replacing].flatMap(({ field }) => field.embed?.from ?? [])),
+    unstored: fields.filter(({ field, kind }) => !field.store && kind !== 'vector'),
+    objects: fields.filter(({ kind }) => kind === 'object'),
+  }
+}

@@ -1,0 +1,147 @@
+/** The tables of a collection: made with it, and changed as fields come and go (layout.ts has the picture). */
+import { ApiError } from '../../errors'
+import { TOKENIZER } from '../text/words'
+import type { CollectionSchema, Field } from '../types'
+import { isDynamic, isFallback } from './field'
+import {
+  columnsTable,
+  type FieldSlot,
+  hasValues,
+  isArray,
+  isGeopoint,
+  isNumber,
+  isSearchable,
+  isString,
+  isVector,
+  normColumn,
+  type StoredSchema,
+  scalarColumn,
+  valuesTable,
+  vectorsTable,
+} from './layout'
+
+/** SQLite allows 100 columns a table, and of a virtual table it counts the options with them. */
+export const MAX_TEXT_COLUMNS = 90
+
+/** Columns of text_index that are made in advance, for fields to come. */
+const SPARE_TEXT_COLUMNS = 16
+const SPARE_TEXT_COLUMNS_WITH_PATTERNS = 64
+
+/** How many columns text_index is to have for these fields. @throws ApiError 400 past the limit */
+export function textColumnsFor(fields: Field[]): number {
+  const needed = fields.filter((field) => !isDynamic(field) && isSearchable(field)).length
+  if (needed > MAX_TEXT_COLUMNS) {
+    throw new ApiError(400, `A collection can have at most ${MAX_TEXT_COLUMNS} indexed string fields.`)
+  }
+  const open = fields.some(
+    (field) => isDynamic(field) || isFallback(field) || field.type.startsWith('object'),
+  )
+  const spare = open ? SPARE_TEXT_COLUMNS_WITH_PATTERNS : SPARE_TEXT_COLUMNS
+  return Math.min(MAX_TEXT_COLUMNS, needed + spare)
+}
+
+export function createTextIndex(sql: SqlStorage, textColumns: number): void {
+  const columns = Array.from({ length: textColumns }, (_, number) => `t${number}`).join(', ')
+  sql.exec(
+    `CREATE VIRTUAL TABLE text_index USING fts5(${columns}, content='', contentless_delete=1, tokenize='${TOKENIZER}')`,
+  )
+}
+
+/** Makes the tables of a new collection. */
+export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredSchema {
+  const stored: StoredSchema = {
+    ...schema,
+    fields: [],
+    slots: {},
+    nextSlot: 0,
+    nextText: 0,
+    textColumns: textColumnsFor(schema.fields),
+  }
+  createTextIndex(sql, stored.textColumns)
+  for (const field of schema.fields) addField(sql, stored, field)
+  return stored
+}
+
+const needsSlot = (field: Field): boolean =>
+  !isDynamic(field) && (isVector(field) || isSearchable(field) || hasValues(field))
+
+/** Adds a field to a schema, and the room for its values. Changes `schema` in place. */
+export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
+  schema.fields.push(field)
+  if (!needsSlot(field)) return
+  const slot: FieldSlot = { slot: schema.nextSlot++ }
+  if (isSearchable(field)) slot.text = schema.nextText++
+  schema.slots[field.name] = slot
+
+  if (isVector(field)) {
+    createVectorsTable(sql, slot)
+  } else if (hasValues(field)) {
+    const type = affinity(field)
+    if (isArray(field)) {
+      sql.exec(
+        `CREATE TABLE ${valuesTable(slot)} (seq INTEGER NOT NULL, pos INTEGER NOT NULL, value ${type}, norm ${type},
+          PRIMARY KEY (seq, pos)) WITHOUT ROWID`,
+      )
+    } else {
+      addColumns(sql, slot, field, type)
+    }
+  }
+}
+
+export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
+  sql.exec(`CREATE TABLE ${vectorsTable(slot)} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
+}
+
+function affinity(field: Field): string {
+  if (isString(field)) return 'TEXT'
+  return isGeopoint(field) || (isNumber(field) && field.type.startsWith('float')) ? 'REAL' : 'INTEGER'
+}
+
+function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string): void {
+  const table = columnsTable(slot)
+  const exists = sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?`, table).toArray()
+  if (exists.length === 0) {
+    sql.exec(`CREATE TABLE ${table} (seq INTEGER PRIMARY KEY)`)
+    sql.exec(`INSERT INTO ${table} (seq) SELECT seq FROM documents`)
+  }
+  sql.exec(`ALTER TABLE ${table} ADD COLUMN ${scalarColumn(slot)} ${type}`)
+  if (isString(field) || isGeopoint(field)) {
+    sql.exec(`ALTER TABLE ${table} ADD COLUMN ${normColumn(slot)} ${type}`)
+  }
+}
+
+/**
+ * Takes a field out of a schema, and its values out of the tables. What text_index holds of it stays there in
+ * a column that nothing asks for any more. Changes `schema` in place.
+ * A vector field's table is left to the caller, who has it dropped.
+ */
+export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
+  schema.fields = schema.fields.filter((other) => other !== field)
+  const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
+  // A pattern may bear a field's name only if it is that field, so the slot is this field's own.
+  if (slot === undefined || isDynamic(field)) return
+  delete schema.slots[field.name]
+  if (isVector(field)) return
+  if (hasValues(field)) {
+    if (isArray(field)) {
+      sql.exec(`DROP TABLE IF EXISTS ${valuesTable(slot)}`)
+    } else {
+      const table = columnsTable(slot)
+      sql.exec(`ALTER TABLE ${table} DROP COLUMN ${scalarColumn(slot)}`)
+      if (isString(field) || isGeopoint(field))
+        sql.exec(`ALTER TABLE ${table} DROP COLUMN ${normColumn(slot)}`)
+    }
+  }
+}
+
+/** Gives text_index as many columns as the fields need now, empty: every document has to be indexed again. */
+export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
+  schema.textColumns = textColumnsFor(schema.fields)
+  schema.nextText = 0
+  for (const field of schema.fields) {
+    const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
+    if (slot !== undefined && isSearchable(field)) slot.text = schema.nextText++
+  }
+  sql.exec('DROP TABLE text_index')
+  createTextIndex(sql, schema.textColumns)
+}

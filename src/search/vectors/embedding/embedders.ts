@@ -1,0 +1,142 @@
+/** The models of a collection's embedding fields. */
+import { ApiError } from '../../../errors'
+import { silenceOf } from '../../../models/call'
+import {
+  createEmbeddingModel,
+  formerlyServedBy,
+  probeDimensions,
+  requireKnownModel,
+  servedBy,
+} from '../../../models/embedders'
+import type { EmbeddingModel } from '../../../models/embedding-model'
+import { withRetries } from '../../../models/retry'
+import { maskConfig, openConfig } from '../../schema/embedding-secrets'
+import type { FieldPlan } from '../../schema/plan'
+import type { EmbedConfig, EmbeddingModelConfig, Field } from '../../types'
+
+const configOf = (field: Field): EmbeddingModelConfig => field.embed?.model_config as EmbeddingModelConfig
+
+/** The model that made a field's vectors and goes on making them. */
+export function serverOf({ embed, num_dim }: Field, env: Cloudflare.Env): string {
+  const { model_config, served_by } = embed as EmbedConfig
+  return served_by ?? formerlyServedBy(model_config.model_name, num_dim, env)
+}
+
+/** A field whose vectors are made by the model that now runs under the name in its schema. */
+export function servedNow(field: Field, env: Cloudflare.Env): Field {
+  const { served_by: _, ...embed } = field.embed as EmbedConfig
+  const server = servedBy(embed.model_config.model_name, env)
+  return { ...field, embed: server === undefined ? embed : { ...embed, served_by: server } }
+}
+
+/** The dimensions that a schema's owner asked for; a field's `num_dim` may as well be what the model answered. */
+const askedDimensions = (field: Field): number | undefined =>
+  field.asks_dimensions === true ? field.num_dim : undefined
+
+/**
+ * Finds out the dimensions of embedding fields by asking their models, and which model runs under the name of each.
+ * @throws ApiError 400 for a name that no model has; 400 or 408 with the provider's message
+ */
+export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): Promise<void> {
+  for (const field of fields) {
+    if (field.embed === undefined) continue
+    const expected = field.num_dim
+    requireKnownModel(configOf(field).model_name)
+    field.embed = servedNow(field, env).embed
+    const config = await openConfig(configOf(field), env)
+    if (field.asks_dimensions === true) {
+      const model = createEmbeddingModel(config, env, expected)
+      const [vector] = await model.embed(['typesense'], 'document')
+      field.num_dim = vector?.length
+    } else {
+      field.num_dim = await probeDimensions(config, env)
+    }
+    if (expected !== undefined && field.num_dim !== expected) {
+      throw new ApiError(400, `The model of field \`${field.name}\` does not make ${expected} dimensions.`)
+    }
+  }
+}
+
+/** A model whose credentials are opened at its first call, and whose queries survive a fault that passes. */
+function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
+  // No call is made yet, so it is enough that there are credentials, whatever stands in their place.
+  const { name, batchSize, embedNow, ready } = createEmbeddingModel(maskConfig(config), env, dimensions)
+  let opened: EmbeddingModel | undefined
+  return {
+    name,
+    batchSize,
+    embedNow,
+    ready,
+    embed: async (texts, kind) => {
+      opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
+      const model = opened
+      if (kind === 'document') return model.embed(texts, kind)
+      // Somebody waits for a query. Documents have all the time that they need, and their queue tries again.
+      return withRetries(() => model.embed(texts, kind), silenceOf(config) * 1000)
+    },
+  }
+}
+
+/** The embedders of one collection. */
+export class Embedders {
+  #env: Cloudflare.Env
+  // A changed schema brings new objects, perhaps with a new key.
+  #models = new WeakMap<EmbedConfig, EmbeddingModel>()
+
+  constructor(env: Cloudflare.Env) {
+    this.#env = env
+  }
+
+  /** @throws ApiError 400 when this deployment does not serve the model */
+  model(field: Field): EmbeddingModel {
+    const embed = field.embed as EmbedConfig
+    let model = this.#models.get(embed)
+    if (model === undefined) {
+      model = this.#serving(field)
+      this.#models.set(embed, model)
+    }
+    return model
+  }
+
+  #serving(field: Field): EmbeddingModel {
+    const config = configOf(field)
+    const model_name = serverOf(field, this.#env)
+    if (model_name === config.model_name) return opening(config, this.#env, askedDimensions(field))
+    // A key that came along is not that model's.
+    const { api_key: _, ...rest } = config
+    return opening({ ...rest, model_name }, this.#env, field.num_dim)
+  }
+
+  /** Loads the built-in models of fields. The queue of one that cannot be loaded tries again, and says why. */
+  async ready(plans: FieldPlan[]): Promise<void> {
+    for (const { field } of plans) {
+      try {
+        await this.model(field).ready?.()
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+      }
+    }
+  }
+
+  /**
+   * The vector of a document's text, where the model runs here.
+   * @returns undefined when it is a call away, is not `ready`, or cannot be called at all: its queue finds out (queue.ts)
+   */
+  embedNow(field: Field, text: string): Float32Array | undefined {
+    return this.#builtIn(field)?.(text)
+  }
+
+  /** Whether a field's model runs here. */
+  isBuiltIn(field: Field): boolean {
+    return this.#builtIn(field) !== undefined
+  }
+
+  #builtIn(field: Field): EmbeddingModel['embedNow'] {
+    try {
+      return this.model(field).embedNow
+    } catch (error) {
+      if (error instanceof ApiError) return undefined
+      throw error
+    }
+  }
+}

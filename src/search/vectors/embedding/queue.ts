@@ -1,0 +1,292 @@
+/**
+ * The pending documents of one embedding field, on their way through its model.
+ *
+ * A vector is stored only if, at that moment, the document is still pending and its text is the one that was sent:
+ * whatever happened to the document meanwhile, and whenever the object died, no vector belongs to another text. A
+ * text that several documents share is sent once.
+ */
+import { ApiError } from '../../../errors'
+import type { EmbeddingModel } from '../../../models/embedding-model'
+import { ProviderError } from '../../../models/provider-error'
+import type { Background } from '../../collection/background'
+import { readMeta, writeMeta } from '../../collection/migrations'
+import { embeddingText } from '../../documents/embedding-text'
+import type { Store } from '../../documents/store'
+import type { FieldSlot } from '../../schema/layout'
+import type { FieldPlan } from '../../schema/plan'
+import type { Embedders } from './embedders'
+import { causeOf, messageOf, pauseAfter } from './failure'
+
+/** Calls that are under way at the same time; an object has six connections, and searches need one. */
+const PARALLEL_CALLS = 4
+/** Characters of text in one call, unless a single text is longer: providers count the tokens of a whole call. */
+const CALL_CHARACTERS = 400_000
+
+/** Why a model is not being asked. */
+export interface Stall {
+  message: string
+  /** in a row */
+  failures: number
+  /** unix milliseconds of the next try */
+  until: number
+}
+
+/** Where the stall of a slot's queue is kept. */
+export const stallKey = ({ slot }: FieldSlot): string => `embedding_stall:${slot}`
+
+export interface QueueSurroundings {
+  storage: DurableObjectStorage
+  store: Store
+  embedders: Embedders
+  /** the last pending document of a slot has been dealt with */
+  onDrained(slot: FieldSlot): void
+}
+
+/** Documents by their text. */
+type Texts = Map<string, number[]>
+
+export class EmbeddingQueue implements Background {
+  readonly name = 'embedding'
+  #around: QueueSurroundings
+  #slot: FieldSlot
+  #parallel = PARALLEL_CALLS
+  /** the most texts that the provider is known to take in a call: servers of one's own may take fewer than OpenAI */
+  #batchSize = Number.POSITIVE_INFINITY
+  #running: Promise<number | undefined> | undefined
+
+  constructor(slot: FieldSlot, around: QueueSurroundings) {
+    this.#slot = slot
+    this.#around = around
+  }
+
+  get slot(): number {
+    return this.#slot.slot
+  }
+
+  get stall(): Stall | undefined {
+    return readMeta<Stall>(this.#around.store.sql, stallKey(this.#slot))
+  }
+
+  /** Forgets why the model was not being asked. */
+  clearStall(): void {
+    if (this.stall !== undefined) writeMeta(this.#around.store.sql, stallKey(this.#slot), undefined)
+  }
+
+  /** The field as it is now, unless it is gone. */
+  get #plan(): FieldPlan | undefined {
+    const { embedded, replacing } = this.#around.store.plan
+    return [...embedded, ...replacing].find(({ slot }) => slot?.slot === this.#slot.slot)
+  }
+
+  /** Embeds some batches. Callers at the same time share a step. */
+  step(): Promise<number | undefined> {
+    this.#running ??= this.#step().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async #step(): Promise<number | undefined> {
+    const { store, embedders, onDrained } = this.#around
+    const plan = this.#plan
+    if (store.closed || plan === undefined) return undefined
+    if (store.pending.next(this.#slot, 1).length === 0) {
+      this.clearStall()
+      onDrained(this.#slot)
+      return undefined
+    }
+    const rest = (this.stall?.until ?? 0) - Date.now()
+    if (rest > 0) return rest
+
+    let failure: unknown
+    let stored = 0
+    try {
+      const model = embedders.model(plan.field)
+      const batchSize = Math.min(model.batchSize, this.#batchSize)
+      const texts = this.#texts(plan, batchSize)
+      const calls = cut([...texts.keys()], batchSize).values()
+      const trial = new Trial(model)
+      const work = async (): Promise<void> => {
+        for (const call of calls) {
+          if (failure !== undefined) return
+          await this.#embed(call, plan, trial, (some, vectors) => {
+            stored += some.length
+            this.#store(texts, some, vectors)
+          }).catch((error) => {
+            failure ??= error
+          })
+        }
+      }
+      await Promise.all(Array.from({ length: this.#parallel }, work))
+    } catch (error) {
+      failure = error
+    }
+    if (store.closed) return undefined
+    // What failed with an old key, or an old model, says nothing of what the field has by now.
+    if (failure !== undefined && this.#plan?.field !== plan.field) return 0
+    if (failure !== undefined) return this.#stalled(failure, stored > 0)
+    this.#parallel = Math.min(PARALLEL_CALLS, this.#parallel + 1)
+    this.clearStall()
+    return 0
+  }
+
+  /** Remembers a failure and says how long to wait. */
+  #stalled(error: unknown, progressed: boolean): number {
+    // A provider that is asked for too much is asked by one call at a time, and by one more after each good step.
+    this.#parallel = 1
+    const failures = progressed ? 0 : (this.stall?.failures ?? 0)
+    const pause = pauseAfter(error, failures)
+    const stall: Stall = { message: messageOf(error), failures: failures + 1, until: Date.now() + pause }
+    writeMeta(this.#around.store.sql, stallKey(this.#slot), stall)
+    return pause
+  }
+
+  /** The next texts, as many as one step sends. */
+  #texts(plan: FieldPlan, batchSize: number): Texts {
+    const { store } = this.#around
+    const texts: Texts = new Map()
+    let characters = 0
+    for (const seq of store.pending.next(this.#slot, this.#parallel * batchSize)) {
+      const text = this.#textOf(plan, seq)
+      if (text === undefined) {
+        store.pending.settle(this.#slot, seq)
+        continue
+      }
+      const same = texts.get(text)
+      if (same !== undefined) {
+        same.push(seq)
+        continue
+      }
+      texts.set(text, [seq])
+      characters += text.length
+      if (characters >= this.#parallel * CALL_CHARACTERS) break
+    }
+    return texts
+  }
+
+  #textOf(plan: FieldPlan, seq: number): string | undefined {
+    const { store } = this.#around
+    const draft = store.read([seq], true, true).get(seq)
+    return draft && embeddingText(plan, store.plan, draft)
+  }
+
+  /**
+   * Embeds texts. Where the model refuses them together they are halved until those are found that it refuses
+   * alone, so that one cannot keep the others out. Where it takes all of them in the end, it was too many at once.
+   * @param onDone gets texts with their vectors, or with the reason why they have none
+   * @returns how many the model refused
+   * @throws ApiError, ProviderError when the fault is not in the texts
+   */
+  async #embed(
+    texts: string[],
+    plan: FieldPlan,
+    trial: Trial,
+    onDone: (texts: string[], vectors: Float32Array[] | string) => void,
+  ): Promise<number> {
+    if (this.#around.store.closed) return 0
+    try {
+      onDone(texts, checked(await trial.model.embed(texts, 'document'), plan, texts.length))
+      return 0
+    } catch (error) {
+      if (causeOf(error) !== 'texts') throw error
+      // A model that is gone or misconfigured may answer 400 to anything.
+      await trial.passed(error)
+      if (texts.length === 1) {
+        onDone(texts, messageOf(error))
+        return 1
+      }
+      const half = Math.ceil(texts.length / 2)
+      const refused =
+        (await this.#embed(texts.slice(0, half), plan, trial, onDone)) +
+        (await this.#embed(texts.slice(half), plan, trial, onDone))
+      if (refused === 0) this.#batchSize = Math.min(this.#batchSize, half)
+      return refused
+    }
+  }
+
+  #store(texts: Texts, some: string[], vectors: Float32Array[] | string): void {
+    const { storage, store } = this.#around
+    const plan = this.#plan
+    if (store.closed || plan === undefined) return
+    try {
+      storage.transactionSync(() => {
+        for (const [number, text] of some.entries()) {
+          for (const seq of texts.get(text) ?? []) {
+            // It may have been changed, deleted or given a vector of its owner's since the text was sent.
+            if (!store.pending.has(this.#slot, seq) || this.#textOf(plan, seq) !== text) continue
+            this.#put(plan, seq, typeof vectors === 'string' ? vectors : vectors[number]!)
+          }
+        }
+      })
+    } catch (error) {
+      store.reset()
+      throw error
+    }
+  }
+
+  #put(plan: FieldPlan, seq: number, vector: Float32Array | string): void {
+    const { store } = this.#around
+    if (typeof vector === 'string') {
+      store.pending.refuse(this.#slot, seq, vector)
+      return
+    }
+    try {
+      store.putVector(plan, seq, vector)
+      store.pending.settle(this.#slot, seq)
+    } catch (error) {
+      // There is no room for it: that is the document's own fault to report, as it is in a write.
+      if (!(error instanceof ApiError)) throw error
+      store.pending.refuse(this.#slot, seq, error.message)
+    }
+  }
+}
+
+/** Whether a model takes any text at all, tried once when it refuses some. */
+class Trial {
+  #trying: Promise<unknown> | undefined
+
+  constructor(readonly model: EmbeddingModel) {}
+
+  /** @throws `refusal` as a fault of the setup, or what kept the model from being tried */
+  async passed(refusal: unknown): Promise<void> {
+    this.#trying ??= this.model.embed(['typesense'], 'document')
+    try {
+      await this.#trying
+    } catch (error) {
+      throw causeOf(error) === 'texts' ? new ApiError(400, messageOf(refusal)) : error
+    }
+  }
+}
+
+/** @throws ApiError when the model makes other vectors than it did when the field was made */
+function checked(vectors: Float32Array[], { field }: FieldPlan, count: number): Float32Array[] {
+  const wrong = vectors.find(({ length }) => length !== field.num_dim)
+  if (wrong !== undefined) {
+    throw new ApiError(
+      400,
+      `The model of field \`${field.name}\` makes vectors of ${wrong.length} dimensions, not of ${field.num_dim}.`,
+    )
+  }
+  if (vectors.length !== count) {
+    throw new ProviderError(400, `The model of field \`${field.name}\` left out vectors.`, { upstream: 200 })
+  }
+  return vectors
+}
+
+/** Texts in calls that a provider takes. */
+function cut(texts: string[], batchSize: number): string[][] {
+  const calls: string[][] = []
+  let call: string[] = []
+  let characters = 0
+  for (const text of texts) {
+    if (call.length === batchSize || (call.length > 0 && characters + text.length > CALL_CHARACTERS)) {
+      calls.push(call)
+      call = []
+      characters = 0
+    }
+    call.push(text)
+    characters += text.length
+  }
+  if (call.length > 0) calls.push(call)
+  return calls
+}

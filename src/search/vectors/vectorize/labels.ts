@@ -1,0 +1,120 @@
+/**
+ * What a vector tells Vectorize of its document, so that it can be found by a filter.
+ *
+ * Metadata indexes belong to a whole Vectorize index, ten at most, and know only vectors that came after them. So
+ * the deployment makes ten with names that mean nothing, before there is any vector, and every collection says for
+ * itself which of its fields stands in which: five strings and five numbers. Every vector has all ten, so that what
+ * works for one of them works for the others.
+ *
+ * The choice lies in `meta` and changes with the schema only. A property that gets another meaning has all vectors
+ * sent again; until Vectorize shows them, they are candidates of every filtered search.
+ */
+
+import { readMeta, writeMeta } from '../../collection/migrations'
+import {
+  columnsTable,
+  hasValues,
+  isArray,
+  isBool,
+  isNumber,
+  isString,
+  normColumn,
+  type StoredSchema,
+  scalarColumn,
+} from '../../schema/layout'
+import type { Field } from '../../types'
+
+/** The properties that have a metadata index, as `npm run deploy` makes them (scripts/deploy/wanted.mjs). */
+export const STRINGS = ['s0', 's1', 's2', 's3', 's4'] as const
+export const NUMBERS = ['n0', 'n1', 'n2', 'n3', 'n4'] as const
+export const PROPERTIES = [...STRINGS, ...NUMBERS]
+export type Property = (typeof PROPERTIES)[number]
+
+export type Labels = Record<Property, string | number>
+
+/** The slot of the field that stands in a property. */
+export type Labelling = Partial<Record<Property, number>>
+
+/** Bytes of a string that a metadata index holds; more would only be sent. */
+const STRING_BYTES = 64
+/** For a document without the value, and for a value without words: whether an empty string is indexed is not said. */
+const NO_STRING = '-'
+const NO_NUMBER = 0
+
+const META_KEY = 'vector_labels'
+
+/** A string's normal form as a label: its first bytes, cut between two characters. */
+export function stringLabel(norm: string | null): string {
+  if (norm === null || norm === '') return NO_STRING
+  if (norm.length * 3 <= STRING_BYTES) return norm
+  const bytes = new Uint8Array(STRING_BYTES)
+  const { read } = new TextEncoder().encodeInto(norm, bytes)
+  return norm.slice(0, read)
+}
+
+export const isStringProperty = (property: Property): boolean => property.startsWith('s')
+
+const isLabelled = (schema: StoredSchema, field: Field): boolean =>
+  Object.hasOwn(schema.slots, field.name) &&
+  hasValues(field) &&
+  !isArray(field) &&
+  (isString(field) || isNumber(field) || isBool(field))
+
+/**
+ * Which field stands where, facets before others. A field that stands somewhere stays there as long as it exists.
+ * @param old the choice so far
+ */
+export function chooseLabels(schema: StoredSchema, old: Labelling): Labelling {
+  const fields = schema.fields.filter((field) => isLabelled(schema, field))
+  const inOrder = [...fields.filter(({ facet }) => facet), ...fields.filter(({ facet }) => !facet)]
+  const slots = new Map(inOrder.map((field) => [schema.slots[field.name]!.slot, isString(field)]))
+  const labelling: Labelling = {}
+  for (const property of PROPERTIES) {
+    const slot = old[property]
+    if (slot === undefined || !slots.delete(slot)) continue
+    labelling[property] = slot
+  }
+  for (const [slot, isText] of slots) {
+    const free = (isText ? STRINGS : NUMBERS).find((property) => labelling[property] === undefined)
+    if (free !== undefined) labelling[free] = slot
+  }
+  return labelling
+}
+
+export const sameLabels = (a: Partial<Labels>, b: Partial<Labels>): boolean =>
+  PROPERTIES.every((property) => a[property] === b[property])
+
+export const readLabelling = (sql: SqlStorage): Labelling => readMeta<Labelling>(sql, META_KEY) ?? {}
+
+export const writeLabelling = (sql: SqlStorage, labelling: Labelling): void =>
+  writeMeta(sql, META_KEY, labelling)
+
+/**
+ * Documents' labels, by sequence number.
+ * @returns nothing for a collection without fields that documents could be filtered by
+ */
+export function readLabels(sql: SqlStorage, seqs: number[]): Map<number, Labels> {
+  const labelling = readLabelling(sql)
+  const chosen = PROPERTIES.filter((property) => labelling[property] !== undefined)
+  if (chosen.length === 0) return new Map()
+  const columns = chosen.map((property) => {
+    const slot = { slot: labelling[property]! }
+    const column = isStringProperty(property) ? normColumn(slot) : scalarColumn(slot)
+    return `(SELECT ${column} FROM ${columnsTable(slot)} WHERE seq = j.value) AS ${property}`
+  })
+  const rows = sql.exec<{ seq: number } & Record<string, string | number | null>>(
+    `SELECT j.value AS seq, ${columns.join(', ')} FROM json_each(?) j`,
+    JSON.stringify(seqs),
+  )
+  const labels = new Map<number, Labels>()
+  for (const row of rows) {
+    const values = PROPERTIES.map((property) => [
+      property,
+      isStringProperty(property)
+        ? stringLabel((row[property] as string | null | undefined) ?? null)
+        : (row[property] ?? NO_NUMBER),
+    ])
+    labels.set(row.seq, Object.fromEntries(values) as Labels)
+  }
+  return labels
+}

@@ -1,0 +1,116 @@
+/**
+ * Whether Vectorize finds a field's vectors by their labels, tried out rather than believed.
+ *
+ * A binding does not say which metadata indexes there are, and a vector that came before them is left out of every
+ * filtered answer without a word. So one of the oldest vectors is looked for by each of its labels as soon as it is
+ * visible, and filters are used once it was found, and not found by other labels.
+ *
+ * Where it is not, it is sent again, and looked for again an hour later at the earliest, when a search could use a
+ * filter. If it is found then, the metadata indexes have come in the meantime, and all others are sent again too.
+ */
+import { reasonOf } from '../../../errors'
+import type { Kept } from './kept'
+import type { LabelFilter } from './label-filter'
+import { type Labels, PROPERTIES } from './labels'
+import type { VectorizedField, VectorOutbox } from './outbox'
+
+const RETRY_MS = 3_600_000
+
+/** What a trial needs of Vectorize and of the rows. */
+export interface Trials {
+  /** whether the field's index is bound */
+  isBound(field: VectorizedField): boolean
+  read(slot: number, seqs: number[]): Map<number, Kept>
+  /** The documents of the vectors nearest to this one. @throws Error when Vectorize refuses or does not answer */
+  query(field: VectorizedField, vector: Float32Array, filter?: LabelFilter): Promise<number[]>
+  /** Has a vector sent again. */
+  resend(slot: number, seq: number): void
+}
+
+interface Witness {
+  seq: number
+  vector: Float32Array
+  labels: Labels
+}
+
+export class LabelProof {
+  #outbox: VectorOutbox
+  #trials: Trials
+  #isClosed: () => boolean
+  /** slots that a search would filter, had they been proven */
+  #wanted = new Set<number>()
+
+  constructor(outbox: VectorOutbox, trials: Trials, isClosed: () => boolean) {
+    this.#outbox = outbox
+    this.#trials = trials
+    this.#isClosed = isClosed
+  }
+
+  /** A search could use a filter. @returns whether it is time to try again */
+  want(field: VectorizedField): boolean {
+    this.#wanted.add(field.slot)
+    return this.#isDue(field)
+  }
+
+  /** Vectorize has named nothing where there is something: it has to be tried again. */
+  doubt(slot: number): void {
+    this.#outbox.prove(slot, false, Date.now())
+  }
+
+  /** Tries what is due. */
+  async step(): Promise<void> {
+    for (const field of this.#outbox.fields()) {
+      if (!this.#isDue(field) || !this.#trials.isBound(field)) continue
+      const witness = await this.#witness(field)
+      if (witness === undefined || this.#isClosed()) continue
+      const works = await this.#findsByLabels(field, witness)
+      if (!this.#isClosed()) this.#conclude(field, witness.seq, works)
+    }
+  }
+
+  #isDue({ slot, retired, labelled, proven, triedAt }: VectorizedField): boolean {
+    if (retired || !labelled || proven) return false
+    return triedAt === undefined || (this.#wanted.has(slot) && Date.now() - triedAt >= RETRY_MS)
+  }
+
+  #conclude({ slot, triedAt }: VectorizedField, seq: number, works: boolean): void {
+    if (works) {
+      if (triedAt !== undefined) this.#outbox.relabel(slot, true)
+      this.#outbox.prove(slot, true)
+    } else {
+      console.warn(
+        'Vectorize does not find vectors by their labels: its metadata indexes are missing, or too young',
+      )
+      this.#outbox.prove(slot, false, Date.now())
+    }
+    // Sent again in the second case, it may be found next time; in the first, there is more to send.
+    if (!works || triedAt !== undefined) this.#trials.resend(slot, seq)
+  }
+
+  /** One of the oldest vectors, that is found without a filter; undefined where none is, and nothing can be said. */
+  async #witness(field: VectorizedField): Promise<Witness | undefined> {
+    for (const [seq, { vector, labels }] of this.#trials.read(field.slot, this.#outbox.oldest(field.slot))) {
+      if (labels === undefined) return undefined
+      const named = await this.#trials.query(field, vector).catch(() => undefined)
+      if (named === undefined || this.#isClosed()) return undefined
+      // A hundred others may be just like it.
+      if (named.includes(seq)) return { seq, vector, labels }
+    }
+    return undefined
+  }
+
+  async #findsByLabels(field: VectorizedField, { seq, vector, labels }: Witness): Promise<boolean> {
+    const finds = async (filter: LabelFilter) =>
+      (await this.#trials.query(field, vector, filter)).includes(seq)
+    try {
+      if (!(await finds(labels))) return false
+      for (const property of PROPERTIES) {
+        if (await finds({ [property]: { $ne: labels[property] } })) return false
+      }
+      return true
+    } catch (error) {
+      console.warn('Vectorize does not take a filter', reasonOf(error))
+      return false
+    }
+  }
+}

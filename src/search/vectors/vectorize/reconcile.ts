@@ -1,0 +1,173 @@
+/**
+ * Comparing a collection's vectors with what Vectorize shows, and mending what differs.
+ *
+ * A binding cannot list what an index holds. But every id that a collection has ever sent is made of a slot and
+ * a sequence number below the next one, so all of them can be asked for by name: those of documents must show
+ * their vectors, the others must show nothing. What cannot be seen this way is a vector that somebody else has
+ * put into the collection's namespace under an id of another form; a search passes it over.
+ */
+import { ApiError, reasonOf } from '../../../errors'
+import type { Background } from '../../collection/background'
+import { readMeta, writeMeta } from '../../collection/migrations'
+import type { Surroundings } from '../../collection/open'
+import type { Store } from '../../documents/store'
+import { MAX_GET, type VectorizeBinding, vectorizeFor } from './binding'
+import { agree, type Kept } from './kept'
+import type { VectorizedField } from './outbox'
+import type { VectorMirror } from './vector-mirror'
+
+/** What a comparison has found. Numbers of vectors. */
+export interface Reconciliation {
+  /** ids that were asked for, of documents and of gaps */
+  checked: number
+  /** documents whose vector Vectorize does not have */
+  missing: number
+  /** documents of which it has another one, or one with other labels */
+  stale: number
+  /** vectors that no document has any more */
+  extra: number
+  /** not compared: on their way anyway */
+  waiting: number
+}
+
+/** Where a comparison goes on: the next id's slot and sequence number. */
+export interface Place {
+  slot: number
+  seq: number
+}
+
+/** The background compares this many ids, every so often, and begins again after a week. */
+const SLICE_CALLS = 10
+const SLICE_PAUSE_MS = 3_600_000
+/** Calls of Vectorize that one request makes of a collection. */
+const RUN_CALLS = 50
+const WALK_PAUSE_MS = 7 * 24 * 3_600_000
+
+export const nothing = (): Reconciliation => ({ checked: 0, missing: 0, stale: 0, extra: 0, waiting: 0 })
+
+function parseCursor(cursor: string): Place {
+  if (cursor === '') return { slot: 0, seq: 0 }
+  const [, slot, seq] = /^(\d{1,9}):(\d{1,15})$/.exec(cursor) ?? []
+  if (slot === undefined) throw new ApiError(400, 'Parameter `after` takes the `cursor` of the last answer.')
+  return { slot: Number(slot), seq: Number(seq) }
+}
+
+export class Reconciler {
+  #sql: SqlStorage
+  #env: Cloudflare.Env
+  #mirror: VectorMirror
+  #store: Store
+
+  constructor({ storage, env }: Surroundings, mirror: VectorMirror, store: Store) {
+    this.#sql = storage.sql
+    this.#env = env
+    this.#mirror = mirror
+    this.#store = store
+  }
+
+  /**
+   * Compares the ids of one call, and queues what differs.
+   * @param counts what is found is added to it
+   * @returns the place to go on from; undefined at the end
+   * @throws Error when Vectorize does not answer
+   */
+  async step(place: Place, counts: Reconciliation): Promise<Place | undefined> {
+    const field = this.#mirror.outbox.fields().find(({ slot }) => slot >= place.slot)
+    if (field === undefined) return undefined
+    const binding = vectorizeFor(this.#env, field.dimensions)
+    const from = field.slot === place.slot ? place.seq : 0
+    const end = Math.min(from + MAX_GET, this.#store.nextSeq)
+    if (binding === undefined || from >= end) return { slot: field.slot + 1, seq: 0 }
+    await this.#compare(binding, field, from, end, counts)
+    return { slot: field.slot, seq: end }
+  }
+
+  async #compare(
+    binding: VectorizeBinding,
+    field: VectorizedField,
+    from: number,
+    end: number,
+    counts: Reconciliation,
+  ): Promise<void> {
+    const { outbox } = this.#mirror
+    const all = Array.from({ length: end - from }, (_, offset) => from + offset)
+    const asked = all.filter((seq) => !outbox.has(field.slot, seq))
+    counts.waiting += all.length - asked.length
+    const shown =
+      asked.length === 0 ? new Map<number, Kept>() : await this.#mirror.fetch(binding, field.slot, asked)
+    if (this.#store.closed) return
+    // What has changed while Vectorize was asked is on its way.
+    const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
+    const wanted = field.retired ? new Map<number, Kept>() : this.#mirror.read(field.slot, settled)
+    counts.waiting += asked.length - settled.length
+    counts.checked += settled.length
+    for (const seq of settled) {
+      const [ours, theirs] = [wanted.get(seq), shown.get(seq)]
+      if (agree(ours, theirs)) continue
+      if (ours === undefined) counts.extra++
+      else if (theirs === undefined) counts.missing++
+      else counts.stale++
+      this.#mirror.resend(field.slot, seq)
+    }
+  }
+
+  /**
+   * Compares as many as one call may.
+   * @param after the last answer's cursor, '' at first
+   * @returns what was found and the cursor, '' at the end
+   * @throws ApiError 400 for a cursor that was never given, 503 when Vectorize does not answer
+   */
+  async run(after: string): Promise<Reconciliation & { cursor: string }> {
+    let place: Place | undefined = parseCursor(after)
+    const counts = nothing()
+    for (let call = 0; call < RUN_CALLS && place !== undefined && !this.#store.closed; call++) {
+      try {
+        place = await this.step(place, counts)
+      } catch (error) {
+        console.warn('vectors could not be compared with Vectorize', reasonOf(error))
+        throw new ApiError(503, 'Vectorize did not answer. Ask again, from the last cursor on.')
+      }
+    }
+    return { ...counts, cursor: place === undefined ? '' : `${place.slot}:${place.seq}` }
+  }
+
+  /** Compares slowly and for ever, so that what went wrong unseen does not stay wrong. */
+  get work(): Background {
+    return { name: 'vectors compared with Vectorize', step: () => this.#slice() }
+  }
+
+  async #slice(): Promise<number | undefined> {
+    if (this.#mirror.outbox.fields().length === 0) return undefined
+    const due = readMeta<number>(this.#sql, 'reconcile_at')
+    // What was sent a moment ago cannot be compared yet.
+    if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
+    if (due > Date.now()) return due - Date.now()
+    let place = readMeta<Place>(this.#sql, 'reconcile_place') ?? { slot: 0, seq: 0 }
+    const counts = nothing()
+    for (let call = 0; call < SLICE_CALLS; call++) {
+      const next = await this.step(place, counts)
+      if (this.#store.closed) return undefined
+      if (next === undefined) return this.#finish()
+      place = next
+    }
+    if (counts.missing + counts.stale + counts.extra > 0) {
+      console.warn('vectors differed in Vectorize and are sent again', counts)
+    }
+    writeMeta(this.#sql, 'reconcile_place', place)
+    return this.#pause(SLICE_PAUSE_MS)
+  }
+
+  #pause(milliseconds: number): number {
+    writeMeta(this.#sql, 'reconcile_at', Date.now() + milliseconds)
+    return milliseconds
+  }
+
+  #finish(): number {
+    const { outbox } = this.#mirror
+    // Of a field that is gone nothing is left in Vectorize once its deletions are seen to be done.
+    for (const { slot, retired } of outbox.fields())
+      if (retired && outbox.count(slot) === 0) outbox.forget(slot)
+    writeMeta(this.#sql, 'reconcile_place', undefined)
+    return this.#pause(WALK_PAUSE_MS)
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * A vector field whose vectors are in Vectorize too.
+ *
+ * The rows of `vectors_<slot>` stay the truth. Vectorize only says among which documents the nearest are; their
+ * distances are measured with the rows, so neither approximate scores nor a vector that has changed since can be
+ * seen in a result. Documents that Vectorize does not show yet are candidates without being asked for.
+ *
+ * A small collection, or a filter that leaves few documents, is searched in the object: that is exact, and done
+ * before Vectorize could have answered. Of a large collection Vectorize is told of the filter where the hundred
+ * vectors that it names would hardly contain enough that pass. What it is told lets more through rather than less,
+ * and the rows decide.
+ */
+import type { Condition } from '../../filter/conditions'
+import { fragment, type SqlFragment } from '../../fragment'
+import { vectorsTable } from '../../schema/layout'
+import {
+  byDistance,
+  type Candidates,
+  type Neighbour,
+  type Restriction,
+  ScannedIndex,
+  type VectorIndex,
+  VectorsUnavailable,
+  type Wanted,
+} from '../vector-index'
+import { MAX_TOP_K } from './binding'
+import type { LabelFilter } from './label-filter'
+import type { VectorOutbox } from './outbox'
+
+/** From which sizes on what is done, in bytes of the vectors concerned as int8. */
+export const BYTES = {
+  /** Up to this they are searched here: kept in memory, or read in some 30 ms. */
+  exact: 5 << 20,
+  /** Up to this they are rather read, in a tenth of a second, than that a neighbour is missing. */
+  complete: 20 << 20,
+  /** Up to this they are read one after the other when Vectorize cannot say: half a second. */
+  scan: 100 << 20,
+}
+/** Vectors that are read before others get their turn: 6 ms of 1024 dimensions. */
+const SCAN_STEP = 1_000
+
+/** A field's vectors in Vectorize. */
+export interface Remote {
+  /** The documents of the nearest vectors. @throws Error when it refuses or does not answer */
+  ask(query: Float32Array, filter?: LabelFilter): Promise<number[]>
+  /** What it can be told of a filter; undefined: nothing. */
+  filterFor(conditions: Condition[]): LabelFilter | undefined
+  /** It does not find by labels what it should. */
+  doubt(): void
+}
+
+/** What is looked for, and where. */
+interface Search {
+  query: Float32Array
+  k: number
+  /** of those that Vectorize names */
+  needed: number
+  /** how many documents pass, counted no further than it matters */
+  passing: number
+  filter: SqlFragment
+}
+
+export class VectorizeIndex implements VectorIndex {
+  #sql: SqlStorage
+  #slot: number
+  #rows: ScannedIndex
+  #outbox: VectorOutbox
+  #remote: Remote
+  #onChange: () => void
+  #bytes: typeof BYTES
+
+  /** @param onChange there is something to send */
+  constructor(
+    sql: SqlStorage,
+    field: { slot: number; dimensions: number; bytes: typeof BYTES },
+    outbox: VectorOutbox,
+    remote: Remote,
+    onChange: () => void,
+  ) {
+    this.#sql = sql
+    this.#slot = field.slot
+    this.#bytes = field.bytes
+    this.#rows = new ScannedIndex(sql, vectorsTable(field), {
+      distance: 'cosine',
+      dimensions: field.dimensions,
+      matrixBytes: field.bytes.exact,
+    })
+    this.#outbox = outbox
+    this.#remote = remote
+    this.#onChange = onChange
+  }
+
+  put(seq: number, vector: Float32Array): void {
+    const old = this.#rows.get(seq)
+    if (old?.every((component, i) => component === vector[i])) return
+    this.#rows.put(seq, vector)
+    this.#changed(seq)
+  }
+
+  remove(seq: number): void {
+    if (!this.#rows.has(seq)) return
+    this.#rows.remove(seq)
+    this.#changed(seq)
+  }
+
+  #changed(seq: number): void {
+    this.#outbox.mark(this.#slot, seq)
+    this.#onChange()
+  }
+
+  clear(): void {
+    this.#outbox.markAll(this.#slot)
+    this.#rows.clear()
+    this.#onChange()
+  }
+
+  has(seq: number): boolean {
+    return this.#rows.has(seq)
+  }
+
+  get(seq: number): Float32Array | undefined {
+    return this.#rows.get(seq)
+  }
+
+  get size(): number {
+    return this.#rows.size
+  }
+
+  /** Nothing that grows with the collection is kept in memory. */
+  memory(): number {
+    return 0
+  }
+
+  nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
+    return this.#rows.nearest(query, k, allowed)
+  }
+
+  async seek(
+    query: Float32Array,
+    { k, enough }: Wanted,
+    { filter, conditions }: Restriction,
+  ): Promise<Candidates | undefined> {
+    const passing = this.#countPassing(filter)
+    if (this.#fits(passing, this.#bytes.exact)) return undefined
+    const isReadable = this.#fits(passing, this.#bytes.scan)
+    const needed = this.#fits(passing, this.#bytes.complete) ? k : enough
+    const search = { query, k, needed, passing, filter }
+    if (needed <= MAX_TOP_K) {
+      const labels = this.#filterHelps(search) ? this.#remote.filterFor(conditions()) : undefined
+      const labelled = labels && (await this.#seekLabelled(search, labels))
+      if (labelled !== undefined) return labelled
+      try {
+        const found = await this.#seekUnlabelled(search, isReadable)
+        if (found !== undefined) return found
+      } catch (error) {
+        if (!isReadable) throw new VectorsUnavailable(String(error))
+      }
+    }
+    return await this.#scan(query, k, this.#passing(filter))
+  }
+
+  /**
+   * Whether too few are likely to pass among a hundred of all: on average less than twice as many as are needed. What
+   * can be read quickly is read unless twice as many are named as are needed, since the last of them are uncertain.
+   */
+  #filterHelps({ filter, passing, needed }: Search): boolean {
+    if (filter.sql === '1') return false
+    if (2 * needed > MAX_TOP_K && this.#fits(passing, this.#bytes.complete)) return false
+    return (MAX_TOP_K * passing) / this.size < 2 * needed
+  }
+
+  /** @returns undefined where Vectorize names too few, or refuses the filter */
+  async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
+    // While all of a large collection gets labels, looking for those that pass would take longer than it saves.
+    if (10 * this.#outbox.count(this.#slot) > this.size) return undefined
+    const unseen = this.#outbox.unseen(this.#slot, search.filter, true)
+    if (2 * unseen.length > search.passing) return undefined
+    let shown: number[]
+    try {
+      shown = await this.#remote.ask(search.query, labels)
+    } catch {
+      return undefined
+    }
+    if (shown.length === 0 && this.#showsAny(search.filter)) this.#remote.doubt()
+    return await this.#joined(search, shown, unseen)
+  }
+
+  /** @returns undefined where Vectorize names too few. @throws Error when it does not answer */
+  async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
+    // Looked up before Vectorize is asked: what it shows from then on is in its answer.
+    const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
+    // Where Vectorize shows less than half of it, as much is read with its help as without.
+    if (isReadable && 2 * unseen.length > search.passing) return undefined
+    return await this.#joined(search, await this.#remote.ask(search.query), unseen)
+  }
+
+  /** What Vectorize has named and what it does not show yet; undefined where it has named too few. */
+  async #joined(
+    { query, k, needed, filter }: Search,
+    shown: number[],
+    unseen: number[],
+  ): Promise<Candidates | undefined> {
+    const isUnseen = new Set(unseen)
+    // What waits does not count, even if Vectorize has named it for what it was: nearer ones may be among those
+    // that Vectorize shows and has not named.
+    const known = this.#known(shown, filter).filter((seq) => !isUnseen.has(seq))
+    if (known.length < needed) return undefined
+    const waiting = this.#fits(unseen.length, this.#bytes.exact) ? unseen : await this.#scan(query, k, unseen)
+    return new Set([...waiting, ...known])
+  }
+
+  #fits(vectors: number, bytes: number): boolean {
+    return this.#rows.memory(vectors) <= bytes
+  }
+
+  /** How many documents pass a filter, counted no further than it matters. */
+  #countPassing(filter: SqlFragment): number {
+    if (filter.sql === '1') return this.size
+    const most = Math.ceil(this.#bytes.scan / this.#rows.memory(1)) + 1
+    return this.#sql
+      .exec<{ count: number }>(
+        `SELECT count(*) AS count FROM (SELECT 1 FROM documents d WHERE ${filter.sql} LIMIT ?)`,
+        ...filter.bindings,
+        most,
+      )
+      .one().count
+  }
+
+  #passing(filter: SqlFragment): number[] {
+    return this.#select(fragment('1'), filter)
+  }
+
+  /** Whether Vectorize has vectors that pass the filter. */
+  #showsAny(filter: SqlFragment): boolean {
+    const seen = 'NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq)'
+    return this.#select(fragment(seen, this.#slot), filter).length > 0
+  }
+
+  /** Those that have a vector and pass the filter. What Vectorize should not show any more is removed there. */
+  #known(shown: number[], filter: SqlFragment): number[] {
+    const among = fragment('v.seq IN (SELECT value FROM json_each(?))', JSON.stringify(shown))
+    const present = new Set(this.#select(among, fragment('1')))
+    for (const seq of shown) {
+      if (!present.has(seq) && !this.#outbox.has(this.#slot, seq)) this.#changed(seq)
+    }
+    return filter.sql === '1' ? [...present] : this.#select(among, filter)
+  }
+
+  #select(among: SqlFragment, filter: SqlFragment): number[] {
+    return this.#sql
+      .exec<{ seq: number }>(
+        `SELECT v.seq FROM ${vectorsTable({ slot: this.#slot })} v JOIN documents d ON d.seq = v.seq
+          WHERE ${among.sql} AND (${filter.sql})`,
+        ...among.bindings,
+        ...filter.bindings,
+      )
+      .toArray()
+      .map(({ seq }) => seq)
+  }
+
+  /** The nearest of these, exactly. Others get their turn in between. */
+  async #scan(query: Float32Array, k: number, seqs: number[]): Promise<Set<number>> {
+    let best: Neighbour[] = []
+    for (let start = 0; start < seqs.length; start += SCAN_STEP) {
+      if (start > 0) await scheduler.wait(0)
+      const found = this.#rows.nearest(query, k, new Set(seqs.slice(start, start + SCAN_STEP)))
+      best = [...best, ...found].sort(byDistance).slice(0, k)
+    }
+    return new Set(best.map(({ seq }) => seq))
+  }
+}

@@ -1,0 +1,290 @@
+/**
+ * One turn: from a question to an answer that is stored, as the events of events.ts.
+ *
+ * Whatever goes wrong ends it in one `error`, and then nothing of it is history. What happens here depends
+ * on its ports alone, so that every path can be run in a test.
+ */
+
+import { unknownConversation } from '../conversation/ownership'
+import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
+import { silenceOf } from '../models/call'
+import type { Source } from '../models/language-model'
+import { ProviderError, passes } from '../models/provider-error'
+import { overallLimit } from '../models/silence'
+import { settlesWithin } from '../settles'
+import { answerQuestion } from './answer'
+import { attachedBytes } from './budget'
+import { resolveCitations } from './citations'
+import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import { fitSources } from './fit'
+import { addUsage, type Generated } from './generate'
+import { hasGuardrail, judge } from './judge'
+import { type History, historyOf, readHistory } from './look-back'
+import type { FinishedTurn, TurnPorts } from './ports'
+import { familyOf } from './prompt'
+import type { AskRequest } from './request'
+import { allFailed, asAsked, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
+import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import { type Suggestions, suggest, suggestsAside } from './suggest'
+import { type Spending, type TracedPorts, Tracer } from './trace'
+import { fitTranscript } from './transcript'
+
+/** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
+const WIND_UP_MS = 1_000
+
+/**
+ * Runs a turn to its end. Never throws: the last event says how it went. A stop ends it at once, whatever it is
+ * waiting for, unless its answer is complete and on its way into history. So does the limit on its time.
+ * @returns what it spent on language models, whatever its end, by model
+ */
+export async function runTurn(
+  request: AskRequest,
+  ports: TurnPorts,
+  signal: AbortSignal,
+): Promise<Spending[]> {
+  const tracer = new Tracer(ports, request.question)
+  const spent = () => tracer.spending(request.model.id)
+  ports.spends?.(spent)
+  const seconds = overallLimit(silenceOf(request.model))
+  const late = new AbortController()
+  const timer = setTimeout(
+    () => late.abort(new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`)),
+    seconds * 1000,
+  )
+  const ending = AbortSignal.any([signal, late.signal])
+  const work = converse(request, tracer, ending)
+  try {
+    await Promise.race([
+      work,
+      stopOf(ending).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
+    ])
+  } catch (error) {
+    ports.emit(errorEvent(error, signal, request))
+  } finally {
+    clearTimeout(timer)
+  }
+  await settlesWithin(
+    WIND_UP_MS,
+    work.catch(() => {}),
+  )
+  return spent()
+}
+
+/** Rejects when the turn is stopped, or is over its time. */
+export const stopOf = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+
+export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
+  if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
+  if (error instanceof ApiError) {
+    const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
+    const upstream = error instanceof ProviderError && !['refused', 'empty'].includes(error.fault)
+    return {
+      type: 'error',
+      status: error.status,
+      message: plain ? plainFailure(failed(error)).message : error.message,
+      retryable,
+      ...(upstream && { upstream }),
+    }
+  }
+  console.error('turn failed', reasonOf(error))
+  return {
+    type: 'error',
+    status: 500,
+    message: 'The turn failed through a fault of the server.',
+    retryable: true,
+  }
+}
+
+export const STOPPED = 'The turn was stopped.'
+
+async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
+  const { ports } = tracer
+  const started = ports.now()
+  const elapsed = () => ports.now() - started
+  const timings: Timings = {}
+
+  // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
+  // to another object leaves only when the writes before it are stored.
+  const raw = retrieve(request.searches, request.question, ports)
+  // Looked at when the history is there, if it comes to that.
+  raw.catch(() => {})
+
+  const history = await lookBack(request, ports, started)
+
+  let judging: Promise<Generated[]> | undefined
+  const judged = (standalone: string): Promise<Generated[]> => {
+    const transcript = history.begins ? history.messages : []
+    judging ??= judge(request, { standalone, transcript }, ports, signal)
+    // A search that fails first ends the turn; the verdict is then not waited for.
+    judging.catch(() => {})
+    return judging
+  }
+  // A question that stands alone is judged beside its search; one that does not, beside that of what it is rewritten to.
+  if (history.messages.length === 0) judged(request.question)
+  const aside = suggestsAside(request, ports)
+  // Looked at when the documents are there, if it comes to that.
+  aside.catch(() => {})
+  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
+    raw,
+    onRewritten: (standalone) => {
+      timings.rewritten = elapsed()
+      judged(standalone)
+    },
+  })
+  timings.retrieved = elapsed()
+  const fatal = fatalError(retrieved, request.shape)
+  if (fatal) throw fatal
+  const verdicts = await judged(question)
+  ports.emit({
+    type: 'question',
+    question: request.question,
+    ...(question !== request.question && { standalone: question }),
+  })
+  const replies = asAsked(retrieved, request.question, request.shape)
+  const failure = allFailed(retrieved)
+  if (failure) {
+    // Nothing to answer from, and no call to pay for (contract 1.7).
+    ports.emit({ type: 'retrieval', replies, sources: [] })
+    throw failure
+  }
+  const family = familyOf(request.model.model_name)
+  const attached = attachmentsOf(request)
+  const { sources: found, cut } = fitSources(
+    sourcesOf(retrieved, request.labels),
+    question,
+    request.model.max_bytes - attachedBytes(attached),
+    family,
+  )
+  const sources = [...attached, ...found]
+  if (cut.length > 0) tracer.trace.cut = cut
+  ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
+
+  signal.throwIfAborted()
+  const { answer, followups } = await answerQuestion(
+    request,
+    { question, sources, suggests: request.followups === true && !(await aside) },
+    ports,
+    signal,
+    (text) => {
+      timings.first_token ??= elapsed()
+      ports.emit({ type: 'delta', text })
+    },
+  )
+  if (question !== request.question) tracer.trace.standalone = question
+  const suggesting = (await aside)
+    ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
+    : Promise.resolve({ questions: followups })
+  await finish(request, history, answer, sources, tracer, signal, {
+    calls: [...verdicts, generated, answer].filter((call) => call !== undefined),
+    timings: { ...timings, finished: elapsed() },
+    suggesting,
+  })
+}
+
+/** What was said before a turn. */
+interface Past extends History {
+  /** whether the conversation begins with the turn: what was said before is then only its caller's word */
+  begins: boolean
+}
+
+/**
+ * @throws ApiError for a conversation that nobody knows, unless it goes by its caller's own name
+ */
+async function lookBack(request: AskRequest, ports: TracedPorts, now: number): Promise<Past> {
+  const { continues, named, replaces, model, transcript = [] } = request
+  if (continues) {
+    const history = await readHistory(ports, model, model.max_bytes)
+    if (history.messages.length > 0) return { ...history, begins: false }
+    if (!named && !replaces) throw unknownConversation(request)
+  }
+  // What is not judged is not used either.
+  const said = hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript
+  return { ...historyOf(said, now), begins: true }
+}
+
+/** Texts that came with the question. They have no id: nothing that is cited leads back to them. */
+const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
+  attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
+
+/**
+ * What the question finds, made to stand alone first where it follows up on something.
+ * @param raw what it finds in its own wording
+ */
+async function find(
+  request: AskRequest,
+  history: HistoryMessage[],
+  ports: TracedPorts,
+  signal: AbortSignal,
+  { raw, onRewritten }: { raw: Promise<Retrieved[]>; onRewritten: (standalone: string) => void },
+): Promise<Rewritten> {
+  if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
+  return { question: request.question, retrieved: await raw }
+}
+
+/** Citations, cost, history, and only then the end. */
+async function finish(
+  request: AskRequest,
+  history: Past,
+  answer: Generated,
+  sources: Source[],
+  tracer: Tracer,
+  signal: AbortSignal,
+  { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
+): Promise<void> {
+  const { ports, trace } = tracer
+  const { model, question, withHistory } = request
+  // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
+  const whole = withHistory && !history.complete ? readHistory(ports, model) : history
+  const citations = answer.declined ? [] : resolveCitations(answer.text, sources)
+  for (const citation of citations) ports.emit({ type: 'citation', ...citation })
+  const { questions, generated } = await suggesting
+  signal.throwIfAborted()
+  if (questions.length > 0) {
+    trace.followups = questions
+    ports.emit({ type: 'followups', questions })
+  }
+  const spent = generated ? [...calls, generated] : calls
+  const { inputTokens, outputTokens, estimated } = addUsage(spent.map((call) => call.usage))
+  const usage: Usage = {
+    model: answer.model,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    ...(estimated && { estimated: true }),
+  }
+  ports.emit({ type: 'usage', usage, timings })
+  const before = (await whole).messages
+  // One moment for both, so that a ttl cannot leave an answer without its question.
+  const now = ports.now()
+  const timestamp = Math.floor(now / 1000)
+  const said: HistoryMessage[] = [
+    { role: 'user', message: question, timestamp },
+    { role: 'assistant', message: answer.text, timestamp },
+  ]
+  const { standalone } = trace
+  const finished: FinishedTurn = {
+    question,
+    ...(standalone !== undefined && { standalone }),
+    answer: answer.text,
+    finish_reason: answer.finish,
+    citations,
+    usage,
+    timings,
+    trace,
+    created_at: now,
+  }
+  signal.throwIfAborted()
+  tracer.committed = true
+  // A transcript becomes history with the first answer, and not without it.
+  unwrap(await ports.store(history.begins ? [...before, ...said] : said, finished))
+  ports.emit({
+    type: 'done',
+    finish_reason: answer.finish,
+    answer: answer.text,
+    ...(withHistory && { history: [...before, ...said] }),
+  })
+}

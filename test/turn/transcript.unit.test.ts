@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { fitTranscript, type TranscriptMessage } from '../../src/turn/transcript'
+import { asking, makeWorld, message, NOW, ofType, take } from './world'
+
+const saying = (...messages: string[]): TranscriptMessage[] =>
+  messages.map((message, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', message }))
+
+it('is kept as it is, but for messages that say nothing', () => {
+  expect(fitTranscript(saying('Hello.', ' ', 'Which films?'))).toEqual([
+    { role: 'user', message: 'Hello.' },
+    { role: 'user', message: 'Which films?' },
+  ])
+})
+
+it('keeps its newest messages where there are too many', () => {
+  const long = saying(...Array.from({ length: 150 }, (_, index) => `message ${index}`))
+  expect(fitTranscript(long)).toEqual(long.slice(50))
+})
+
+it('keeps whole messages where they are too long together', () => {
+  const long = saying('a'.repeat(60_000), 'b'.repeat(60_000), 'c'.repeat(30_000))
+  expect(fitTranscript(long)).toEqual(long.slice(1))
+})
+
+describe('in a turn, a transcript', () => {
+  const transcript = [
+    { role: 'user' as const, message: 'Which horror films are set in space?' },
+    { role: 'assistant' as const, message: 'Alien is.' },
+  ]
+  const dated = transcript.map((one) => ({ ...one, timestamp: NOW - 1 }))
+  const turn = [
+    { role: 'user', message: 'What is it about?', timestamp: NOW },
+    { role: 'assistant', message: 'Answer to alone: What is it about?', timestamp: NOW },
+  ]
+
+  it('is what a first question follows up on, and becomes history with its answer', async () => {
+    const world = makeWorld()
+    const events = await take(world, asking({ transcript, question: 'What is it about?' }))
+    expect(world.asked[0]).toMatchObject({
+      purpose: 'standalone',
+      history: transcript.map(({ role, message }) => ({ role, content: message })),
+    })
+    expect(world.searched).toContain('alone: What is it about?')
+    expect(world.stored).toEqual([[...dated, ...turn]])
+    expect(ofType(events, 'done')[0]?.history).toEqual([...dated, ...turn])
+  })
+
+  it('is passed over where the conversation has a history of its own', async () => {
+    const world = makeWorld({
+      said: [message({ message: 'Which film?' }), message({ role: 'assistant', message: 'Heat.' })],
+    })
+    await take(
+      world,
+      asking({
+        continues: true,
+        question: 'What is it about?',
+        transcript: [{ role: 'user', message: 'Forget that.' }],
+      }),
+    )
+    expect(world.asked[0]?.history.map(({ content }) => content)).toEqual(['Which film?', 'Heat.'])
+    expect(world.stored).toEqual([turn])
+  })
+})

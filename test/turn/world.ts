@@ -1,0 +1,157 @@
+/** A world for a turn: collections, a history, a language model and a clock, all in memory. */
+
+import { ApiError, attempt, type Outcome } from '../../src/errors'
+import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
+import type { StoredMessage } from '../../src/search/collection/rpc'
+import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
+import type { HistoryMessage, TurnEventBody } from '../../src/turn/events'
+import type { FinishedTurn, TurnPorts } from '../../src/turn/ports'
+import type { AskRequest } from '../../src/turn/request'
+import { runTurn } from '../../src/turn/run'
+import type { Spending } from '../../src/turn/trace'
+import { config } from '../models/ask'
+import { field } from '../search/field'
+
+export type Speak = (request: GenerationRequest, signal: AbortSignal) => AsyncIterable<Delta> | Delta[]
+
+export interface World {
+  documents: Record<string, Document[]>
+  vectorFields: string[]
+  said: StoredMessage[]
+  ttls: Map<string, number>
+  now: number
+  speak: Speak
+  /** who rewrites in the model's place */
+  rewriter: LanguageModel | undefined
+  /** answers a search with an error */
+  refuse: (objectId: string, params: SearchParameters) => ApiError | undefined
+  stores: () => Promise<Outcome<void>>
+  searched: string[]
+  asked: GenerationRequest[]
+  stored: HistoryMessage[][]
+  finished: FinishedTurn[]
+  /** what the last turn spent */
+  spent: Spending[]
+  /** whether a bounded read of the history gives all of it */
+  complete: boolean
+  /** how much of the history was asked for, in bytes */
+  reads: (number | undefined)[]
+}
+
+export const NOW = 1_800_000_000
+
+export const makeWorld = (parts: Partial<World> = {}): World => ({
+  documents: { films: [{ id: '1', title: 'Alien', text: 'Alien is a film about a hungry guest in space.' }] },
+  vectorFields: [],
+  said: [],
+  ttls: new Map(),
+  now: NOW,
+  speak: ({ purpose, question }) =>
+    says(purpose === 'standalone' ? `alone: ${question}` : `Answer to ${question}`),
+  rewriter: undefined,
+  refuse: () => undefined,
+  stores: async () => ({ ok: true, value: undefined }),
+  searched: [],
+  asked: [],
+  stored: [],
+  finished: [],
+  spent: [],
+  complete: true,
+  reads: [],
+  ...parts,
+})
+
+export const says = (...texts: string[]): Delta[] => [
+  ...texts.map((text): Delta => ({ type: 'text', text })),
+  { type: 'finish', reason: 'stop' },
+]
+
+export const message = (parts: Partial<StoredMessage>): StoredMessage => ({
+  documentId: '0',
+  role: 'user',
+  message: 'Which horror films are set in space?',
+  timestamp: NOW - 10,
+  modelId: 'm',
+  ...parts,
+})
+
+export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
+  conversationId: 'c',
+  continues: false,
+  question: 'What is Alien about?',
+  model: config({ model_name: 'openai/gpt', api_key: 'k' }),
+  historyId: 'history',
+  searches: [{ collection: 'films', objectId: 'films', params: { query_by: 'text' } }],
+  shape: 'single',
+  stream: true,
+  withHistory: true,
+  asker: { owner: 'admin', userId: '' },
+  protocol: 'typesense',
+  ...parts,
+})
+
+const result = (name: string, documents: Document[], q: string): SearchResult => ({
+  facet_counts: [],
+  found: documents.length,
+  hits: documents.map((document) => ({ document, highlight: {}, highlights: [] })),
+  request_params: { collection_name: name, first_q: q, per_page: 10, q },
+  search_cutoff: false,
+})
+
+const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
+  model: {
+    name: 'openai/gpt',
+    async *generate(request, signal) {
+      world.asked.push(request)
+      yield* world.speak(request, signal)
+    },
+  },
+  rewriter: async () => world.rewriter,
+  search: (objectId, params) =>
+    attempt(() => {
+      world.searched.push(params.q!)
+      const refusal = world.refuse(objectId, params)
+      if (refusal) throw refusal
+      const found = world.documents[objectId]
+      if (!found) throw new ApiError(404, 'Collection not found')
+      return result(objectId, found, params.q!)
+    }),
+  schema: async () => ({
+    ok: true,
+    value: {
+      name: 'films',
+      fields: world.vectorFields.map((name) => field(name, 'float[]', { num_dim: 4 })),
+      default_sorting_field: '',
+      enable_nested_fields: true,
+      token_separators: [],
+      symbols_to_index: [],
+    },
+  }),
+  messages: async (bytes) => {
+    world.reads.push(bytes)
+    return { messages: world.said, complete: world.complete || bytes === undefined }
+  },
+  ttls: async (ids) => new Map([...world.ttls].filter(([id]) => ids.includes(id))),
+  store: async (said, finished) => {
+    const outcome = await world.stores()
+    if (outcome.ok) world.stored.push(said)
+    if (outcome.ok) world.finished.push(finished)
+    return outcome
+  },
+  emit: (event) => void events.push(event),
+  now: () => world.now * 1000,
+})
+
+/** Runs a turn to its end. */
+export async function take(
+  world: World,
+  request: AskRequest,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<TurnEventBody[]> {
+  const events: TurnEventBody[] = []
+  world.spent = await runTurn(request, ports(world, events), signal)
+  return events
+}
+
+export const ofType = <T extends TurnEventBody['type']>(events: TurnEventBody[], type: T) =>
+  events.filter((event): event is Extract<TurnEventBody, { type: T }> => event.type === type)
