@@ -19,6 +19,23 @@ export const BUDGET_KB = 120
 const gzipKb = (bytes) => gzipSync(bytes, { level: 9 }).length / 1000
 
 /**
+ * The compiler of reStructuredText asks Shiki for the names of languages. That list is all of Shiki that is bundled: the
+ * grammars behind it are 10 MB.
+ * @type {import('esbuild').Plugin}
+ */
+const languages = {
+  name: 'languages',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^shiki$/ }, () => ({ path: 'shiki', namespace: 'languages' }))
+    onLoad({ filter: /.*/, namespace: 'languages' }, async () => {
+      const { bundledLanguagesInfo } = await import('shiki')
+      const named = bundledLanguagesInfo.map(({ id, name, aliases }) => ({ id, name, aliases }))
+      return { contents: `export const bundledLanguagesInfo = ${JSON.stringify(named)}`, loader: 'js' }
+    })
+  },
+}
+
+/**
  * The files of the console by name, and the names of those that the first load needs.
  * @returns {Promise<{ files: Map<string, Uint8Array>, first: string[] }>}
  */
@@ -37,6 +54,10 @@ export async function bundleConsole() {
     chunkNames: 'part-[hash]',
     jsx: 'automatic',
     jsxImportSource: 'preact',
+    plugins: [languages],
+    external: ['/widget/*'],
+    // The one that needs no Buffer of Node's.
+    alias: { 'csv-parse/sync': 'csv-parse/browser/esm/sync' },
     metafile: true,
     write: false,
     logLevel: 'warning',

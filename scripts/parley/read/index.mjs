@@ -19,7 +19,7 @@ const readText = (text, path) => ({
 async function readPdf(bytes, path) {
   const { extractText, getDocumentProxy, getMeta } = await import('unpdf')
   // pdf.js takes the bytes over.
-  const pdf = await getDocumentProxy(bytes.slice())
+  const pdf = await getDocumentProxy(bytes.slice(), { verbosity: 0 })
   const { text } = await extractText(pdf)
   const { info } = await getMeta(pdf)
   const named = typeof info?.Title === 'string' ? info.Title.trim() : ''

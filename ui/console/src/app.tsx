@@ -13,7 +13,15 @@ import { SignIn } from './sign-in'
 type PageModule = { default: ComponentType }
 
 /** Pages by the first word of their path. The chat is part of the first load. */
-const PAGES: Record<string, () => Promise<PageModule>> = {}
+const PAGES: Record<string, () => Promise<PageModule>> = {
+  collections: () => import('./collections/page'),
+  import: () => import('./import/page'),
+  conversations: () => import('./conversations/page'),
+  usage: () => import('./usage/page'),
+  keys: () => import('./keys/page'),
+  models: () => import('./models/page'),
+  assistants: () => import('./assistants/page'),
+}
 
 export function App() {
   if (key.value === '' || refused.value) return <SignIn />

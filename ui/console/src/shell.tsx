@@ -13,7 +13,15 @@ interface Entry {
   icon: IconName
 }
 
-const ENTRIES: Entry[] = [{ page: 'chat', title: 'Ask', icon: 'chat' }]
+const ENTRIES: Entry[] = [
+  { page: 'chat', title: 'Ask', icon: 'chat' },
+  { page: 'collections', title: 'Collections', icon: 'collections' },
+  { page: 'conversations', title: 'Conversations', icon: 'conversations' },
+  { page: 'assistants', title: 'Assistants', icon: 'assistants' },
+  { page: 'models', title: 'Models', icon: 'models' },
+  { page: 'keys', title: 'Keys', icon: 'keys' },
+  { page: 'usage', title: 'Usage', icon: 'usage' },
+]
 
 const PHONE = '(max-width: 860px)'
 
