@@ -17,6 +17,7 @@ const PAGES: Record<string, () => Promise<PageModule>> = {
   collections: () => import('./collections/page'),
   import: () => import('./import/page'),
   conversations: () => import('./conversations/page'),
+  start: () => import('./start/page'),
   usage: () => import('./usage/page'),
   keys: () => import('./keys/page'),
   models: () => import('./models/page'),

@@ -21,6 +21,7 @@ const ENTRIES: Entry[] = [
   { page: 'models', title: 'Models', icon: 'models' },
   { page: 'keys', title: 'Keys', icon: 'keys' },
   { page: 'usage', title: 'Usage', icon: 'usage' },
+  { page: 'start', title: 'Get started', icon: 'start' },
 ]
 
 const PHONE = '(max-width: 860px)'

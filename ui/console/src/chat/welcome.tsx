@@ -1,5 +1,5 @@
 /** The chat before its first question: what can be asked, or what is missing for it. */
-import { NEW } from '../address'
+import { NEW, to } from '../address'
 import type { Loaded } from '../api'
 import { Icon } from '../parts/icon'
 import { Empty } from '../parts/states'
@@ -32,6 +32,17 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
   // A conversation that the address names is on its way.
   if (chat.id !== undefined && chat.turns.value.length === 0) return null
   const { assistant, collection } = settings.value
+  const missing = missingOf(data, assistant)
+  if (missing !== undefined) {
+    return (
+      <Empty icon="start" title="Welcome to Parley">
+        <p>{missing}</p>
+        <a class="button primary" href={to(['start'])}>
+          Get started
+        </a>
+      </Empty>
+    )
+  }
   const questions = questionsOf(data, assistant, collection)
   const where = assistant === '' ? `the collection ${collection}` : `the assistant ${assistant}`
   return (
@@ -67,4 +78,13 @@ function questionsOf(data: Choices | undefined, assistant: string, collection: s
   const { questions } = data?.collections?.find(({ name }) => name === collection)?.metadata ?? {}
   if (assistant !== '') return own ?? []
   return Array.isArray(questions) ? questions.map(String) : []
+}
+
+/** What there has to be before anything can be asked; undefined where nothing is missing, or the key may not say. */
+function missingOf(data: Choices | undefined, assistant: string): string | undefined {
+  if (assistant !== '') return undefined
+  if (data?.collections?.length === 0)
+    return 'There is nothing to ask yet. Bring your content, and ask in a minute.'
+  if (data?.models?.length === 0) return 'Your content is here. Choose who answers from it.'
+  return undefined
 }

@@ -1,6 +1,6 @@
 /** What an import will do, what it does, and what came of it. */
 import { useState } from 'preact/hooks'
-import { to } from '../address'
+import { place, to } from '../address'
 import { Refusal, useLoaded } from '../api'
 import { count, many } from '../parts/format'
 import { Icon } from '../parts/icon'
@@ -79,10 +79,17 @@ export function Preview({ runner, content, unreadable, into, again }: PreviewPro
         <Faults title="Refused by the server" faults={sending.faults} />
         <Faults title="Not read" faults={unread} />
         <div class="page-actions">
-          <a class="button primary" href={`./?collection=${encodeURIComponent(name)}`}>
-            <Icon name="chat" />
-            Ask {name}
-          </a>
+          {place.value.query.get('next') === 'start' ? (
+            <a class="button primary" href={to(['start'], { collection: name })}>
+              Go on
+              <Icon name="right" />
+            </a>
+          ) : (
+            <a class="button primary" href={`./?collection=${encodeURIComponent(name)}`}>
+              <Icon name="chat" />
+              Ask {name}
+            </a>
+          )}
           <a class="button" href={to(['collections', name])}>
             Search it
           </a>

@@ -1,5 +1,6 @@
 /** Bars, one a day. What they say stands in a table too, for whoever does not see them. */
 import { count } from '../parts/format'
+import { ceiling } from './sums'
 
 const WIDTH = 900
 const HEIGHT = 220
@@ -7,12 +8,6 @@ const LEFT = 46
 const BOTTOM = 24
 const TOP = 12
 const GAP = 0.3
-
-/** The next number of the form 1, 2 or 5 times a power of ten. */
-export function ceiling(most: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)))
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= most) ?? most
-}
 
 export function Chart({ title, values }: { title: string; values: { day: string; value: number }[] }) {
   const top = ceiling(Math.max(...values.map(({ value }) => value)))

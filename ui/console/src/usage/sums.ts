@@ -55,3 +55,9 @@ export function byName(
   }
   return [...sums.values()].sort((a, b) => b.turns - a.turns)
 }
+
+/** The next number of the form 1, 2 or 5 times a power of ten. */
+export function ceiling(most: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)))
+  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= most) ?? most
+}
