@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { root } from './wrangler.mjs'
 
 const SOURCES = fileURLToPath(new URL('../ui/console/src', import.meta.url))
 const CONSOLE = dirname(SOURCES)
@@ -43,6 +44,7 @@ export async function bundleConsole() {
   const { outputFiles, metafile } = await build({
     entryPoints: { console: join(SOURCES, 'main.tsx'), style: join(SOURCES, 'styles/console.css') },
     outdir: CONSOLE,
+    absWorkingDir: root,
     bundle: true,
     splitting: true,
     minify: true,

@@ -127,7 +127,7 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
       questions: [QUESTION],
     })
     await page.locator('parley-chat').getByRole('button', { name: QUESTION }).click()
-    await page.locator('parley-chat').getByText('two documents').waitFor()
+    await page.locator('parley-chat .prose').getByText('two documents').waitFor()
     await expectSound(page, 'assistant')
 
     await page.getByRole('link', { name: 'Keys' }).click()

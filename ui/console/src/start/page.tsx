@@ -31,8 +31,13 @@ export default function Start() {
   const names = choices.data?.collections?.map(({ name }) => name) ?? []
   const given = query.get('collection') ?? ''
   const collection = given !== '' ? given : (names[0] ?? '')
-  const assistant = isAssistantName(collection) ? collection : collectionName(collection)
-  const known = choices.data?.assistants?.some(({ name }) => name === assistant) ?? false
+  const own = isAssistantName(collection) ? collection : collectionName(collection)
+  const assistants = choices.data?.assistants ?? []
+  const found =
+    assistants.find(({ name }) => name === own) ??
+    assistants.find(({ collections = [] }) => collections.includes(collection))
+  const assistant = found?.name ?? own
+  const known = found !== undefined
   const [asked, setAsked] = useState(false)
   return (
     <Page
@@ -47,7 +52,7 @@ export default function Start() {
             {names.length === 0 ? (
               <p class="soft">Import a folder or a few files. Parley makes the collection for them.</p>
             ) : (
-              <>
+              <div>
                 <label class="field-label" for="start-collection">
                   Collection
                 </label>
@@ -63,7 +68,7 @@ export default function Start() {
                     </option>
                   ))}
                 </select>
-              </>
+              </div>
             )}
             <div class="page-actions">
               <a
