@@ -1,6 +1,49 @@
+/** The one error type of the project, what its codes are, and how it crosses a Durable Object's RPC border. */
+
 /**
- * The one error type of the project, and how it crosses a Durable Object's RPC border.
- *
+ * What went wrong: a closed set, the same for every protocol. A protocol's own status, type and words for a code are
+ * in its table (api/<protocol>/errors.ts). What a retry can do is in turn/errors.ts.
+ */
+export type ErrorCode =
+  // Why a turn ended.
+  | 'stopped'
+  | 'interrupted'
+  | 'over_time'
+  | 'unsafe'
+  | 'too_long'
+  | 'search_failed'
+  | 'search_timed_out'
+  | 'search_unavailable'
+  | 'model_refused'
+  | 'model_denied'
+  | 'model_failed'
+  // What a request names and is not there.
+  | 'unknown_conversation'
+  | 'unknown_turn'
+  | 'unknown_assistant'
+  // What a caller has too much of.
+  | 'over_budget'
+  | 'too_many_waiting'
+  // What an HTTP status says by itself.
+  | StatusCode
+
+/** The codes of errors that have nothing but an HTTP status to tell them apart. */
+export type StatusCode =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'timed_out'
+  | 'conflict'
+  | 'too_large'
+  | 'unsupported_media_type'
+  | 'key_reused'
+  | 'rate_limited'
+  | 'unavailable'
+  | 'internal'
+
+/**
  * Everything a caller can cause is an ApiError; the app's single error handler writes it in the shape of
  * the protocol that was spoken. Anything else is a fault of ours and is answered as a 500 without detail.
  */
@@ -13,16 +56,22 @@ export class ApiError extends Error {
    * @param retryAfter seconds after which the same request may succeed, where that is known
    * @param confidential whether the message is for whoever runs the server: it quotes a provider, or tells of the
    *   deployment. Whoever holds a key made for pages is told `plainMessage` in its place
+   * @param code what went wrong, for code to read. Absent: the status says it all (turn/errors.ts, `codeOf`)
    */
   constructor(
     readonly status: number,
     message: string,
     readonly retryAfter?: number,
     readonly confidential: boolean = false,
+    readonly code?: ErrorCode,
   ) {
     super(message)
   }
 }
+
+/** An ApiError with a code. @param retryAfter seconds */
+export const coded = (code: ErrorCode, status: number, message: string, retryAfter?: number): ApiError =>
+  new ApiError(status, message, retryAfter, false, code)
 
 /** The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403. */
 export const forbidden = (): ApiError =>
@@ -36,6 +85,7 @@ export interface Failure {
   retryAfter?: number
   /** present: the message is for whoever runs the server (ApiError) */
   confidential?: true
+  code?: ErrorCode
 }
 
 /** What an RPC method that can fail on its caller's account returns. */
@@ -56,16 +106,20 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Outcome<T>
 /** The value of an outcome. @throws ApiError when it is a failure */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value
-  const { status, message, retryAfter, confidential } = outcome.error
-  throw new ApiError(status, message, retryAfter, confidential)
+  throw asError(outcome.error)
 }
 
+/** A failure as the error that it was. */
+export const asError = ({ status, message, retryAfter, confidential, code }: Failure): ApiError =>
+  new ApiError(status, message, retryAfter, confidential, code)
+
 /** An ApiError as plain data. */
-export const failed = ({ status, message, retryAfter, confidential }: ApiError): Failure => ({
+export const failed = ({ status, message, retryAfter, confidential, code }: ApiError): Failure => ({
   status,
   message,
   ...(retryAfter !== undefined && { retryAfter }),
   ...(confidential && { confidential }),
+  ...(code !== undefined && { code }),
 })
 
 /**

@@ -5,7 +5,7 @@
  * can thus be overrun by the turns that are running when it is reached, and by no more.
  */
 import { type Budget, dayOf, isLimited, type Spent, spentByOwner, spentOnModel, usedUp } from '../db/usage'
-import { ApiError } from '../errors'
+import { type ApiError, coded } from '../errors'
 import type { Access } from './access'
 
 const DAY_MS = 86_400_000
@@ -39,7 +39,8 @@ function requireLeft(whose: string, budget: Budget, spent: Spent, now: number): 
   const used = usedUp(budget, spent)
   if (!used) return
   const reset = (Math.floor(now / DAY_MS) + 1) * DAY_MS
-  throw new ApiError(
+  throw coded(
+    'over_budget',
     429,
     `The budget of ${used.most} ${used.unit} a day of ${whose} is spent. It begins anew at ${new Date(reset).toISOString()}.`,
     Math.ceil((reset - now) / 1000),

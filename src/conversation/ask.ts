@@ -12,13 +12,13 @@
  * most with a copy of the answer in it (joins.ts). Only repeated requests pay a second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { ApiError, unwrap } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { coded, unwrap } from '../errors'
+import { collectionObject } from '../search/collection/handle'
+import { unknownConversation } from '../turn/errors'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Elsewhere, type Position } from './conversation-object'
-import { unknownConversation } from './ownership'
 import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */
@@ -61,11 +61,10 @@ const MOST_HOPS = 5
  */
 export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
   const began = Date.now()
-  if (question.question.length > LONGEST_QUESTION) throw new ApiError(400, QUESTION_TOO_LONG)
+  if (question.question.length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
   const { conversationId: given } = question
   const mayBeUnknown = given !== undefined && !question.named && !question.replaces
-  if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId)))
-    throw unknownConversation(question)
+  if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId))) throw unknownConversation()
   const attempt = crypto.randomUUID()
   let request: AskRequest =
     given === undefined

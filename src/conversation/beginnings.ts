@@ -10,7 +10,7 @@
  * Each request waits with timers of its own, and nothing is held that it has to give back: the platform ends a request
  * whose caller leaves without running the rest of it, and whoever relied on that would wait for ever.
  */
-import { ApiError } from '../errors'
+import { type ApiError, coded } from '../errors'
 
 /** Milliseconds from one beginning to the next, at least. */
 const STEP_MS = 10
@@ -67,7 +67,8 @@ export function giveBack(): void {
 }
 
 const tooMany = (): ApiError =>
-  new ApiError(
+  coded(
+    'too_many_waiting',
     503,
     'Too many questions are asked at once. Try again in a few seconds.',
     LONGEST_WAIT_MS / 1_000,

@@ -1,10 +1,10 @@
 /** A question that goes on from an earlier turn than the last one: a conversation of its own, with what was said before. */
-import { ApiError } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { coded } from '../errors'
+import { collectionObject } from '../search/collection/handle'
+import { unknownTurn } from '../turn/errors'
 import type { AskRequest } from '../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../turn/transcript'
 import type { Memory } from './memory'
-import { TURN_NOT_FOUND } from './ownership'
 import { QUEUE_LIMIT } from './turn-queue'
 
 /**
@@ -20,10 +20,15 @@ export async function transcriptTo(
   continued: boolean,
 ): Promise<TranscriptMessage[] | undefined> {
   const standing = memory?.log.standing(after) ?? 'unknown'
-  if (!memory || memory.closed || standing === 'unknown') throw new ApiError(404, TURN_NOT_FOUND)
+  if (!memory || memory.closed || standing === 'unknown') throw unknownTurn()
   if (standing !== 'earlier' && !continued) return undefined
   if (standing === 'running') {
-    throw new ApiError(409, 'The previous response is still being written. Ask again when it is there.', 1)
+    throw coded(
+      'conflict',
+      409,
+      'The previous response is still being written. Ask again when it is there.',
+      1,
+    )
   }
   // Turns that come to their end meanwhile included.
   const later = Array.from(

@@ -1,6 +1,7 @@
 /** What a Conversation object offers over RPC, as plain promises of plain data. */
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
+import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
@@ -74,6 +75,12 @@ export interface ConversationRpc {
    */
   recorded(asker: Asker): Promise<Outcome<void>>
   /**
+   * The turns that ended without an answer, with their traces, oldest first, as long as their log is kept. Fails with 404
+   * as `recorded` does.
+   * @param turn only this one
+   */
+  unanswered(asker: Asker, turn?: number): Promise<Outcome<TracedTurn[]>>
+  /**
    * Deletes the conversation as `erase` does, for an asker. False where this object holds nothing. Fails with 404 for a
    * conversation that is deleted or another asker's.
    */
@@ -102,6 +109,7 @@ const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   holds: 'repeat',
   copy: 'repeat',
   recorded: 'repeat',
+  unanswered: 'repeat',
   erase: 'repeat',
   // The second time it would stop the turn that waited behind the first.
   stop: 'once',

@@ -10,14 +10,16 @@ import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { settlesWithin } from '../settles'
+import { unknownConversation } from '../turn/errors'
+import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import { transcriptTo } from './branch'
 import type { Asked, ConversationRpc, Position } from './conversation-object'
 import { joinQueued, namesOf, type RequestIdentity, replay, replayInterrupted, requireSame } from './joins'
 import { Memory } from './memory'
-import { conversationNotFound, requireAsker, unknownConversation } from './ownership'
+import { requireAsker } from './ownership'
 import { Reader } from './reader'
 import { Succession, UNDERWAY_MS } from './succession'
 import type { RequestNames } from './turn-log'
@@ -61,7 +63,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       if (made) return { events: made.addCaller().stream }
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
-        if (continues) throw unknownConversation(request)
+        if (continues) throw unknownConversation()
         return this.#succession.place(request)
       }
       const names = namesOf(request)
@@ -150,9 +152,18 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const memory = this.#memory
       if (!memory) return
       if (memory.mayRead(asker) && !memory.records.empty) await this.#deliver(memory)
-      if (!memory.mayRead(asker)) throw conversationNotFound()
+      if (!memory.mayRead(asker)) throw unknownConversation()
       if (memory.records.empty) return
       throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)
+    })
+  }
+
+  unanswered(asker: Asker, turn?: number): Promise<Outcome<TracedTurn[]>> {
+    return attempt(() => {
+      const memory = this.#memory
+      if (!memory) return []
+      if (!memory.mayRead(asker)) throw unknownConversation()
+      return memory.log.unanswered(turn)
     })
   }
 
@@ -160,7 +171,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return attempt(async () => {
       const memory = this.#memory
       if (!memory) return false
-      if (!memory.mayRead(asker)) throw conversationNotFound()
+      if (!memory.mayRead(asker)) throw unknownConversation()
       await this.erase()
       return true
     })
@@ -205,7 +216,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   /** @throws ApiError 404 */
   #readable(asker: Asker): Memory {
     const memory = this.#memory
-    if (!memory?.mayRead(asker) || (memory.log.empty && this.#queue.idle)) throw conversationNotFound()
+    if (!memory?.mayRead(asker) || (memory.log.empty && this.#queue.idle)) throw unknownConversation()
     return memory
   }
 
@@ -279,7 +290,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     for (const turn of deleted) memory.log.forget(turn)
     if (memory.log.answered || (await this.#remembered(memory)) || !this.#atRest(memory)) return
     this.ctx.waitUntil(this.erase())
-    throw conversationNotFound()
+    throw unknownConversation()
   }
 
   async #deletedTurns(memory: Memory, from: number): Promise<number[]> {

@@ -15,11 +15,11 @@ import {
 import { markErased } from '../db/erasures'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
-import type { Citation, Timings, Usage } from '../turn/events'
+import { unknownConversation } from '../turn/errors'
+import type { RecordedTurn, TracedTurn } from '../turn/fold'
 import type { Asker } from '../turn/request'
-import type { TurnTrace } from '../turn/trace'
 import { conversationObject } from './conversation-object'
-import { conversationNotFound, mayOpen, scopeOf } from './ownership'
+import { mayOpen, scopeOf } from './ownership'
 import { requireConversationId } from './sealed-id'
 
 /** A conversation as it is listed. Times in milliseconds since 1970. */
@@ -42,26 +42,6 @@ export interface ConversationDetail extends ConversationSummary {
   turns: RecordedTurn[]
   /** where there are earlier turns: ask for those before this one */
   earlier?: number
-}
-
-/** A finished turn. */
-export interface RecordedTurn {
-  turn: number
-  question: string
-  /** what was searched and answered, where it is not the question as it was asked */
-  standalone?: string
-  answer: string
-  citations: Citation[]
-  /** what could be asked next, where anything was suggested */
-  followups?: string[]
-  usage: Usage
-  timings: Timings
-  finish_reason: string
-  created_at: number
-}
-
-export interface TracedTurn extends RecordedTurn {
-  trace: TurnTrace
 }
 
 const MOST_LISTED = 100
@@ -143,8 +123,8 @@ const unproven = (does: string, action: string): ApiError =>
   )
 
 /**
- * How answers came about: the rewritten question, each search, the prompts as they were sent, tokens and
- * durations. For keys with the action alone, which is the caller's to check.
+ * How answers came about, and why there was none: the rewritten question, each search, the prompts as they were sent,
+ * tokens and durations. D1 has the turns that were answered; the object's log has those that failed. For keys with the action alone, which is the caller's to check.
  * @param turn undefined: the latest 20
  * @throws ApiError 404
  */
@@ -157,13 +137,17 @@ export async function traceConversation(
   await readable(env, asker, id)
   const db = database(env)
   const now = Date.now()
-  if (turn === undefined) {
-    const rows = await latestTraces(db, id, { limit: TRACES_A_PAGE, now })
-    return { id, turns: rows.reverse().map(tracedTurn) }
-  }
-  const row = await findTurn(db, id, turn, now)
-  if (!row) throw new ApiError(404, 'Turn not found')
-  return { id, turns: [tracedTurn(row)] }
+  const [rows, outcome] = await Promise.all([
+    turn === undefined
+      ? latestTraces(db, id, { limit: TRACES_A_PAGE, now })
+      : findTurn(db, id, turn, now).then((row) => (row ? [row] : [])),
+    conversationObject(env, id).unanswered(asker, turn),
+  ])
+  const turns = [...rows.map(tracedTurn), ...unwrap(outcome)]
+    .sort((a, b) => a.turn - b.turn)
+    .slice(-TRACES_A_PAGE)
+  if (turn !== undefined && turns.length === 0) throw new ApiError(404, 'Turn not found')
+  return { id, turns }
 }
 
 /**
@@ -197,7 +181,7 @@ export async function deleteUserConversations(
 ): Promise<{ deleted: number; done: boolean }> {
   const scope = scopeOf(asker, userId)
   if (scope === 'unproven') throw unproven('deletes', 'delete')
-  if (!scope) throw conversationNotFound()
+  if (!scope) throw unknownConversation()
   const whose = { ...scope, userId }
   const db = database(env)
   const now = Date.now()
@@ -232,7 +216,7 @@ async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<
 /** @throws ApiError 404 */
 async function found(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
   const row = await findConversationRow(database(env), id, Date.now())
-  if (!row || !mayOpen(asker, row)) throw conversationNotFound()
+  if (!row || !mayOpen(asker, row)) throw unknownConversation()
   return row
 }
 

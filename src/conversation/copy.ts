@@ -2,19 +2,22 @@
  * A turn that copies the answer of another conversation to the same request: it streams along while that one is written,
  * is stored as a turn of its own, and costs nothing.
  */
-import { unwrap } from '../errors'
+import { type ErrorCode, unwrap } from '../errors'
 import { parseExact } from '../exact-json'
-import type { Citation, HistoryMessage, Timings, TurnEvent, TurnEventBody, Usage } from '../turn/events'
-import { INTERRUPTED } from '../turn/events'
+import { errorOf, interrupted, withCode } from '../turn/errors'
+import type { DoneEvent, HistoryMessage, TurnEvent } from '../turn/events'
 import { historyOf } from '../turn/look-back'
-import type { FinishedTurn, TurnPorts } from '../turn/ports'
+import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
-import { errorEvent, STOPPED, stopOf } from '../turn/run'
+import { errorEvent, stopOf } from '../turn/run'
 
 type CopyPorts = Pick<TurnPorts, 'emit' | 'store' | 'now'>
 
 /** What became of a copy. `broken`: its source gave out before it said anything, and the turn has to be run. */
 export type Copied = 'ended' | 'broken'
+
+/** Ends of a source that say nothing of the answer to this request. */
+const UNFINISHED: readonly ErrorCode[] = ['stopped', 'interrupted']
 
 /**
  * Copies a turn to its end, an error included. Never throws. Where somebody stopped the source, or it died, nothing is
@@ -31,8 +34,8 @@ export async function copyTurn(
   const copy = new Copy(request, ports)
   try {
     for await (const line of events) {
-      const event: TurnEvent = parseExact(line)
-      if (event.type === 'error' && (event.message === STOPPED || event.message === INTERRUPTED)) break
+      const event = withCode(parseExact(line))
+      if (event.type === 'error' && UNFINISHED.includes(event.code)) break
       if (await copy.take(event)) return 'ended'
     }
   } catch (error) {
@@ -42,17 +45,13 @@ export async function copyTurn(
     }
   }
   if (!copy.speaking) return 'broken'
-  ports.emit({ type: 'error', status: 503, message: INTERRUPTED, retryable: true })
+  ports.emit(errorOf(interrupted()))
   return 'ended'
 }
 
 class Copy {
   readonly #request: AskRequest
   readonly #ports: CopyPorts
-  readonly #citations: Citation[] = []
-  #standalone: string | undefined
-  #followups: string[] = []
-  #usage: { usage: Usage; timings: Timings } | undefined
   /** whether something of the answer was told */
   speaking = false
   storing = false
@@ -68,61 +67,34 @@ class Copy {
       await this.#finish(event)
       return true
     }
-    if (event.type === 'question') this.#standalone = event.standalone
-    if (event.type === 'followups') this.#followups = event.questions
-    if (event.type === 'usage') this.#usage = event
-    if (event.type === 'citation') {
-      const { type: _, ...citation } = event
-      this.#citations.push(citation)
-    }
     this.speaking ||= event.type === 'delta'
     this.#ports.emit(event)
     return event.type === 'error'
   }
 
-  async #finish({ finish_reason, answer }: Extract<TurnEventBody, { type: 'done' }>): Promise<void> {
-    const { question, transcript = [], withHistory } = this.#request
+  async #finish({ finish_reason, answer }: DoneEvent): Promise<void> {
+    const { question, transcript = [], withHistory, copies } = this.#request
     const now = this.#ports.now()
     const timestamp = Math.floor(now / 1000)
+    const before = historyOf(transcript, now).messages
     const said: HistoryMessage[] = [
-      ...historyOf(transcript, now).messages,
+      ...before,
       { role: 'user', message: question, timestamp },
       { role: 'assistant', message: answer, timestamp },
     ]
-    this.storing = true
     // A turn that found nothing is not stored: it has no answer.
-    if (finish_reason !== 'no_results') {
-      unwrap(await this.#ports.store(said, this.#record(finish_reason, answer, now)))
-    }
-    this.#ports.emit({
+    const isAnswer = finish_reason !== 'no_results'
+    const done: DoneEvent = {
       type: 'done',
       finish_reason,
       answer,
-      ...(withHistory && finish_reason !== 'no_results' && { history: said }),
-    })
-  }
-
-  #record(finishReason: string, answer: string, now: number): FinishedTurn {
-    const { question, model, copies } = this.#request
-    const standalone = this.#standalone !== undefined && { standalone: this.#standalone }
-    return {
-      question,
-      ...standalone,
-      answer,
-      finish_reason: finishReason,
-      citations: this.#citations,
-      usage: this.#usage?.usage ?? { model: model.model_name },
-      timings: this.#usage?.timings ?? {},
-      trace: {
-        question,
-        ...standalone,
-        searches: [],
-        calls: [],
-        ...(this.#followups.length > 0 && { followups: this.#followups }),
-        ...(copies !== undefined && { copy_of: copies }),
-      },
-      created_at: now,
+      ...(withHistory && isAnswer && { history: said }),
     }
+    if (copies !== undefined) this.#ports.emit({ type: 'copy', source: copies })
+    if (before.length > 0) this.#ports.emit({ type: 'transcript', messages: before })
+    this.storing = true
+    if (isAnswer) unwrap(await this.#ports.store(done, now))
+    this.#ports.emit(done)
   }
 }
 

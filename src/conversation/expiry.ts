@@ -26,7 +26,7 @@ import {
 import { deleteMessages } from '../db/messages'
 import { deleteExpiredTurns } from '../db/turns'
 import { reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { conversationObject } from './conversation-object'
 
 export interface SweepLimits {

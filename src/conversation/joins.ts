@@ -5,7 +5,7 @@
  * Whoever names the turn joins it: by an idempotency key, or by the id of the conversation that it is in. A request that
  * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
  */
-import { ApiError } from '../errors'
+import { coded } from '../errors'
 import type { AskRequest } from '../turn/request'
 import type { Memory } from './memory'
 import { Reader } from './reader'
@@ -37,7 +37,7 @@ export function requireSame(names: RequestNames, fingerprint: string | undefined
   if (names.idempotencyKey === undefined || names.fingerprint === undefined || fingerprint === undefined)
     return
   if (names.fingerprint === fingerprint) return
-  throw new ApiError(422, 'The idempotency key was used for another request.')
+  throw coded('key_reused', 422, 'The idempotency key was used for another request.')
 }
 
 /**
@@ -65,7 +65,7 @@ export function replay(
   const source = memory.log.reading(turn)
   if (!source) {
     if (names.idempotencyKey === undefined) return undefined
-    throw new ApiError(409, 'The turn of this idempotency key has ended too long ago to be replayed.')
+    throw coded('conflict', 409, 'The turn of this idempotency key has ended too long ago to be replayed.')
   }
   // Who has read it all has it: the same question from now on is a new one.
   memory.log.abandon(turn, false)

@@ -5,10 +5,10 @@
  * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
  */
 import { backoff } from '../backoff'
-import type { Failure, Outcome } from '../errors'
-import { reasonOf } from '../errors'
-import { collectionObject } from '../search/collection/catalog'
-import { MESSAGES_A_TURN, type StoredMessage } from '../search/collection/rpc'
+import { type Failure, type Outcome, reasonOf } from '../errors'
+import { collectionObject } from '../search/collection/handle'
+import { MESSAGES_A_TURN } from '../search/limits'
+import type { StoredMessage } from '../search/types'
 
 export interface HistoryDocument {
   conversation_id: string

@@ -7,7 +7,7 @@
  * what is opened and never widens it.
  */
 import { ApiError } from '../errors'
-import type { Asker, AskRequest } from '../turn/request'
+import type { Asker } from '../turn/request'
 
 /** Whose a conversation is, as it is stored. */
 export interface Owner {
@@ -89,29 +89,7 @@ export function scopeOf(asker: Asker, userId: string | undefined): Scope | 'unpr
   return proof === undefined ? 'unproven' : { owner: asker.owner, proof, ...narrowed }
 }
 
-/** What Parley's own routes say to an unknown id, and to one of somebody else. */
-export const conversationNotFound = (): ApiError => new ApiError(404, 'Conversation not found')
-
-/** What a position, a trace or a previous response is answered that leads to no turn. */
-export const TURN_NOT_FOUND = 'Turn not found'
-
 /** @throws ApiError 503 for a call without an asker, as a Worker of another version could make */
 export function requireAsker(asker: Asker | undefined): asserts asker is Asker {
   if (!asker) throw new ApiError(503, 'Parley is being updated. Try again.', 1)
-}
-
-/**
- * What a turn ends with whose conversation nobody knows, or that is somebody else's: in the words of the routes
- * that it was asked on (contract typesense 1.6, 1.7; chat-protocols 1.7).
- */
-export function unknownConversation({ shape, protocol }: Pick<AskRequest, 'shape' | 'protocol'>): ApiError {
-  if (protocol === 'ai-chat') {
-    // 400, since its clients take a 404 for a wrong address.
-    return new ApiError(
-      400,
-      'The session is unknown or has expired. Begin a new one: leave the session state out.',
-    )
-  }
-  if (protocol !== 'typesense') return conversationNotFound()
-  return new ApiError(400, shape === 'single' ? 'Conversation not found' : '`conversation_id` is invalid.')
 }

@@ -8,8 +8,8 @@
  */
 import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
-import { collectionObject } from '../search/collection/catalog'
-import { conversationNotFound } from './ownership'
+import { collectionObject } from '../search/collection/handle'
+import { unknownConversation } from '../turn/errors'
 
 /** Hexadecimal digits of a UUID that are the seal. */
 const SEAL = 8
@@ -48,5 +48,5 @@ export async function mayBeConversation(env: Cloudflare.Env, id: string): Promis
 
 /** @throws ApiError 404 for an id that cannot be a conversation's */
 export async function requireConversationId(env: Cloudflare.Env, id: string): Promise<void> {
-  if (!(await mayBeConversation(env, id))) throw conversationNotFound()
+  if (!(await mayBeConversation(env, id))) throw unknownConversation()
 }

@@ -1,9 +1,15 @@
-/** The turns of a conversation and the log of their events, in the object's SQLite. */
-import { ApiError } from '../errors'
+import { parseExact } from '../exact-json'
 import { splitText } from '../split-text'
-import { INTERRUPTED, INTERRUPTION_SEQ, type TurnEvent, type TurnEventBody } from '../turn/events'
+import { errorOf, interrupted, unknownTurn } from '../turn/errors'
+import {
+  INTERRUPTION_SEQ,
+  isForReaders,
+  type LogEvent,
+  type TurnEvent,
+  type TurnEventBody,
+} from '../turn/events'
+import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
-import { TURN_NOT_FOUND } from './ownership'
 import type { Source } from './reader'
 
 /** turns whose log is kept; of older ones only what history holds */
@@ -22,8 +28,6 @@ const UNNOTICED_MS = 2_000
 const SEGMENT_CHARACTERS = 500_000
 
 const encoder = new TextEncoder()
-
-export type TurnStatus = 'running' | 'done' | 'failed' | 'interrupted'
 
 /** What a request that began a turn is known by, its asker included. */
 export interface RequestNames {
@@ -178,8 +182,8 @@ export class TurnLog {
     return later.length === 0 ? 'last' : 'earlier'
   }
 
-  /** The lines of a turn; undefined when there is no log of it. */
-  lines(turn: number): string[] | undefined {
+  /** The events of a turn, those for operators included; undefined when there is no log of it. */
+  events(turn: number): LogEvent[] | undefined {
     const segments = this.#sql
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
       .toArray()
@@ -189,6 +193,7 @@ export class TurnLog {
       .join('')
       .split('\n')
       .slice(0, -1)
+      .map((line) => parseExact(line))
   }
 
   /**
@@ -199,19 +204,19 @@ export class TurnLog {
   readingAfter(from: number, seq: number, running: number | undefined): Source[] {
     const ended = this.ended(from)
     const latest = Math.max(this.latest() ?? 0, running ?? 0)
-    if (from <= latest && from !== running && ended[0]?.turn !== from) throw new ApiError(404, TURN_NOT_FOUND)
+    if (from <= latest && from !== running && ended[0]?.turn !== from) throw unknownTurn()
     return ended.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
       const source = this.reading(turn, after)
-      if (!source) throw new ApiError(404, TURN_NOT_FOUND)
+      if (!source) throw unknownTurn()
       return after < 0 || this.goesOnAfter(turn, after) ? [source] : []
     })
   }
 
   /**
-   * The lines of a turn's events after the one of a number, read piece by piece; undefined when there is no log of it. A
-   * line's place does not tell its number: events that readers were handed may be missing from the log of an interrupted
-   * turn.
+   * The lines of a turn's events for readers after the one of a number, read piece by piece; undefined when there is no
+   * log of it. A line's place does not tell its number: events that readers were handed may be missing from the log of an
+   * interrupted turn.
    * @returns a source that throws where the log is deleted before its end
    */
   reading(turn: number, seq = -1): Source | undefined {
@@ -220,8 +225,8 @@ export class TurnLog {
       .one()
     if (segments === 0) return undefined
     let segment = 0
-    /** a line that may have been seen already, as far as it was read */
-    let seen: string | undefined = seq < 0 ? undefined : ''
+    /** the beginning of a line that ends in a later segment */
+    let begun = ''
     return () => {
       while (segment < segments) {
         const [row] = this.#sql
@@ -229,16 +234,13 @@ export class TurnLog {
           .toArray()
         if (!row) throw new Error('The turn was deleted while it was read.')
         segment += 1
-        if (seen === undefined) return encoder.encode(row.lines)
-        let rest: string = seen + row.lines
-        for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-          if ((JSON.parse(rest.slice(0, end)) as TurnEvent).seq > seq) {
-            seen = undefined
-            return encoder.encode(rest)
-          }
-          rest = rest.slice(end + 1)
-        }
-        seen = rest
+        const lines = (begun + row.lines).split('\n')
+        begun = lines.pop()!
+        const wanted = lines.filter((line) => {
+          const event: LogEvent = JSON.parse(line)
+          return event.seq > seq && isForReaders(event)
+        })
+        if (wanted.length > 0) return encoder.encode(`${wanted.join('\n')}\n`)
       }
       return null
     }
@@ -246,8 +248,7 @@ export class TurnLog {
 
   /** Whether a turn has an event after the one of a number. */
   goesOnAfter(turn: number, seq: number): boolean {
-    const last = this.lines(turn)?.at(-1)
-    return last !== undefined && (JSON.parse(last) as TurnEvent).seq > seq
+    return (this.events(turn) ?? []).some((event) => event.seq > seq && isForReaders(event))
   }
 
   latest(): number | undefined {
@@ -284,9 +285,28 @@ export class TurnLog {
   }
 
   #questionOf(turn: number): string | undefined {
-    const [first] = this.lines(turn) ?? []
-    const event: TurnEvent | undefined = first === undefined ? undefined : JSON.parse(first)
-    return event?.type === 'question' ? event.question : undefined
+    return this.turn(turn)?.question
+  }
+
+  /** A turn as far as its log has it; undefined when there is no log of it. */
+  turn(turn: number): Turn | undefined {
+    const events = this.events(turn)
+    return events && foldTurn(events)
+  }
+
+  /** The turns that ended without an answer and whose log is kept, oldest first. @param only one of them */
+  unanswered(only?: number): TracedTurn[] {
+    return this.#sql
+      .exec<{ turn: number; started_at: number }>(
+        `SELECT turn, started_at FROM turns
+          WHERE status IN ('failed', 'interrupted') AND (?1 IS NULL OR turn = ?1) ORDER BY turn`,
+        only ?? null,
+      )
+      .toArray()
+      .flatMap(({ turn: number, started_at }) => {
+        const turn = this.turn(number)
+        return turn ? [tracedTurn(turn, started_at)] : []
+      })
   }
 
   /** Whether anything was ever answered here. */
@@ -314,13 +334,13 @@ export class TurnLog {
       .exec<Left>("SELECT turn, expires_at, said_at, finish_reason FROM turns WHERE status = 'running'")
       .toArray()
     for (const { turn, expires_at, said_at, finish_reason } of left) {
-      const lines = this.lines(turn) ?? []
+      const events = this.events(turn) ?? []
       const done = said_at !== null
       // The log was brought up to date before the turn became history, so it holds the whole answer.
       const end: TurnEventBody = done
-        ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: answerIn(lines) }
-        : { type: 'error', status: 503, message: INTERRUPTED, retryable: true }
-      const seq = done ? lines.length : INTERRUPTION_SEQ
+        ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: foldTurn(events).answer }
+        : errorOf(interrupted())
+      const seq = done ? events.filter(isForReaders).length : INTERRUPTION_SEQ
       const event: TurnEvent = { ...end, conversation_id: conversationId, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)
       // Whoever read along has lost the stream, and may well ask again.
@@ -351,9 +371,3 @@ export class TurnLog {
 }
 
 const DAY_MS = 86_400_000
-
-const answerIn = (lines: string[]): string =>
-  lines
-    .map((line): TurnEvent => JSON.parse(line))
-    .map((event) => (event.type === 'delta' ? event.text : ''))
-    .join('')

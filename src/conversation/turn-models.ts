@@ -8,8 +8,8 @@ import { silenceOf } from '../models/call'
 import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
 import { createLanguageModel } from '../models/providers'
 import { type Candidate, resilient } from '../models/resilient'
-import { findModel } from './models'
-import { siblingOf } from './named-models'
+import { findModel } from '../registry/models'
+import { siblingOf } from '../registry/named-models'
 
 /** A model ready to be asked, with its fallbacks behind it. @throws ApiError 400 for an unknown namespace */
 export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>

@@ -2,8 +2,9 @@
  * The turns of a conversation that are waiting and the one that is running, one after another in the order in
  * which they came.
  */
-import { ApiError } from '../errors'
-import type { TurnEvent, TurnEventBody } from '../turn/events'
+import { coded } from '../errors'
+import type { TurnError } from '../turn/errors'
+import type { TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import { Reader } from './reader'
 import type { RequestNames } from './turn-log'
@@ -19,8 +20,6 @@ export const READER_LIMIT = 100
 const RETRY_AFTER = 5
 
 const encoder = new TextEncoder()
-
-type TurnError = Extract<TurnEventBody, { type: 'error' }>
 
 /** A turn from the moment that it is asked for. */
 export class QueuedTurn {
@@ -58,7 +57,8 @@ export class QueuedTurn {
   /** Lets a reader have the events after `seq`, those to come included. @throws ApiError 429 when there are too many */
   addReader(reader: Reader, seq = -1): void {
     if ((this.#stream?.readers ?? this.#waiting.length) >= READER_LIMIT) {
-      throw new ApiError(
+      throw coded(
+        'too_many_waiting',
         429,
         `Too many readers follow this conversation (${READER_LIMIT}). Try again later.`,
         RETRY_AFTER,
@@ -142,7 +142,8 @@ export class TurnQueue {
    */
   add(turn: QueuedTurn, run: () => Promise<void>): Promise<void> {
     if (this.#turns.length > QUEUE_LIMIT) {
-      throw new ApiError(
+      throw coded(
+        'too_many_waiting',
         429,
         `Too many turns are waiting in this conversation (${QUEUE_LIMIT}). Try again later.`,
         RETRY_AFTER,

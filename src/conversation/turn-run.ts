@@ -4,21 +4,20 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
+import { type ApiError, attempt, coded, type Outcome, reasonOf } from '../errors'
 import { withSettings } from '../models/sampling'
-import { collectionObject } from '../search/collection/catalog'
-import type { RecentMessages } from '../search/collection/rpc'
-import type { HistoryMessage, TurnEventBody } from '../turn/events'
-import { isTerminal } from '../turn/events'
-import type { FinishedTurn, TurnPorts } from '../turn/ports'
-import { runTurn, STOPPED } from '../turn/run'
-import { type Spending, spendingOf } from '../turn/trace'
+import { collectionObject } from '../search/collection/handle'
+import type { RecentMessages } from '../search/types'
+import { errorOf, stopped, unknownConversation } from '../turn/errors'
+import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
+import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
+import type { TurnPorts } from '../turn/ports'
+import { runTurn } from '../turn/run'
+import { type Spending, spendingOf } from '../turn/spending'
 import { conversationObject } from './conversation-object'
 import { copyTurn } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
-import { unknownConversation } from './ownership'
-import type { TurnStatus } from './turn-log'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
@@ -46,11 +45,6 @@ export interface Surroundings {
   schedule(memory: Memory): void
 }
 
-const statusOf = (end: TurnEventBody): TurnStatus => {
-  if (end.type === 'done') return 'done'
-  return end.type === 'error' && end.retryable ? 'interrupted' : 'failed'
-}
-
 /** How often what a turn has spent is noted at least, in milliseconds. */
 const NOTE_MS = 2_000
 
@@ -75,6 +69,8 @@ export class TurnRun {
   #counted = false
   /** whether its answer is another turn's, and paid for there */
   #copied = false
+  /** what its events add up to so far */
+  readonly #turn: Turn = emptyTurn()
   /** earlier turns that give way to this one */
   #replaced: number[] = []
   /** what the turn has spent so far, and what of that is noted in its log */
@@ -95,12 +91,7 @@ export class TurnRun {
       await this.#run()
     } catch (error) {
       console.error('turn could not run', reasonOf(error))
-      this.#queued.refuse({
-        type: 'error',
-        status: 500,
-        message: 'The turn could not be run through a fault of the server.',
-        retryable: true,
-      })
+      this.#refuse(coded('internal', 500, 'The turn could not be run through a fault of the server.'))
     }
   }
 
@@ -110,22 +101,21 @@ export class TurnRun {
     if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
     const known = await this.#lookUp()
     // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
-    if (abort.signal.aborted) return this.#refuse(new ApiError(400, STOPPED))
+    if (abort.signal.aborted) return this.#refuse(stopped())
     const { asker } = request
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
-      return this.#refuse(unknownConversation(request))
+      return this.#refuse(unknownConversation())
     }
     let begun: { memory: Memory; stream: TurnStream } | undefined
-    let status: TurnStatus = 'running'
-    const emit = (event: TurnEventBody) => {
+    const emit = (event: LogEventBody) => {
       const { memory, stream } = begun!
+      if (stream.ended) return
+      foldBody(this.#turn, event)
       stream.emit(event)
-      if (!isTerminal(event) || status !== 'running') return
-      status = statusOf(event)
+      if (!isTerminal(event) || memory.closed) return
       const ended = Date.now()
-      if (memory.closed) return
-      memory.log.finish(stream.turn, status, ended, this.#expiry(ended), this.#queued.abandoned)
+      memory.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
     }
     // The first searches are sent in this very moment, before anything is written: a call waits for the writes
     // before it. No event comes before the turn has its number.
@@ -138,10 +128,11 @@ export class TurnRun {
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
+    emit({ type: 'begin', question: request.question })
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
-    if ((status as TurnStatus) === 'done' || this.#counted) return
+    if (this.#status === 'done' || this.#counted) return
     const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
     // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
     if (memory.closed) {
@@ -153,6 +144,10 @@ export class TurnRun {
     if (!cost) return
     memory.records.putCost(stream.turn, cost)
     await memory.records.settle()
+  }
+
+  get #status(): TurnStatus {
+    return this.#turn.status
   }
 
   /** Copies the answer of another conversation, and asks for one where that conversation has none to give. */
@@ -207,8 +202,8 @@ export class TurnRun {
     return { memory, stream }
   }
 
-  #refuse({ status, message }: ApiError): void {
-    this.#queued.refuse({ type: 'error', status, message, retryable: false })
+  #refuse(error: ApiError): void {
+    this.#queued.refuse(errorOf(error))
   }
 
   /** What was said before, read ahead: nothing is begun, and nothing kept, for an id that nobody knows. */
@@ -271,7 +266,7 @@ export class TurnRun {
           console.error('the ttls of other models could not be read', reasonOf(error))
           return new Map<string, number>()
         }),
-      store: (said, finished) => this.#store(begun(), said, finished),
+      store: (done, now) => this.#store(begun(), done, now),
       now: () => Date.now(),
     }
   }
@@ -282,18 +277,21 @@ export class TurnRun {
    */
   async #store(
     { memory, stream }: { memory: Memory; stream: TurnStream },
-    said: HistoryMessage[],
-    finished: FinishedTurn,
+    done: DoneEvent,
+    now: number,
   ): Promise<Outcome<void>> {
-    if (memory.closed) throw new ApiError(400, STOPPED)
+    if (memory.closed) throw stopped()
     const { historyId, model } = this.#queued.request
     const { turn } = stream
     this.#queued.committed = true
     stream.flush()
+    const whole = foldBody({ ...this.#turn, turn }, done)
+    // One moment for all, so that a ttl cannot leave an answer without its question.
+    const timestamp = Math.floor(now / 1000)
     memory.outbox.put(
       turn,
       historyId,
-      said.map(({ role, message, timestamp }) => ({
+      messagesOf(whole, timestamp).map(({ role, message, timestamp }) => ({
         conversation_id: this.#id,
         role,
         message,
@@ -302,11 +300,11 @@ export class TurnRun {
       })),
       this.#replaced,
     )
-    memory.records.put(turn, this.#record(memory, turn, finished))
+    memory.records.put(turn, this.#record(memory, whole, now))
     // From here on the record tells of it.
     this.#over = true
     memory.log.spend(turn, null)
-    memory.log.markSaid(turn, said.at(-1)!.timestamp, finished.finish_reason)
+    memory.log.markSaid(turn, timestamp, done.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // Whoever deletes the conversation sees to what this record says of its cost.
     this.#counted = memory.closed
@@ -347,28 +345,29 @@ export class TurnRun {
     }
   }
 
-  #record(memory: Memory, turn: number, finished: FinishedTurn): TurnRecord {
+  #record(memory: Memory, turn: Turn, now: number): TurnRecord {
     const { model } = this.#queued.request
-    const { created_at: createdAt, usage, trace } = finished
-    const conversation = this.#entry(memory, createdAt)
+    const trace = traceOf(turn)
+    const { standalone, answer, ...recorded } = recordOf(turn, now, model.model_name)
+    const conversation = this.#entry(memory, now)
     const { expiresAt } = conversation
     return {
       conversation,
       turn: {
         conversationId: this.#id,
-        turn,
-        question: finished.question,
-        standalone: finished.standalone ?? null,
-        answer: finished.answer,
-        finishReason: finished.finish_reason,
-        citations: JSON.stringify(finished.citations),
-        usage: JSON.stringify(usage),
-        timings: JSON.stringify(finished.timings),
+        turn: turn.turn,
+        question: recorded.question,
+        standalone: standalone ?? null,
+        answer,
+        finishReason: recorded.finish_reason,
+        citations: JSON.stringify(recorded.citations),
+        usage: JSON.stringify(recorded.usage),
+        timings: JSON.stringify(recorded.timings),
         trace: JSON.stringify(trace),
-        createdAt,
+        createdAt: now,
         expiresAt,
       },
-      ...this.#cost(createdAt, spendingOf(trace, model.id)),
+      ...this.#cost(now, spendingOf(trace.calls, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }
   }

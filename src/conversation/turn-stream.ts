@@ -5,7 +5,7 @@
  * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 32 ms
  * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
  */
-import { isTerminal, type TurnEvent, type TurnEventBody } from '../turn/events'
+import { audienceOf, isTerminal, type LogEvent, type LogEventBody } from '../turn/events'
 import type { Reader } from './reader'
 
 /**
@@ -24,10 +24,11 @@ const encoder = new TextEncoder()
 export class TurnStream {
   readonly #names: { conversation_id: string; turn: number }
   readonly #log: (lines: string) => void
-  /** every event so far, for whoever joins later */
+  /** every event for readers so far, by number */
   readonly #lines: string[] = []
   readonly #readers = new Set<Reader>()
-  #logged = 0
+  /** lines that the log does not have yet, those for operators included */
+  #unlogged: string[] = []
   #logTimer: ReturnType<typeof setTimeout> | undefined
   #text = ''
   /** set while the readers have been written within the last 32 ms */
@@ -60,11 +61,16 @@ export class TurnStream {
     return this.#readers.size
   }
 
-  emit(event: TurnEventBody): void {
+  emit(event: LogEventBody): void {
     if (this.#ended) return
     if (event.type === 'delta') {
       this.#text += event.text
       if (!this.#gathering || this.#text.length >= GATHER_CHARACTERS) this.#writeText()
+      return
+    }
+    // It waits for the next line that readers get: a write to the log of its own would cost as much as that one.
+    if (audienceOf(event) === 'operator') {
+      this.#unlogged.push(this.#lineOf(event))
       return
     }
     this.#writeText()
@@ -101,10 +107,10 @@ export class TurnStream {
     }, GATHER_MS)
   }
 
-  #write(body: TurnEventBody): void {
-    const event: TurnEvent = { ...body, ...this.#names, seq: this.#lines.length }
-    const line = `${JSON.stringify(event)}\n`
+  #write(body: LogEventBody): void {
+    const line = this.#lineOf(body)
     this.#lines.push(line)
+    this.#unlogged.push(line)
     const isEnd = isTerminal(body)
     if (isEnd) this.#ended = true
     for (const reader of this.#readers) {
@@ -112,16 +118,22 @@ export class TurnStream {
       else if (isEnd) reader.end()
       else reader.wake()
     }
-    if (this.#lines.length - this.#logged >= LOG_EVENTS) this.flush()
+    if (this.#unlogged.length >= LOG_EVENTS) this.flush()
     else this.#logTimer ??= setTimeout(() => this.flush(), LOG_MS)
+  }
+
+  #lineOf(body: LogEventBody): string {
+    const event: LogEvent = { ...body, ...this.#names, seq: this.#lines.length }
+    return `${JSON.stringify(event)}\n`
   }
 
   /** Writes to the log what it does not have yet. */
   flush(): void {
     if (this.#logTimer) clearTimeout(this.#logTimer)
     this.#logTimer = undefined
-    if (this.#logged === this.#lines.length) return
-    this.#log(this.#lines.slice(this.#logged).join(''))
-    this.#logged = this.#lines.length
+    if (this.#unlogged.length === 0) return
+    const lines = this.#unlogged.join('')
+    this.#unlogged = []
+    this.#log(lines)
   }
 }

@@ -1,41 +1,20 @@
-/**
- * Assistants in D1, remembered in the isolate as conversation models are (conversation-models.ts): for a few
- * seconds, unknown ones never, and as long as D1 does not answer.
- */
+/** Rows of assistants. A turn reads them through the isolate's cache (row-cache.ts). */
 import { asc, eq } from 'drizzle-orm'
-import { reasonOf } from '../errors'
 import { type Database, database } from './client'
+import { RowCache } from './row-cache'
 import { assistants } from './schema'
 
 export type AssistantRow = typeof assistants.$inferSelect
 
 /** how long another isolate may go on with an assistant that was changed or deleted, in milliseconds */
 const CACHE_MS = 5_000
-const MOST_CACHED = 1_000
 
-const cache = new Map<string, { row: AssistantRow; until: number }>()
+const cache = new RowCache<AssistantRow>('an assistant', CACHE_MS)
 
-export async function findAssistantRow(
+export const findAssistantRow = (
   env: Pick<Cloudflare.Env, 'DB'>,
   name: string,
-): Promise<AssistantRow | undefined> {
-  const cached = cache.get(name)
-  if (cached && cached.until > Date.now()) return cached.row
-  let row: AssistantRow | undefined
-  try {
-    row = await readAssistantRow(database(env), name)
-  } catch (error) {
-    if (!cached) throw error
-    console.error('an assistant could not be read anew', reasonOf(error))
-    return cached.row
-  }
-  cache.delete(name)
-  if (row) {
-    if (cache.size >= MOST_CACHED) cache.clear()
-    cache.set(name, { row, until: Date.now() + CACHE_MS })
-  }
-  return row
-}
+): Promise<AssistantRow | undefined> => cache.find(name, () => readAssistantRow(database(env), name))
 
 /** An assistant past the cache: for whoever looks after it. */
 export const readAssistantRow = (db: Database, name: string): Promise<AssistantRow | undefined> =>
@@ -56,13 +35,13 @@ export async function upsertAssistantRow(
     .onConflictDoUpdate({ target: assistants.name, set: { config, updatedAt: now } })
     .returning()
     .get()
-  cache.delete(name)
+  cache.forget(name)
   return row
 }
 
 /** @returns the row that was there */
 export async function deleteAssistantRow(db: Database, name: string): Promise<AssistantRow | undefined> {
   const row = await db.delete(assistants).where(eq(assistants.name, name)).returning().get()
-  cache.delete(name)
+  cache.forget(name)
   return row
 }

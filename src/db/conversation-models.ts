@@ -1,45 +1,21 @@
-/**
- * Rows of conversation models, read through a cache in the isolate.
- *
- * The cache holds what was found for a few seconds, so that a turn waits for no query. An unknown id is never
- * cached, and a write here forgets its row at once; another isolate sees it when its copy is old. While D1 does
- * not answer an old copy goes on being used: it is better than none, and is seldom wrong.
- */
+/** Rows of conversation models. A turn reads them through the isolate's cache (row-cache.ts). */
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
-import { reasonOf } from '../errors'
 import { type Database, database } from './client'
+import { RowCache } from './row-cache'
 import { conversationModels } from './schema'
 
 export type ConversationModelRow = typeof conversationModels.$inferSelect
 
 /** how long another isolate may go on with a model that was changed or deleted, in milliseconds */
 export const MODEL_CACHE_MS = 5_000
-const MOST_CACHED = 1_000
 
-const cache = new Map<string, { row: ConversationModelRow; until: number }>()
+const cache = new RowCache<ConversationModelRow>('a conversation model', MODEL_CACHE_MS)
 
 /** A model that is not deleted. */
-export async function findModel(
+export const findModel = (
   env: Pick<Cloudflare.Env, 'DB'>,
   id: string,
-): Promise<ConversationModelRow | undefined> {
-  const cached = cache.get(id)
-  if (cached && cached.until > Date.now()) return cached.row
-  let row: ConversationModelRow | undefined
-  try {
-    row = await readModel(database(env), id)
-  } catch (error) {
-    if (!cached) throw error
-    console.error('a conversation model could not be read anew', reasonOf(error))
-    return cached.row
-  }
-  cache.delete(id)
-  if (row) {
-    if (cache.size >= MOST_CACHED) cache.clear()
-    cache.set(id, { row, until: Date.now() + MODEL_CACHE_MS })
-  }
-  return row
-}
+): Promise<ConversationModelRow | undefined> => cache.find(id, () => readModel(database(env), id))
 
 /** A model that is not deleted, past the cache: for whoever is about to change it. */
 export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
@@ -71,7 +47,7 @@ export async function insertModel(db: Database, row: ConversationModelRow): Prom
       setWhere: isNotNull(conversationModels.deletedAt),
     })
     .returning({ id: conversationModels.id })
-  cache.delete(row.id)
+  cache.forget(row.id)
   return written.length === 1
 }
 
@@ -92,9 +68,8 @@ export async function replaceModel(
   try {
     return await writeReplacement(db, read, row, now)
   } finally {
-    // After the write: a reader in between could have put the old row back.
-    cache.delete(read.id)
-    cache.delete(row.id)
+    cache.forget(read.id)
+    cache.forget(row.id)
   }
 }
 
@@ -150,7 +125,7 @@ export async function markDeleted(db: Database, id: string, now: number): Promis
     .set({ deletedAt: now, sealedSecrets: null })
     .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
     .returning({ id: conversationModels.id })
-  cache.delete(id)
+  cache.forget(id)
   return deleted.length === 1
 }
 

@@ -21,7 +21,7 @@ export const aliases = sqliteTable('aliases', {
 
 /**
  * Conversation models. `config` is the stored object as JSON without its secrets; they are sealed beside it with
- * their masked form, so that listing models never opens one (conversation/model-secrets.ts; the columns have their
+ * their masked form, so that listing models never opens one (registry/model-secrets.ts; the columns have their
  * names from when the `api_key` was the only secret). A deleted model keeps its row (`deletedAt`) until its last
  * message has expired: its ttl must go on.
  */

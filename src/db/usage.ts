@@ -1,6 +1,7 @@
 /** What was spent, by day, key and model: turns.ts writes it, budgets and whoever pays read it. */
 import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
 import { type Database, database } from './client'
+import { RowCache } from './row-cache'
 import { usage } from './schema'
 
 export interface UsageRow {
@@ -43,17 +44,17 @@ export const dayOf = (now: number): string => new Date(now).toISOString().slice(
 
 /** How long a sum is taken to be true: a budget can be overrun by what other isolates spend meanwhile. */
 export const SPENT_CACHE_MS = 2_000
-const MOST_CACHED = 1_000
 
-const cache = new Map<string, { spent: Spent; until: number }>()
+/** Not used beyond its time, even while D1 does not answer: a budget is there to be kept. */
+const sums = new RowCache<Spent>('what was spent', SPENT_CACHE_MS, { outlives: false })
 
 const ownerKey = (day: string, owner: string): string => `${day} key ${owner}`
 const modelKey = (day: string, modelId: string): string => `${day} model ${modelId}`
 
 /** Has a key's and a model's sums of a day read anew: after something was added to them here. */
 export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'owner' | 'modelId'>): void {
-  cache.delete(ownerKey(day, owner))
-  cache.delete(modelKey(day, modelId))
+  sums.forget(ownerKey(day, owner))
+  sums.forget(modelKey(day, modelId))
 }
 
 const SUMS = {
@@ -61,15 +62,10 @@ const SUMS = {
   tokens: sql<number>`coalesce(sum(${usage.inputTokens} + ${usage.outputTokens}), 0)`,
 }
 
-async function cached(key: string, query: () => Promise<Spent | undefined>): Promise<Spent> {
-  const now = Date.now()
-  const known = cache.get(key)
-  if (known && known.until > now) return known.spent
-  const spent = (await query()) ?? { turns: 0, tokens: 0 }
-  if (cache.size >= MOST_CACHED) cache.clear()
-  cache.set(key, { spent, until: now + SPENT_CACHE_MS })
-  return spent
-}
+const NOTHING: Spent = { turns: 0, tokens: 0 }
+
+const cached = async (key: string, query: () => Promise<Spent | undefined>): Promise<Spent> =>
+  (await sums.find(key, async () => (await query()) ?? NOTHING)) ?? NOTHING
 
 /** What a key spent on a day, on all models. */
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>

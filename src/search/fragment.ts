@@ -34,6 +34,21 @@ export function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFr
   }
 }
 
+/** Numbers that one bound value holds: SQLite takes none above 2 MB. */
+const SEQS_A_BINDING = 150_000
+
+/** The documents with these numbers. */
+export function oneOf(seqs: number[]): SqlFragment {
+  const parts: SqlFragment[] = []
+  for (let start = 0; start === 0 || start < seqs.length; start += SEQS_A_BINDING) {
+    const part = JSON.stringify(seqs.slice(start, start + SEQS_A_BINDING))
+    parts.push(fragment('d.seq IN (SELECT value FROM json_each(?))', part))
+  }
+  return balanced(parts, 'OR')
+}
+
+export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
+
 /** Split at `separator` where no bracket and no backtick is open; parts are trimmed, empty ones kept. */
 export function splitOutside(text: string, separator: string): string[] {
   const parts: string[] = []

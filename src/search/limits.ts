@@ -42,6 +42,12 @@ export const MAX_GROUP_FIELDS = 32
  */
 export const MAX_MATRIX_BYTES = 64 << 20
 
+/** After this time a search answers with what it has found so far: Typesense's default, and the most that is taken. */
+export const CUTOFF_MS = 30_000
+
+/** A question and its answer. What a turn brings before them is a transcript, which was said elsewhere. */
+export const MESSAGES_A_TURN = 2
+
 const LISTS = ['include_fields', 'exclude_fields', 'highlight_fields', 'highlight_full_fields']
 const HITS = ['pinned_hits', 'hidden_hits']
 

@@ -1,23 +1,26 @@
 /** The shapes that the search room shares with its callers. Names are Typesense's: they are its wire. */
 
-export type FieldType =
-  | 'string'
-  | 'string[]'
-  | 'int32'
-  | 'int32[]'
-  | 'int64'
-  | 'int64[]'
-  | 'float'
-  | 'float[]'
-  | 'bool'
-  | 'bool[]'
-  | 'geopoint'
-  | 'geopoint[]'
-  | 'object'
-  | 'object[]'
-  | 'auto'
-  | 'string*'
-  | 'image'
+export const FIELD_TYPES = [
+  'string',
+  'string[]',
+  'int32',
+  'int32[]',
+  'int64',
+  'int64[]',
+  'float',
+  'float[]',
+  'bool',
+  'bool[]',
+  'geopoint',
+  'geopoint[]',
+  'object',
+  'object[]',
+  'auto',
+  'string*',
+  'image',
+] as const
+
+export type FieldType = (typeof FIELD_TYPES)[number]
 
 /** How an auto-embedding field makes its vectors. `model_config` goes to models/embedding-model.ts as it is. */
 export interface EmbedConfig {
@@ -162,4 +165,59 @@ export interface SearchResult {
   request_params: { collection_name: string; first_q: string; per_page: number; q: string }
   search_cutoff: boolean
   search_time_ms?: number
+}
+
+export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
+
+export type DirtyValues = 'coerce_or_reject' | 'coerce_or_drop' | 'drop' | 'reject'
+
+export interface WriteOptions {
+  action: WriteAction
+  /** undefined: by the schema (reject, or coerce_or_reject where it has auto or wildcard fields) */
+  dirtyValues?: DirtyValues
+}
+
+export interface ImportOptions extends WriteOptions {
+  returnDocument: boolean
+  returnId: boolean
+}
+
+export interface ExportOptions {
+  filterBy: string
+  /** comma-separated field lists, '' for none */
+  include: string
+  exclude: string
+  /** with what is indexed and not stored, which no reader sees but a copy needs */
+  unstored?: boolean
+}
+
+/** GET /collections/:name, every field in the order that Typesense writes them. Keys of embedders are masked. */
+export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
+
+export interface Step {
+  /** documents done in this step */
+  count: number
+  /** false: call again */
+  done: boolean
+  /** return_doc, return_id of a delete by filter */
+  documents?: Document[]
+  ids?: string[]
+}
+
+/** A message of a history collection. */
+export interface StoredMessage {
+  documentId: string
+  role: string
+  message: string
+  /** unix seconds */
+  timestamp: number
+  modelId: string
+}
+
+/** The end of a conversation. */
+export interface RecentMessages {
+  /** oldest first */
+  messages: StoredMessage[]
+  /** whether that is all that was said */
+  complete: boolean
 }

@@ -3,7 +3,7 @@
  *
  * The minimum is what the prompt's own words take. The system prompt is not counted.
  */
-import { ApiError } from '../errors'
+import { coded } from '../errors'
 import type { ChatMessage, Source } from '../models/language-model'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
@@ -21,7 +21,8 @@ export function documentBudget(question: string, maxBytes: number, family: Promp
   const minimum = MINIMUM[family].answer
   const budget = maxBytes - minimum - byteLength(question)
   if (budget >= 0) return budget
-  throw new ApiError(
+  throw coded(
+    'too_long',
     400,
     `\`max_bytes\` of the conversation model is less than the minimum required bytes(${minimum}).`,
   )
@@ -71,10 +72,14 @@ export function fitHistory(
   namespace: string,
 ): ChatMessage[] {
   const budget = maxBytes - MINIMUM[family].standalone - byteLength(question)
-  if (budget < 0) throw new ApiError(400, 'Max bytes is not enough to generate standalone question.')
+  if (budget < 0) throw coded('too_long', 400, 'Max bytes is not enough to generate standalone question.')
   if (budget === 0) {
     const positive = namespace === 'openai' || namespace === 'azure'
-    throw new ApiError(400, positive ? 'Limit must be positive integer' : 'Conversation history is not valid')
+    throw coded(
+      'too_long',
+      400,
+      positive ? 'Limit must be positive integer' : 'Conversation history is not valid',
+    )
   }
   const bytes = messages.map((message) => byteLength(serialise({ [message.role]: message.content })))
   let total = arrayBytes(bytes)

@@ -1,10 +1,14 @@
 /**
- * A turn is an event log. Every public protocol is an encoder of these events and nothing more.
+ * A turn is a log of these events. Its record, its history, its trace and every protocol's reply are folds of the log
+ * (fold.ts).
  *
- * Events cross from the Conversation object to the Worker as lines of JSON (one event a line, UTF-8, LF),
- * numbered from 0 within the turn. `delta` events carry a few milliseconds of text, not a token.
+ * Events cross from the Conversation object to the Worker as lines of JSON (one event a line, UTF-8, LF), numbered from
+ * 0 within the turn. `delta` events carry a few milliseconds of text, not a token.
  */
-import type { Document, SearchResult } from '../search/types'
+
+import type { ErrorCode } from '../errors'
+import type { ChatMessage, GenerationRequest } from '../models/language-model'
+import type { SearchParameters, SearchResult } from '../search/types'
 
 /** One search's part of a retrieval: its result, or the error that it ended with. */
 export type SearchReply = { result: SearchResult } | { error: string; code: number }
@@ -57,6 +61,74 @@ export interface HistoryMessage {
   timestamp: number
 }
 
+/** A search as it was run. Times in milliseconds, `started` since the turn began. */
+export interface SearchTrace {
+  /** name of the collection, where the search got so far */
+  collection?: string
+  /** with `q`: the question that this search was given */
+  params: SearchParameters
+  found?: number
+  /** best first */
+  hits?: HitTrace[]
+  error?: { status: number; message: string }
+  started: number
+  took: number
+}
+
+export interface HitTrace {
+  id?: string
+  text_match?: number
+  vector_distance?: number
+  /** rank fusion's */
+  score?: number
+}
+
+/** A call to the language model. */
+export interface CallTrace {
+  purpose: GenerationRequest['purpose']
+  /** the one that answered, or that was to */
+  model: string
+  /** of its conversation model, where that is not the one that was asked: its tokens are charged to this one */
+  model_id?: string
+  /** attempts that came to nothing before it, retries and other models in their order */
+  failed?: FailedTrace[]
+  /** the messages exactly as they were sent */
+  prompt: ChatMessage[]
+  /** what it said; for an `answer` that was finished it stands in the turn */
+  text?: string
+  finish_reason?: string
+  input_tokens: number
+  output_tokens: number
+  estimated?: true
+  error?: string
+  started: number
+  first_token?: number
+  took: number
+}
+
+/** An attempt that came to nothing. Its tokens are there where it has to be paid for all the same. */
+export interface FailedTrace {
+  model: string
+  error: string
+  /** of its conversation model */
+  model_id?: string
+  input_tokens?: number
+  output_tokens?: number
+}
+
+/** Events for operators. They are kept in the log and shown in the trace, and are never sent to a reader. */
+export type OperatorEventBody =
+  /** the turn has begun */
+  | { type: 'begin'; question: string }
+  /** what its caller says was said before: it becomes history with the answer. Oldest first */
+  | { type: 'transcript'; messages: HistoryMessage[] }
+  /** `index`: its place among the turn's searches, or calls, in the order in which they began */
+  | { type: 'search'; index: number; search: SearchTrace }
+  | { type: 'call'; index: number; call: CallTrace }
+  /** the answer is a copy of the one that this conversation gave to the same request */
+  | { type: 'copy'; source: string }
+
+/** Events for readers. */
 export type TurnEventBody =
   | { type: 'question'; question: string; standalone?: string }
   | {
@@ -74,6 +146,8 @@ export type TurnEventBody =
   | { type: 'usage'; usage: Usage; timings: Timings }
   | {
       type: 'error'
+      /** what went wrong (errors.ts): code reads this, and never the message */
+      code: ErrorCode
       status: number
       message: string
       retryable: boolean
@@ -97,12 +171,36 @@ export type TurnEventBody =
  */
 export const INTERRUPTION_SEQ = 999_999_999
 
-/** What a turn ends with that its object did not live to see the end of. */
-export const INTERRUPTED = 'The turn was interrupted. Ask again.'
+export type LogEventBody = TurnEventBody | OperatorEventBody
 
-export type TurnEvent = TurnEventBody & { conversation_id: string; turn: number; seq: number }
+export type DoneEvent = Extract<TurnEventBody, { type: 'done' }>
+export type ErrorEvent = Extract<TurnEventBody, { type: 'error' }>
+
+const OPERATOR = {
+  begin: true,
+  transcript: true,
+  search: true,
+  call: true,
+  copy: true,
+} satisfies Record<OperatorEventBody['type'], true>
+
+/** Who an event is for. */
+export const audienceOf = ({ type }: LogEventBody): 'reader' | 'operator' =>
+  type in OPERATOR ? 'operator' : 'reader'
+
+/** Where an event stands. One for operators has the number of the reader's event that comes next. */
+interface Place {
+  conversation_id: string
+  turn: number
+  seq: number
+}
+
+/** An event as readers get it. */
+export type TurnEvent = TurnEventBody & Place
+/** An event as the log has it. */
+export type LogEvent = LogEventBody & Place
+
+export const isForReaders = (event: LogEvent): event is TurnEvent => audienceOf(event) === 'reader'
 
 /** The last event of a turn. After it nothing follows. */
-export const isTerminal = (event: TurnEventBody): boolean => event.type === 'done' || event.type === 'error'
-
-export type { Document }
+export const isTerminal = (event: LogEventBody): boolean => event.type === 'done' || event.type === 'error'

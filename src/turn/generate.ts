@@ -1,5 +1,5 @@
 /** One call to the language model: its text, and what it cost. */
-import { ApiError } from '../errors'
+import { type ApiError, coded } from '../errors'
 import type { FailedAttempt, FinishReason, GenerationRequest, LanguageModel } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
 import { byteLength } from './serialise'
@@ -59,7 +59,7 @@ export async function generate(
       case 'text':
         length += delta.text.length
         if (length > LONGEST_ANSWER) {
-          throw new ApiError(400, `The answer exceeds the maximum of ${LONGEST_ANSWER} characters.`)
+          throw coded('too_long', 400, `The answer exceeds the maximum of ${LONGEST_ANSWER} characters.`)
         }
         pieces.push(delta.text)
         onText?.(delta.text)

@@ -5,7 +5,7 @@
  *
  * It is one call, beside the search. Text that is longer than the model's `max_bytes` is judged in pieces.
  */
-import { ApiError } from '../errors'
+import { coded } from '../errors'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
 import { guardrailPrompt } from './prompt'
@@ -48,7 +48,7 @@ export async function judge(
   if (instruction === '') return []
   const pieces = piecesOf(textOf(request, brought), Math.max(SMALLEST_PIECE, model.max_bytes))
   if (pieces.length > MOST_PIECES) {
-    throw new ApiError(400, 'The question with its files and earlier messages is too long to be judged.')
+    throw coded('too_long', 400, 'The question with its files and earlier messages is too long to be judged.')
   }
   const decided = new AbortController()
   const verdictOn = async (piece: string): Promise<Generated> => {
@@ -64,7 +64,7 @@ export async function judge(
       AbortSignal.any([signal, decided.signal]),
     )
     if (/^\W*SAFE\W*$/i.test(verdict.text)) return verdict
-    throw new ApiError(400, 'The question was deemed unsafe or inappropriate to answer.')
+    throw coded('unsafe', 400, 'The question was deemed unsafe or inappropriate to answer.')
   }
   try {
     return await Promise.all(pieces.map(verdictOn))

@@ -1,6 +1,6 @@
 /** What was said before, as far as it still counts. */
 import type { ChatMessage } from '../models/language-model'
-import type { StoredMessage } from '../search/collection/rpc'
+import type { StoredMessage } from '../search/types'
 import type { HistoryMessage } from './events'
 import type { TurnPorts } from './ports'
 import { fitTranscript, type TranscriptMessage } from './transcript'

@@ -1,24 +1,15 @@
 /** What a turn needs of the world. The Conversation object provides it; tests provide their own. */
 import type { Outcome } from '../errors'
 import type { LanguageModel } from '../models/language-model'
-import type { RecentMessages } from '../search/collection/rpc'
-import type { CollectionSchema, SearchParameters, SearchResult, SearchScope } from '../search/types'
-import type { Citation, HistoryMessage, Timings, TurnEventBody, Usage } from './events'
-import type { Spending, TurnTrace } from './trace'
-
-/** A turn that came to its end, as it is written down beside its messages. */
-export interface FinishedTurn {
-  question: string
-  standalone?: string
-  answer: string
-  finish_reason: string
-  citations: Citation[]
-  usage: Usage
-  timings: Timings
-  trace: TurnTrace
-  /** milliseconds since 1970, in the second that its messages carry */
-  created_at: number
-}
+import type {
+  CollectionSchema,
+  RecentMessages,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
+} from '../search/types'
+import type { DoneEvent, LogEventBody } from './events'
+import type { Spending } from './spending'
 
 export interface TurnPorts {
   model: LanguageModel
@@ -37,12 +28,12 @@ export interface TurnPorts {
   /** ttls in seconds of models, deleted ones too; unknown models are left out */
   ttls(modelIds: string[]): Promise<Map<string, number>>
   /**
-   * Keeps a finished turn for good, and what a transcript told of the time before it. A failure means that the history
-   * refuses it.
-   * @param messages oldest first; the last two are the turn's own
+   * Keeps a finished turn for good: what its events so far and its last one add up to (fold.ts). A failure means that the
+   * history refuses it.
+   * @param done its last event, which is emitted when it is kept @param now when it ended, in milliseconds since 1970
    */
-  store(messages: HistoryMessage[], finished: FinishedTurn): Promise<Outcome<void>>
-  emit(event: TurnEventBody): void
+  store(done: DoneEvent, now: number): Promise<Outcome<void>>
+  emit(event: LogEventBody): void
   /** Told once, when the turn begins: what tells what it has spent so far, the calls under way included. */
   spends?(spent: () => Spending[]): void
   /** milliseconds since 1970 */

@@ -1,11 +1,12 @@
 /** The searches of a turn, and from their replies to the documents of the prompt. */
-import { ApiError, type Outcome, plainFailure } from '../errors'
+import { type ApiError, type Outcome, plainFailure } from '../errors'
 import { mapFew } from '../few'
 import type { Source } from '../models/language-model'
 import { MAX_Q_BYTES } from '../search/limits'
 import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/long-query'
 import type { CollectionSchema, Hit, SearchResult } from '../search/types'
+import { searchFailed } from './errors'
 import type { SearchReply, SourceReference } from './events'
 import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
@@ -108,7 +109,7 @@ export function scoreOf({
 export function fatalError(retrieved: Retrieved[], shape: 'single' | 'multi'): ApiError | undefined {
   for (const { reply } of retrieved) {
     if ('error' in reply && (shape === 'single' || reply.code === 408)) {
-      return new ApiError(reply.code, reply.error)
+      return searchFailed(reply.code, reply.error)
     }
   }
   return undefined
@@ -119,7 +120,7 @@ export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
   const [first] = retrieved
   if (!first || retrieved.some(({ reply }) => 'result' in reply)) return undefined
   const { reply } = first
-  return 'error' in reply ? new ApiError(reply.code, reply.error) : undefined
+  return 'error' in reply ? searchFailed(reply.code, reply.error) : undefined
 }
 
 /** Replies as they are shown: with the question that was asked, where another was searched (contract 1.6, 1.7). */

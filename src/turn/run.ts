@@ -5,28 +5,28 @@
  * on its ports alone, so that every path can be run in a test.
  */
 
-import { unknownConversation } from '../conversation/ownership'
-import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../errors'
+import { ApiError, coded, reasonOf, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
-import { ProviderError, passes } from '../models/provider-error'
 import { overallLimit } from '../models/silence'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes } from './budget'
 import { resolveCitations } from './citations'
-import type { HistoryMessage, Timings, TurnEventBody, Usage } from './events'
+import { errorOf, stopped, unknownConversation } from './errors'
+import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, readHistory } from './look-back'
-import type { FinishedTurn, TurnPorts } from './ports'
+import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, asAsked, fatalError, type Retrieved, referencesOf, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
-import { type Spending, type TracedPorts, Tracer } from './trace'
+import { type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
 
 /** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
@@ -42,13 +42,13 @@ export async function runTurn(
   ports: TurnPorts,
   signal: AbortSignal,
 ): Promise<Spending[]> {
-  const tracer = new Tracer(ports, request.question)
+  const tracer = new Tracer(ports)
   const spent = () => tracer.spending(request.model.id)
   ports.spends?.(spent)
   const seconds = overallLimit(silenceOf(request.model))
   const late = new AbortController()
   const timer = setTimeout(
-    () => late.abort(new ApiError(400, `The turn took longer than the maximum of ${seconds} seconds.`)),
+    () => late.abort(coded('over_time', 400, `The turn took longer than the maximum of ${seconds} seconds.`)),
     seconds * 1000,
   )
   const ending = AbortSignal.any([signal, late.signal])
@@ -59,6 +59,7 @@ export async function runTurn(
       stopOf(ending).catch((stop) => (tracer.committed ? work : Promise.reject(stop))),
     ])
   } catch (error) {
+    tracer.close()
     ports.emit(errorEvent(error, signal, request))
   } finally {
     clearTimeout(timer)
@@ -78,29 +79,12 @@ export const stopOf = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): TurnEventBody {
-  if (signal.aborted) return { type: 'error', status: 400, message: STOPPED, retryable: false }
-  if (error instanceof ApiError) {
-    const retryable = error.status >= 500 || error.status === 408 || error.status === 429 || passes(error)
-    const upstream = error instanceof ProviderError && !['refused', 'empty'].includes(error.fault)
-    return {
-      type: 'error',
-      status: error.status,
-      message: plain ? plainFailure(failed(error)).message : error.message,
-      retryable,
-      ...(upstream && { upstream }),
-    }
-  }
+export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): ErrorEvent {
+  if (signal.aborted) return errorOf(stopped())
+  if (error instanceof ApiError) return errorOf(error, plain)
   console.error('turn failed', reasonOf(error))
-  return {
-    type: 'error',
-    status: 500,
-    message: 'The turn failed through a fault of the server.',
-    retryable: true,
-  }
+  return errorOf(coded('internal', 500, 'The turn failed through a fault of the server.'))
 }
-
-export const STOPPED = 'The turn was stopped.'
 
 async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
   const { ports } = tracer
@@ -161,7 +145,6 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     family,
   )
   const sources = [...attached, ...found]
-  if (cut.length > 0) tracer.trace.cut = cut
   ports.emit({ type: 'retrieval', replies, sources: referencesOf(sources), ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
@@ -175,7 +158,6 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
       ports.emit({ type: 'delta', text })
     },
   )
-  if (question !== request.question) tracer.trace.standalone = question
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
     : Promise.resolve({ questions: followups })
@@ -200,7 +182,7 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
   if (continues) {
     const history = await readHistory(ports, model, model.max_bytes)
     if (history.messages.length > 0) return { ...history, begins: false }
-    if (!named && !replaces) throw unknownConversation(request)
+    if (!named && !replaces) throw unknownConversation()
   }
   // What is not judged is not used either.
   const said = hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript
@@ -236,7 +218,7 @@ async function finish(
   signal: AbortSignal,
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
 ): Promise<void> {
-  const { ports, trace } = tracer
+  const { ports } = tracer
   const { model, question, withHistory } = request
   // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
   const whole = withHistory && !history.complete ? readHistory(ports, model) : history
@@ -244,10 +226,7 @@ async function finish(
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
   signal.throwIfAborted()
-  if (questions.length > 0) {
-    trace.followups = questions
-    ports.emit({ type: 'followups', questions })
-  }
+  if (questions.length > 0) ports.emit({ type: 'followups', questions })
   const spent = generated ? [...calls, generated] : calls
   const { inputTokens, outputTokens, estimated } = addUsage(spent.map((call) => call.usage))
   const usage: Usage = {
@@ -265,26 +244,17 @@ async function finish(
     { role: 'user', message: question, timestamp },
     { role: 'assistant', message: answer.text, timestamp },
   ]
-  const { standalone } = trace
-  const finished: FinishedTurn = {
-    question,
-    ...(standalone !== undefined && { standalone }),
-    answer: answer.text,
-    finish_reason: answer.finish,
-    citations,
-    usage,
-    timings,
-    trace,
-    created_at: now,
-  }
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and not without it.
-  unwrap(await ports.store(history.begins ? [...before, ...said] : said, finished))
-  ports.emit({
+  if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
+  tracer.close()
+  const done: DoneEvent = {
     type: 'done',
     finish_reason: answer.finish,
     answer: answer.text,
     ...(withHistory && { history: [...before, ...said] }),
-  })
+  }
+  unwrap(await ports.store(done, now))
+  ports.emit(done)
 }

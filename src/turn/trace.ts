@@ -1,83 +1,13 @@
-/** How an answer came about, for whoever debugs it: kept beside the turn, and never holding a key. */
+/** Tells of each search and each call of a turn, for operators: events that never hold a key. */
 import { ApiError } from '../errors'
-import type { ChatMessage, FailedAttempt, GenerationRequest, LanguageModel } from '../models/language-model'
+import type { FailedAttempt, GenerationRequest, LanguageModel } from '../models/language-model'
 import { isPaid, ProviderError } from '../models/provider-error'
 import type { Hit, SearchParameters } from '../search/types'
-import type { CutDocument } from './events'
+import type { CallTrace, FailedTrace, HitTrace, SearchTrace } from './events'
 import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
 import type { TurnPorts } from './ports'
 import { byteLength } from './serialise'
-
-export interface TurnTrace {
-  question: string
-  /** what was searched and answered, where it is not the question as it was asked */
-  standalone?: string
-  searches: SearchTrace[]
-  calls: CallTrace[]
-  /** what could be asked next, where anything was suggested */
-  followups?: string[]
-  /** the conversation whose answer to the same request this turn has: nothing was searched or called for it */
-  copy_of?: string
-  /** what did not fit into the prompt whole */
-  cut?: CutDocument[]
-  /** true where the whole was too long to be kept: texts in it end early */
-  shortened?: true
-}
-
-/** A search as it was run. Times in milliseconds, `started` since the turn began. */
-export interface SearchTrace {
-  /** name of the collection, where the search got so far */
-  collection?: string
-  /** with `q`: the question that this search was given */
-  params: SearchParameters
-  found?: number
-  /** best first */
-  hits?: HitTrace[]
-  error?: { status: number; message: string }
-  started: number
-  took: number
-}
-
-export interface HitTrace {
-  id?: string
-  text_match?: number
-  vector_distance?: number
-  /** rank fusion's */
-  score?: number
-}
-
-/** A call to the language model. */
-export interface CallTrace {
-  purpose: GenerationRequest['purpose']
-  /** the one that answered, or that was to */
-  model: string
-  /** of its conversation model, where that is not the one that was asked: its tokens are charged to this one */
-  model_id?: string
-  /** attempts that came to nothing before it, retries and other models in their order */
-  failed?: FailedTrace[]
-  /** the messages exactly as they were sent */
-  prompt: ChatMessage[]
-  /** what it said; for an `answer` that was finished it stands in the turn */
-  text?: string
-  finish_reason?: string
-  input_tokens: number
-  output_tokens: number
-  estimated?: true
-  error?: string
-  started: number
-  first_token?: number
-  took: number
-}
-
-/** An attempt that came to nothing. Its tokens are there where it has to be paid for all the same. */
-export interface FailedTrace {
-  model: string
-  error: string
-  /** of its conversation model */
-  model_id?: string
-  input_tokens?: number
-  output_tokens?: number
-}
+import { type Spending, spendingOf } from './spending'
 
 /** What a turn works with: its ports, with every search and every call written down. */
 export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
@@ -92,19 +22,33 @@ export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
   ): Promise<Generated>
 }
 
+/** A call that is under way. */
+interface Running {
+  /** what it has used so far */
+  usage: () => TokenUsage
+  /** what it has said so far */
+  text: () => string
+}
+
+const UNFINISHED = 'The call did not come to its end.'
+
 export class Tracer {
-  readonly trace: TurnTrace
   readonly ports: TracedPorts
   /** set when the answer is complete and becomes history: from then on the turn cannot be stopped */
   committed = false
   readonly #ports: TurnPorts
   readonly #started: number
   #writing: ReturnType<TurnPorts['rewriter']> | undefined
-  /** what the calls that are under way have used so far */
-  readonly #running = new Map<CallTrace, () => TokenUsage>()
+  /** all calls so far */
+  readonly #calls: CallTrace[] = []
+  /** the calls that are under way */
+  readonly #running = new Map<CallTrace, Running>()
+  /** searches so far */
+  #searches = 0
+  /** whether nothing more is told */
+  #closed = false
 
-  constructor(ports: TurnPorts, question: string) {
-    this.trace = { question, searches: [], calls: [] }
+  constructor(ports: TurnPorts) {
     this.#ports = ports
     this.#started = ports.now()
     this.ports = {
@@ -114,7 +58,7 @@ export class Tracer {
       schema: (objectId) => ports.schema(objectId),
       messages: (bytes) => ports.messages(bytes),
       ttls: (ids) => ports.ttls(ids),
-      store: (said, finished) => ports.store(said, finished),
+      store: (done, now) => ports.store(done, now),
       emit: (event) => ports.emit(event),
       now: () => ports.now(),
     }
@@ -122,11 +66,21 @@ export class Tracer {
 
   /** What the turn has spent so far, by model. @param asked the model that was asked */
   spending(asked: string): [Spending, ...Spending[]] {
-    const calls = this.trace.calls.map((call) => {
-      const usage = this.#running.get(call)?.()
+    const calls = this.#calls.map((call) => {
+      const usage = this.#running.get(call)?.usage()
       return usage ? { ...call, input_tokens: usage.inputTokens, output_tokens: usage.outputTokens } : call
     })
-    return spendingOf({ ...this.trace, calls }, asked)
+    return spendingOf(calls, asked)
+  }
+
+  /** Tells of the calls that are under way, as far as they got: the turn ends before they do. */
+  close(): void {
+    for (const [call, { usage, text }] of this.#running) {
+      const entry = { ...call, text: text(), error: UNFINISHED, took: this.#elapsed() - call.started }
+      count(entry, usage())
+      this.#ports.emit({ type: 'call', index: this.#calls.indexOf(call), call: entry })
+    }
+    this.#closed = true
   }
 
   #rewriter(): ReturnType<TurnPorts['rewriter']> {
@@ -148,8 +102,8 @@ export class Tracer {
   async #search(...search: Parameters<TurnPorts['search']>): ReturnType<TurnPorts['search']> {
     const [, params] = search
     const started = this.#elapsed()
+    const index = this.#searches++
     const entry: SearchTrace = { params: withoutKeys(params), started, took: 0 }
-    this.trace.searches.push(entry)
     try {
       const outcome = await this.#ports.search(...search)
       if (outcome.ok) {
@@ -163,6 +117,7 @@ export class Tracer {
       return outcome
     } finally {
       entry.took = this.#elapsed() - started
+      if (!this.#closed) this.#ports.emit({ type: 'search', index, search: entry })
     }
   }
 
@@ -182,12 +137,12 @@ export class Tracer {
       started,
       took: 0,
     }
-    this.trace.calls.push(entry)
+    const index = this.#calls.push(entry) - 1
     const pieces: string[] = []
     let thoughts = 0
     let reported: TokenUsage | undefined
     const soFar = () => reported ?? usageOfPart(request, byteLength(pieces.join('')) + thoughts)
-    this.#running.set(entry, soFar)
+    this.#running.set(entry, { usage: soFar, text: () => pieces.join('') })
     try {
       const generated = await generate(model, request, signal, {
         onText: (text) => {
@@ -214,7 +169,7 @@ export class Tracer {
       count(entry, generated.usage)
       return generated
     } catch (error) {
-      entry.error = error instanceof ApiError ? error.message : 'The call did not come to its end.'
+      entry.error = error instanceof ApiError ? error.message : UNFINISHED
       entry.text = pieces.join('')
       // What was sent and said before it broke off has to be paid for; what a provider refused has not.
       const isStopped = signal.aborted && !(error instanceof ProviderError)
@@ -222,8 +177,9 @@ export class Tracer {
       if (isOwed || isStopped || isPaid(error)) count(entry, soFar())
       throw error
     } finally {
-      this.#running.delete(entry)
       entry.took = this.#elapsed() - started
+      this.#running.delete(entry)
+      if (!this.#closed) this.#ports.emit({ type: 'call', index, call: entry })
     }
   }
 }
@@ -233,31 +189,6 @@ function failedTrace(request: GenerationRequest, { model, id, error, received }:
   if (id === undefined || received === undefined) return { model, error }
   const { inputTokens, outputTokens } = usageOfPart(request, received)
   return { model, error, model_id: id, input_tokens: inputTokens, output_tokens: outputTokens }
-}
-
-/** Tokens that a conversation model spent. */
-export interface Spending {
-  modelId: string
-  inputTokens: number
-  outputTokens: number
-}
-
-/**
- * All that a turn has spent, on calls that failed too, by model.
- * @param asked the model that was asked, which comes first, even where others did all the work
- */
-export function spendingOf({ calls }: TurnTrace, asked: string): [Spending, ...Spending[]] {
-  const first: Spending = { modelId: asked, inputTokens: 0, outputTokens: 0 }
-  const byModel = new Map([[asked, first]])
-  const spent = calls.flatMap((call) => [...(call.failed ?? []), call])
-  for (const { model_id: modelId = asked, input_tokens = 0, output_tokens = 0 } of spent) {
-    const sum = byModel.get(modelId) ?? { modelId, inputTokens: 0, outputTokens: 0 }
-    sum.inputTokens += input_tokens
-    sum.outputTokens += output_tokens
-    byModel.set(modelId, sum)
-  }
-  byModel.delete(asked)
-  return [first, ...byModel.values()]
 }
 
 // Protocols strip their own keys off a search; a key under any other name has no business here either.

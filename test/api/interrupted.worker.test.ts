@@ -2,10 +2,10 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { putAssistant } from '../../src/conversation/assistants'
-import { createModel } from '../../src/conversation/models'
 import { TurnLog } from '../../src/conversation/turn-log'
-import { INTERRUPTED } from '../../src/turn/events'
+import { putAssistant } from '../../src/registry/assistants'
+import { createModel } from '../../src/registry/models'
+import { interrupted } from '../../src/turn/errors'
 import { setStage, speaking } from '../conversation/stage'
 import { asked, send } from './stage'
 
@@ -65,7 +65,7 @@ it.each(Object.entries(asked(QUESTION, 'remote', true)))(
     unwritten.mockRestore()
     for (let read = await reader.read(); !read.done; read = await reader.read())
       text += decoder.decode(read.value)
-    expect(text).toContain(INTERRUPTED)
+    expect(text).toContain(interrupted().message)
     expect(text).not.toMatch(/Internal error/)
   },
 )
@@ -82,7 +82,7 @@ it('a chat that is resumed after that is told so as well, and not that there is 
   await abortAllDurableObjects()
   const resumed = await send({ path: '/ui/guide/another-chat/stream' })
   expect(resumed.status).toBe(200)
-  expect(await resumed.text()).toContain(INTERRUPTED)
+  expect(await resumed.text()).toContain(interrupted().message)
   await reader.cancel().catch(() => {})
 })
 
@@ -92,5 +92,5 @@ it('an answer in one piece is a 503 that says so', async () => {
   await expect.poll(calls).toBe(1)
   await abortAllDurableObjects()
   const response = await answer
-  expect([response.status, await response.json()]).toEqual([503, { message: INTERRUPTED }])
+  expect([response.status, await response.json()]).toEqual([503, { message: interrupted().message }])
 })

@@ -1,10 +1,10 @@
 /** How long a question may be, and what its asker is told whose searches all fail, on every protocol. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { putAssistant } from '../../src/conversation/assistants'
-import { createModel } from '../../src/conversation/models'
 import { unwrap } from '../../src/errors'
-import { createCollection } from '../../src/search/collection/catalog'
+import { putAssistant } from '../../src/registry/assistants'
+import { createCollection } from '../../src/registry/collections'
+import { createModel } from '../../src/registry/models'
 import { LONGEST_QUESTION } from '../../src/turn/question-length'
 import { collectionNamed, setStage, speaking } from '../conversation/stage'
 import { asked, type Sent, send } from './stage'

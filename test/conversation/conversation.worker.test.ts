@@ -1,5 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { traceConversation } from '../../src/conversation/conversations'
 import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
@@ -70,7 +72,7 @@ describe('a turn', () => {
 
   it('ends in one error for a conversation that nobody knows', async () => {
     const events = await take(await asking('And?', { continues: true }))
-    expect(events).toMatchObject([{ type: 'error', status: 400, message: 'Conversation not found', seq: 0 }])
+    expect(events).toMatchObject([{ type: 'error', code: 'unknown_conversation', status: 404, seq: 0 }])
   })
 
   it('ends in an error for a namespace that nobody serves', async () => {
@@ -220,13 +222,20 @@ describe('the log', () => {
   })
 
   it('holds lines of any length', async () => {
-    const lines = ['é🙂'.repeat(400_000), '', 'short', `x${'🙂'.repeat(250_000)}`]
+    const lines = ['é🙂'.repeat(400_000), '', 'short', `x${'🙂'.repeat(250_000)}`].map((text) =>
+      JSON.stringify({ type: 'delta', text }),
+    )
     await runInDurableObject(stub(crypto.randomUUID()), async (_, state) => {
       migrate(state.storage.sql)
       const log = new TurnLog(state.storage.sql)
       const turn = log.begin(0)
       for (const line of lines) log.append(turn, `${line}\n`)
-      expect(log.lines(turn)?.map((line, index) => line === lines[index])).toEqual([true, true, true, true])
+      expect(log.events(turn)?.map((event, index) => JSON.stringify(event) === lines[index])).toEqual([
+        true,
+        true,
+        true,
+        true,
+      ])
     })
   })
 
@@ -257,6 +266,39 @@ describe('stop', () => {
     expect((await events).at(-1)).toMatchObject({ type: 'error', message: 'The turn was stopped.' })
     expect(await messagesOf(request.conversationId)).toEqual([])
     expect(await object.stop(ADMIN)).toEqual({ ok: true, value: false })
+  })
+
+  it('leaves a trace of what it had come to', async () => {
+    const request = await asking('Who directed Alien?', { model: openai })
+    const id = request.conversationId
+    const provider = makeProvider(id)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const events = read(await begin(request))
+    await provider.say('Ridley')
+    await conversation(id).stop(ADMIN)
+    const types = (await events).map(({ type }) => type)
+    expect(types).toEqual(['question', 'retrieval', 'delta', 'error'])
+    const { turns } = await traceConversation(env, ADMIN, id)
+    expect(turns).toMatchObject([
+      {
+        turn: 1,
+        question: 'Who directed Alien?',
+        answer: '',
+        finish_reason: 'error',
+        error: { status: 400, message: 'The turn was stopped.', retryable: false },
+        trace: {
+          question: 'Who directed Alien?',
+          searches: [{ collection: 'films', params: { q: 'Who directed Alien?' } }],
+          calls: [{ purpose: 'answer', text: 'Ridley', error: 'The call did not come to its end.' }],
+        },
+      },
+    ])
+    expect(turns[0]!.trace.calls[0]!.prompt.at(-1)!.content).toContain('<Data>')
+    expect(JSON.stringify(turns)).not.toContain('sk-secret')
+    expect(await traceConversation(env, ADMIN, id, 1)).toEqual({ id, turns })
+    await expect(traceConversation(env, { owner: '7', userId: '' }, id)).rejects.toMatchObject({
+      status: 404,
+    })
   })
 })
 

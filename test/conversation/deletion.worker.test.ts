@@ -10,7 +10,7 @@ import {
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
-import { createCollection, dropCollection } from '../../src/search/collection/catalog'
+import { createCollection, dropCollection } from '../../src/registry/collections'
 import { Collection } from '../../src/search/collection/object'
 import type { Asker } from '../../src/turn/request'
 import { historySchema } from '../history-schema'
@@ -100,7 +100,7 @@ describe('a deleted conversation', () => {
       expect(await conversation(id).events(ADMIN)).toEqual({ ok: false, error: NOT_FOUND })
       expect(
         await conversation(id).ask(await asking('And?', { conversationId: id, continues: true })),
-      ).toMatchObject({ error: { status: 400 } })
+      ).toMatchObject({ error: { code: 'unknown_conversation' } })
     })
     expect(await runDurableObjectAlarm(stub(id))).toBe(true)
     expect(await runDurableObjectAlarm(await history())).toBe(true)

@@ -1,7 +1,14 @@
 import { env } from 'cloudflare:workers'
 import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { openSecrets } from '../../src/conversation/model-secrets'
+import { database } from '../../src/db/client'
+import { readModel } from '../../src/db/conversation-models'
+import { resealRegistry } from '../../src/db/resealing'
+import { conversationModels } from '../../src/db/schema'
+import { open, seal } from '../../src/db/sealing'
+import { putAlias } from '../../src/registry/aliases'
+import { createCollection } from '../../src/registry/collections'
+import { openSecrets } from '../../src/registry/model-secrets'
 import {
   createModel,
   deleteModel,
@@ -9,13 +16,7 @@ import {
   getModel,
   listModels,
   updateModel,
-} from '../../src/conversation/models'
-import { database } from '../../src/db/client'
-import { readModel } from '../../src/db/conversation-models'
-import { resealRegistry } from '../../src/db/resealing'
-import { conversationModels } from '../../src/db/schema'
-import { open, seal } from '../../src/db/sealing'
-import { createCollection, putAlias } from '../../src/search/collection/catalog'
+} from '../../src/registry/models'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-1234567890'

@@ -1,7 +1,7 @@
 /** The order in which a turn calls others and writes down that it runs: a call waits for the writes before it. */
 import { runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import * as catalog from '../../src/search/collection/catalog'
+import * as handle from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { AskRequest } from '../../src/turn/request'
 import { asking, collectionNamed, openai, setStage, speaking, stub, take } from './stage'
@@ -9,12 +9,12 @@ import { asking, collectionNamed, openai, setStage, speaking, stub, take } from 
 beforeAll(() => setStage())
 afterEach(() => vi.restoreAllMocks())
 
-const { collectionObject } = catalog
+const { collectionObject } = handle
 
 /** Takes a turn. @returns its calls to collections, and its writes, in their order */
 async function orderOf(request: AskRequest): Promise<string[]> {
   const order: string[] = []
-  vi.spyOn(catalog, 'collectionObject').mockImplementation(
+  vi.spyOn(handle, 'collectionObject').mockImplementation(
     (env, id) =>
       new Proxy({} as CollectionRpc, {
         get:

@@ -55,19 +55,24 @@ describe('somebody else', () => {
   it('is told what an unknown id tells, on every way in', async () => {
     const id = await adas()
     const unknown = crypto.randomUUID()
-    for (const shape of ['single', 'multi'] as const) {
-      const follow = (conversationId: string) =>
-        asking('And who is in it?', { conversationId, continues: true, asker: bob, shape })
-      const [event] = await take(await follow(unknown))
-      const foreign = await conversation(id).ask(await follow(id))
-      expect(event).toMatchObject({ type: 'error', status: 400 })
-      expect(foreign).toEqual({
-        ok: false,
-        error: { status: 400, message: event?.type === 'error' ? event.message : '' },
-      })
-    }
+    const follow = (conversationId: string) =>
+      asking('And who is in it?', { conversationId, continues: true, asker: bob })
+    const [event] = await take(await follow(unknown))
+    const foreign = await conversation(id).ask(await follow(id))
+    expect(event).toMatchObject({ type: 'error', code: 'unknown_conversation', status: 404 })
+    expect(foreign).toEqual({
+      ok: false,
+      error: {
+        code: 'unknown_conversation',
+        status: 404,
+        message: event?.type === 'error' ? event.message : '',
+      },
+    })
     for (const asker of [bob, other, adminForBob]) {
-      const notFound = { ok: false, error: { status: 404, message: 'Conversation not found' } }
+      const notFound = {
+        ok: false,
+        error: { code: 'unknown_conversation', status: 404, message: 'Conversation not found' },
+      }
       expect(await conversation(id).events(asker)).toEqual(notFound)
       expect(await conversation(id).events(asker, { turn: 1, seq: 0 })).toEqual(notFound)
       expect(await conversation(id).stop(asker)).toEqual(notFound)
@@ -104,7 +109,7 @@ describe('somebody else', () => {
     const first = await begin(request)
     const second = await begin({ ...request, continues: true, asker: bob }).catch(() => undefined)
     expect((await read(first)).at(-1)).toMatchObject({ type: 'done' })
-    if (second) expect((await read(second)).at(-1)).toMatchObject({ type: 'error', status: 400 })
+    if (second) expect((await read(second)).at(-1)).toMatchObject({ code: 'unknown_conversation' })
     expect((await getConversation(env, ada, request.conversationId)).turns).toHaveLength(1)
   })
 })
@@ -131,7 +136,7 @@ it('a conversation that was imported belongs to whoever goes on with it first', 
   const follow = await asking('What is it about?', { conversationId: id, continues: true, asker: ada })
   expect((await take(follow)).at(-1)).toMatchObject({ type: 'done' })
   expect(await conversation(id).ask({ ...follow, asker: bob })).toMatchObject({
-    error: { status: 400, message: 'Conversation not found' },
+    error: { code: 'unknown_conversation', status: 404 },
   })
   expect((await take({ ...follow, asker: ADMIN })).at(-1)).toMatchObject({ type: 'done' })
   expect(await rowsOf('SELECT owner, user_id FROM conversations WHERE id = ?', id)).toEqual([

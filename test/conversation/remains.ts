@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { getConversation } from '../../src/conversation/conversations'
 import { ADMIN, collectionNamed, conversation, rowsOf, stub } from './stage'
 
-export const NOT_FOUND = { status: 404, message: 'Conversation not found' }
+export const NOT_FOUND = { code: 'unknown_conversation', status: 404, message: 'Conversation not found' }
 
 /** Everything in D1 that mentions a text, by table. */
 export async function inD1(text: string): Promise<string[]> {

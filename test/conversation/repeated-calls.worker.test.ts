@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { ApiError } from '../../src/errors'
-import * as catalog from '../../src/search/collection/catalog'
+import * as handle from '../../src/search/collection/handle'
 import { asking, collectionNamed, messagesOf, setStage, take } from './stage'
 
 beforeAll(() => setStage())
@@ -130,11 +130,11 @@ it('a document is not written twice, nor is its writing passed over in silence',
 })
 
 describe('a collection that is overloaded', () => {
-  const { collectionObject } = catalog
+  const { collectionObject } = handle
 
   /** Refuses the searches of a collection, as its handle does for an overloaded object. */
   const overload = (objectId: string): void => {
-    vi.spyOn(catalog, 'collectionObject').mockImplementation((env, id) => {
+    vi.spyOn(handle, 'collectionObject').mockImplementation((env, id) => {
       const object = collectionObject(env, id)
       if (id !== objectId) return object
       return new Proxy(object, {

@@ -81,7 +81,7 @@ describe('a conversation that its caller has named', () => {
 
   it('remains unknown when its id is only given', async () => {
     const events = await ask('one', { named: false })
-    expect(events).toMatchObject([{ type: 'error', status: 400 }])
+    expect(events).toMatchObject([{ type: 'error', code: 'unknown_conversation' }])
   })
 })
 

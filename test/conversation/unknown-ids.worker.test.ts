@@ -32,12 +32,12 @@ it('make no object, whatever they are asked for', async () => {
   ]
   const before = await objects()
   for (const id of unknown) {
-    const missing = { status: 404, message: 'Conversation not found' }
+    const missing = { code: 'unknown_conversation', status: 404, message: 'Conversation not found' }
     await expect(getConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     await expect(traceConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     await expect(deleteConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     expect(await mayContinue(env, ADMIN, id, objectId)).toBe(false)
-    await expect(ask(env, { ...question, conversationId: id })).rejects.toMatchObject({ status: 400 })
+    await expect(ask(env, { ...question, conversationId: id })).rejects.toMatchObject(missing)
   }
   for (const path of ['', '/events', '/trace']) {
     expect((await call('GET', `/conversations/${unknown[0]}${path}`))[0]).toBe(404)

@@ -1,7 +1,7 @@
 /** The AI Chat Protocol under requests of every shape: each is answered, and errors keep the shape of their dialect. */
 import fc from 'fast-check'
 import { beforeAll, expect, it } from 'vitest'
-import { OVERRIDES } from '../../src/conversation/overrides'
+import { OVERRIDES } from '../../src/registry/overrides'
 import { setChatStage } from '../api/ai-chat/stage'
 import { check, encoded, garbled, hostile, PATIENCE, survives } from './fuzz'
 

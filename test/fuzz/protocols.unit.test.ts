@@ -241,7 +241,13 @@ test.each(Object.entries(protocols))(
   { timeout: PATIENCE },
   async (_, read) => {
     vi.spyOn(console, 'error').mockImplementation(() => {})
-    const failed: TurnEventBody = { type: 'error', status: 500, message: 'No.', retryable: true }
+    const failed: TurnEventBody = {
+      type: 'error',
+      code: 'internal',
+      status: 500,
+      message: 'No.',
+      retryable: true,
+    }
     await fc.assert(
       fc.asyncProperty(pieces, cuts, cuts, fc.boolean(), async (texts, within, onTheWay, cutOff) => {
         // A log without its last event is one whose object is gone.

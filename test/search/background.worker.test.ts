@@ -3,7 +3,8 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
-import { type Background, BackgroundWorks } from '../../src/search/collection/background'
+import { BackgroundWorks } from '../../src/search/collection/background'
+import type { Background } from '../../src/search/work'
 
 /** A work that answers with each of `answers` in turn and then has nothing left. */
 function work(...answers: (number | Error | Promise<undefined>)[]): Background & { steps: number } {

@@ -2,13 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
-import type { DirtyValues } from '../../src/search/collection/rpc'
 import { checked, coerced, INVALID, OVERFLOW } from '../../src/search/documents/coerce'
 import { coerceDocument } from '../../src/search/documents/document'
-import { leaves, merge } from '../../src/search/documents/nested'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { type Kind, planOf } from '../../src/search/schema/plan'
 import { parseSchema } from '../../src/search/schema/schema'
+import { leaves, merge } from '../../src/search/schema/values'
+import type { DirtyValues } from '../../src/search/types'
 import { shortest } from '../../src/search/vectors/vector-math'
 
 const planFor = (fields: Record<string, unknown>[], nested = false) => {

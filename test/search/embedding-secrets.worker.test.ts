@@ -4,20 +4,18 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { createKey } from '../../src/auth/keys'
-import { createModel, findModel } from '../../src/conversation/models'
 import { seal } from '../../src/db/sealing'
-import {
-  cloneCollection,
-  collectionObject,
-  createCollection,
-  dropCollection,
-  findCollection,
-} from '../../src/search/collection/catalog'
-import { migrate, readMeta, writeMeta } from '../../src/search/collection/migrations'
-import type { Store } from '../../src/search/documents/store'
+import { cloneCollection } from '../../src/registry/clone'
+import { createCollection, dropCollection } from '../../src/registry/collections'
+import { createModel, findModel } from '../../src/registry/models'
+import { findCollection } from '../../src/registry/names'
+import { collectionObject } from '../../src/search/collection/handle'
+import { migrate } from '../../src/search/collection/migrations'
+import { writeMeta } from '../../src/search/meta'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { parseSchema } from '../../src/search/schema/schema'
+import { readSchema, writeSchema } from '../../src/search/schema/stored'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-embedding-key-1234'
@@ -116,10 +114,10 @@ it('that were stored as strings once are read as what they are', async () => {
   const object = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
   const before = `sealed:sk-em****************:${await seal(KEY, env)}`
   await runInDurableObject(object, (_, { storage }) => {
-    const stored = readMeta<StoredSchema>(storage.sql, 'schema')!
+    const stored = readSchema(storage.sql)!
     stored.fields[1]!.embed!.model_config.api_key = before
     stored.replacing = { e: { field: stored.fields[1]!, slot: { slot: 9 } } }
-    writeMeta(storage.sql, 'schema', stored)
+    writeSchema(storage.sql, stored)
     writeMeta(storage.sql, 'version', 4)
     // What migrations after the fourth add once only.
     for (const column of ['labelled', 'proven', 'tried_at']) {
@@ -127,13 +125,13 @@ it('that were stored as strings once are read as what they are', async () => {
     }
     storage.sql.exec('ALTER TABLE vector_outbox DROP COLUMN relabelled')
     migrate(storage.sql)
-    const { fields, replacing } = readMeta<StoredSchema>(storage.sql, 'schema')!
+    const { fields, replacing } = readSchema(storage.sql)!
     const lifted = { sealed: expect.stringMatching(/^v1\./), masked: 'sk-em****************' }
     for (const field of [fields[1], replacing!.e!.field]) {
       expect(field!.embed!.model_config.api_key).toEqual(lifted)
     }
     migrate(storage.sql)
-    expect(readMeta<StoredSchema>(storage.sql, 'schema')!.fields).toEqual(fields)
+    expect(readSchema(storage.sql)!.fields).toEqual(fields)
   })
 })
 
@@ -142,16 +140,12 @@ it('are sealed anew, in clear or under the previous key, and only once', async (
   const next = { ENCRYPTION_KEY: 'the key of this year', ENCRYPTION_KEY_PREVIOUS: old.ENCRYPTION_KEY }
   const fields = parseSchema(schema('x')).fields
   for (const before of [fields, await sealFields(fields, old)]) {
-    const store = {
-      schema: { fields: before } as StoredSchema,
-      saveSchema(changed: StoredSchema) {
-        this.schema = changed
-      },
-    }
-    expect(await resealSchema(store as unknown as Store, next)).toBe(1)
-    expect(await resealSchema(store as unknown as Store, next)).toBe(0)
+    const stored = { fields: before } as StoredSchema
+    const resealed = await resealSchema(stored, next)
+    expect(resealed.count).toBe(1)
+    expect((await resealSchema(resealed.schema, next)).count).toBe(0)
     const only = { ENCRYPTION_KEY: next.ENCRYPTION_KEY }
-    expect(await openFields(store.schema.fields, only)).toEqual(fields)
+    expect(await openFields(resealed.schema.fields, only)).toEqual(fields)
   }
 })
 

@@ -148,6 +148,24 @@ describe('highlights', () => {
     })
   })
 
+  it('have the shape of lists within lists', () => {
+    const parts = [[{ text: 'one needle' }, {}], { text: 'two needles' }]
+    expect(highlight({ parts }, 'needle').highlight).toEqual({
+      parts: [
+        [{ text: { matched_tokens: ['needle'], snippet: 'one <mark>needle</mark>' } }, {}],
+        { text: { matched_tokens: ['needles'], snippet: 'two <mark>needles</mark>' } },
+      ],
+    })
+  })
+
+  it('put nothing on the prototype of all objects', () => {
+    const schema = { ...SCHEMA, fields: [...SCHEMA.fields, field('__proto__.text', 'string')] }
+    const document = JSON.parse('{"id":"1","__proto__":{"text":"a needle"}}')
+    highlightDocument(document, ['__proto__.text'], matcherOf('needle'), schema, OPTIONS)
+    const { text } = {} as { text?: unknown }
+    expect(text).toBeUndefined()
+  })
+
   it('leave the old form out on request', () => {
     const { highlight: nested, highlights } = highlight({ title: 'fox' }, 'fox', { v1: false })
     expect([Object.keys(nested), highlights]).toEqual([['title'], []])

@@ -4,11 +4,10 @@ import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
-import { readMeta } from '../../src/search/collection/migrations'
 import { openCollection } from '../../src/search/collection/open'
 import { LongSearches, type Slice } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
-import type { StoredSchema } from '../../src/search/schema/layout'
+import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { makeCollection, type TestCollection } from './make-collection'
 
@@ -51,7 +50,7 @@ beforeAll(async () => {
 const search = (params: SearchParameters, slice?: Partial<Slice>): Promise<SearchResult> =>
   runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
     const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-    const { context } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
+    const { context } = openCollection(around, readSchema(storage.sql)!)
     const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9, ...slice })
     return await executeSearch(context, params, {}, { others })
   })
@@ -180,7 +179,7 @@ describe('long searches of one object', () => {
   it('take turns, and let others in', async () => {
     await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
+      const { context } = openCollection(around, readSchema(storage.sql)!)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       const ended: string[] = []
       const run = (name: string, params: SearchParameters, sharing = { others }) =>
@@ -197,7 +196,7 @@ describe('long searches of one object', () => {
   it('end when they are abandoned', async () => {
     await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
+      const { context } = openCollection(around, readSchema(storage.sql)!)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       const left = executeSearch(context, { q: '*', filter_by: 'points:>=0' }, {}, { others, ticket: 'a' })
       const stays = executeSearch(context, { q: '*', filter_by: 'points:>=0' }, {}, { others, ticket: 'b' })
@@ -211,7 +210,7 @@ describe('long searches of one object', () => {
   it('begin again when the schema changes, and end when the collection is deleted', async () => {
     await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context, store } = openCollection(around, readMeta<StoredSchema>(storage.sql, 'schema')!)
+      const { context, store } = openCollection(around, readSchema(storage.sql)!)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       let schema = context.schema
       const changing = Object.defineProperty(Object.create(context), 'schema', { get: () => schema })

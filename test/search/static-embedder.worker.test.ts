@@ -4,10 +4,10 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { ApiError, unwrap } from '../../src/errors'
 import { hashVector } from '../../src/models/hash-embedder'
-import { collectionObject } from '../../src/search/collection/catalog'
-import { readMeta, writeMeta } from '../../src/search/collection/migrations'
+import { collectionObject } from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { StoredSchema } from '../../src/search/schema/layout'
+import { readSchema, writeSchema } from '../../src/search/schema/stored'
 import { drained, found, newTitles, summaryOf } from './embedding-stage'
 import { exportAll, importAll, newCollection } from './object'
 
@@ -111,11 +111,11 @@ describe('a collection of the version before, whose vectors are hashes of words'
     await importAll(again(), documents)
     const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
     await runInDurableObject(stub, (_, { storage: { sql } }) => {
-      const schema = readMeta<StoredSchema>(sql, 'schema') as StoredSchema
+      const schema = readSchema(sql) as StoredSchema
       const stored = schema.fields.find((other) => other.name === 'e')!
       delete stored.embed!.served_by
       stored.embed!.model_config.model_name = name
-      writeMeta(sql, 'schema', schema)
+      writeSchema(sql, schema)
       for (const [index, title] of TITLES.entries()) {
         const vector = hashVector(`${title} `, 384).buffer as ArrayBuffer
         sql.exec(`UPDATE vectors_${schema.slots.e!.slot} SET vector = ? WHERE seq = ?`, vector, index)

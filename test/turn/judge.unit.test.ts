@@ -27,6 +27,7 @@ describe('a guardrail', () => {
     expect(await take(world, asking({ model }))).toEqual([
       {
         type: 'error',
+        code: 'unsafe',
         status: 400,
         message: 'The question was deemed unsafe or inappropriate to answer.',
         retryable: false,

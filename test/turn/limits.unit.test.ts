@@ -30,6 +30,7 @@ describe('a turn whose model never ends', () => {
     await vi.advanceTimersByTimeAsync(21_000)
     expect((await taking).at(-1)).toEqual({
       type: 'error',
+      code: 'over_time',
       status: 400,
       message: 'The turn took longer than the maximum of 1860 seconds.',
       retryable: false,

@@ -171,6 +171,7 @@ describe('a follow-up', () => {
     expect(await take(world, asking(followUp))).toEqual([
       {
         type: 'error',
+        code: 'search_failed',
         status: 404,
         message: 'Could not find a field named `x` in the schema.',
         retryable: false,
@@ -187,17 +188,20 @@ describe('a follow-up', () => {
       },
     })
     expect(await take(world, asking(followUp))).toEqual([
-      { type: 'error', status: 400, message: 'OpenAI API error: no', retryable: false },
+      { type: 'error', code: 'bad_request', status: 400, message: 'OpenAI API error: no', retryable: false },
     ])
   })
 
-  it.each([
-    ['single', 'Conversation not found'],
-    ['multi', '`conversation_id` is invalid.'],
-  ] as const)('of an unknown conversation is refused: %s', async (shape, text) => {
+  it('of an unknown conversation is refused, whatever the protocol', async () => {
     const world = makeWorld()
-    expect(await take(world, asking({ ...followUp, shape }))).toEqual([
-      { type: 'error', status: 400, message: text, retryable: false },
+    expect(await take(world, asking(followUp))).toEqual([
+      {
+        type: 'error',
+        code: 'unknown_conversation',
+        status: 404,
+        message: 'Conversation not found',
+        retryable: false,
+      },
     ])
     expect(world.asked).toEqual([])
   })
@@ -253,6 +257,7 @@ describe('several searches', () => {
     // The first search's error is the turn's.
     expect(events.at(-1)).toEqual({
       type: 'error',
+      code: 'search_failed',
       status: 404,
       message: 'Collection not found',
       retryable: false,
@@ -263,7 +268,11 @@ describe('several searches', () => {
 
   it('end with a time-out of one of them', async () => {
     const world = makeWorld({ refuse: () => new ApiError(408, 'Request Timeout') })
-    expect((await take(world, asking(multi))).at(-1)).toMatchObject({ type: 'error', status: 408 })
+    expect((await take(world, asking(multi))).at(-1)).toMatchObject({
+      type: 'error',
+      code: 'search_timed_out',
+      status: 408,
+    })
   })
 })
 
@@ -330,7 +339,7 @@ describe('what goes wrong', () => {
     })
     expect((await take(world, asking(), abort.signal)).at(-1)).toMatchObject({
       type: 'error',
-      message: 'The turn was stopped.',
+      code: 'stopped',
     })
     expect(world.stored).toEqual([])
   })

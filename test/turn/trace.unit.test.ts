@@ -93,7 +93,7 @@ describe('the past', () => {
     const old = makeWorld({ said: before.map((each) => ({ ...each, timestamp: 1 })), complete: false })
     expect((await take(old, follow)).at(-1)).toMatchObject({
       type: 'error',
-      message: 'Conversation not found',
+      code: 'unknown_conversation',
     })
     expect(old.reads).toEqual([follow.model.max_bytes, undefined])
   })
@@ -112,6 +112,7 @@ describe('a stop', () => {
     const events = await take(world, asking(), abort.signal)
     expect(events.at(-1)).toEqual({
       type: 'error',
+      code: 'stopped',
       status: 400,
       message: 'The turn was stopped.',
       retryable: false,

@@ -2,13 +2,27 @@
 
 import { ApiError, attempt, type Outcome } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
-import type { StoredMessage } from '../../src/search/collection/rpc'
-import type { Document, SearchParameters, SearchResult } from '../../src/search/types'
-import type { HistoryMessage, TurnEventBody } from '../../src/turn/events'
-import type { FinishedTurn, TurnPorts } from '../../src/turn/ports'
+import type { Document, SearchParameters, SearchResult, StoredMessage } from '../../src/search/types'
+import {
+  type HistoryMessage,
+  isForReaders,
+  type LogEvent,
+  type LogEventBody,
+  type TurnEventBody,
+} from '../../src/turn/events'
+import {
+  emptyTurn,
+  foldBody,
+  messagesOf,
+  type RecordedTurn,
+  recordOf,
+  type TurnTrace,
+  traceOf,
+} from '../../src/turn/fold'
+import type { TurnPorts } from '../../src/turn/ports'
 import type { AskRequest } from '../../src/turn/request'
 import { runTurn } from '../../src/turn/run'
-import type { Spending } from '../../src/turn/trace'
+import type { Spending } from '../../src/turn/spending'
 import { config } from '../models/ask'
 import { field } from '../search/field'
 
@@ -29,7 +43,9 @@ export interface World {
   searched: string[]
   asked: GenerationRequest[]
   stored: HistoryMessage[][]
-  finished: FinishedTurn[]
+  finished: (RecordedTurn & { trace: TurnTrace })[]
+  /** all events of the last turn, those for operators included */
+  log: LogEventBody[]
   /** what the last turn spent */
   spent: Spending[]
   /** whether a bounded read of the history gives all of it */
@@ -55,6 +71,7 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   asked: [],
   stored: [],
   finished: [],
+  log: [],
   spent: [],
   complete: true,
   reads: [],
@@ -132,13 +149,18 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
     return { messages: world.said, complete: world.complete || bytes === undefined }
   },
   ttls: async (ids) => new Map([...world.ttls].filter(([id]) => ids.includes(id))),
-  store: async (said, finished) => {
+  store: async (done, now) => {
+    const turn = [...world.log, done].reduce(foldBody, emptyTurn())
     const outcome = await world.stores()
-    if (outcome.ok) world.stored.push(said)
-    if (outcome.ok) world.finished.push(finished)
+    if (!outcome.ok) return outcome
+    world.stored.push(messagesOf(turn, Math.floor(now / 1000)))
+    world.finished.push({ ...recordOf(turn, now, 'openai/gpt'), trace: traceOf(turn) })
     return outcome
   },
-  emit: (event) => void events.push(event),
+  emit: (event) => {
+    world.log.push(event)
+    if (isForReaders(event as LogEvent)) events.push(event as TurnEventBody)
+  },
   now: () => world.now * 1000,
 })
 
@@ -149,6 +171,7 @@ export async function take(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<TurnEventBody[]> {
   const events: TurnEventBody[] = []
+  world.log = []
   world.spent = await runTurn(request, ports(world, events), signal)
   return events
 }

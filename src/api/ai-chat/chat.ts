@@ -1,5 +1,5 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
-import { DEFAULT_ASSISTANT } from '../../conversation/assistants'
+import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { askAssistant } from '../assistants/ask'
 import { admitAsker, openAssistant } from '../assistants/open'
 import { overrideRights, planOverrides } from '../assistants/overrides'

@@ -3,9 +3,9 @@
  * A citation of a file's page leads to that page, the file's name alone to all its pages.
  */
 
-import { DEFAULT_ASSISTANT } from '../../conversation/assistants'
 import { ApiError } from '../../errors'
 import { regExp } from '../../once'
+import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import type { Document, SearchParameters } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/labels'
 import { hitsOf } from '../../turn/retrieve'

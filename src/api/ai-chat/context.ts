@@ -1,6 +1,6 @@
 /** What an answer stands on, and how it was found, in the shapes of the AI Chat Protocol: pure. */
 
-import type { FoldedTurn } from '../../turn/fold'
+import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
 import type { RetrievalMode } from '../assistants/plan'
@@ -42,7 +42,7 @@ const MOST_NAMES = 10
 const LONGEST_NAME = 60
 
 export function dataPointsOf(
-  { replies, sources }: Pick<FoldedTurn, 'replies' | 'sources'>,
+  { replies, sources }: Pick<Turn, 'replies' | 'sources'>,
   { citationField, urlField }: Pick<Shown, 'citationField' | 'urlField'>,
 ): DataPoints {
   const labelling = citationField === undefined ? {} : { field: citationField }
@@ -101,7 +101,7 @@ function shorten(text: string, bytes: number): string {
 const jsonBytes = (text: string): number => byteLength(JSON.stringify(text))
 
 /** How the documents were found. Prompts stay out: they are on the trace, which is for the admin key. */
-export function thoughtsOf(turn: FoldedTurn, { modes, ignored, unknown }: Shown): Thought[] {
+export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thought[] {
   const query = clip(turn.standalone ?? turn.question)
   const searches = turn.replies.slice(0, MOST_SEARCHES).map((reply, index): Thought => {
     const mode = modes[index] ?? 'text'
@@ -150,7 +150,7 @@ const warningsOf = (unknown: string[]): Thought[] =>
       ]
 
 /** What the answer took, once that is known. */
-export const answerThought = ({ usage, timings }: FoldedTurn): Thought[] =>
+export const answerThought = ({ usage, timings }: Turn): Thought[] =>
   usage
     ? [
         {

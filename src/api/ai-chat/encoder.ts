@@ -5,10 +5,10 @@
  * an error has a key `error` (contract chat-protocols 1.6).
  */
 
+import type { Failure } from '../../errors'
 import { splitText } from '../../split-text'
 import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
-import type { TurnFault } from '../turn/failure'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { TurnEncoder } from '../turn/stream'
 import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
 import type { ErrorForm } from './dialect'
@@ -30,7 +30,7 @@ export interface Writing extends Shown {
 }
 
 /** An answer in one piece. */
-export function encodeAnswer(turn: FoldedTurn, writing: Writing): unknown {
+export function encodeAnswer(turn: Turn, writing: Writing): unknown {
   const { words } = writing
   const context: Context = {
     data_points: dataPointsOf(turn, writing),
@@ -65,7 +65,7 @@ export class LineEncoder implements TurnEncoder {
     }
   }
 
-  fail(fault: TurnFault): string {
+  fail(fault: Failure): string {
     return line(errorBody(turnFault(fault), this.#writing.errorForm))
   }
 
@@ -99,14 +99,14 @@ export class LineEncoder implements TurnEncoder {
 
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`
 
-const finishOf = ({ finishReason = 'stop' }: FoldedTurn): string => finishReason
+const finishOf = ({ finishReason = 'stop' }: Turn): string => finishReason
 
-const followupsOf = ({ followups }: FoldedTurn): string[] | undefined =>
+const followupsOf = ({ followups }: Turn): string[] | undefined =>
   followups?.slice(0, MOST_FOLLOWUPS).map((question) => question.slice(0, LONGEST_FOLLOWUP))
 
 /** Next questions as clients find them in the text. */
-const inlined = (turn: FoldedTurn, { inlineFollowups }: Writing): string =>
+const inlined = (turn: Turn, { inlineFollowups }: Writing): string =>
   inlineFollowups ? (followupsOf(turn) ?? []).map((question) => `<<${question}>>`).join('') : ''
 
-const sessionIn = ({ conversationId }: FoldedTurn, { contextSession }: Writing): Partial<Context> =>
+const sessionIn = ({ conversationId }: Turn, { contextSession }: Writing): Partial<Context> =>
   contextSession ? { sessionId: conversationId } : {}

@@ -1,16 +1,17 @@
 /** Errors in the words of the AI Chat Protocol (contract chat-protocols 1.7). */
-import { ApiError } from '../../errors'
+import { ApiError, type Failure } from '../../errors'
 import { OverrideError } from '../assistants/overrides'
 import { ImpossibleChange } from '../assistants/plan'
+import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
-import { TurnFailure, type TurnFault } from '../turn/failure'
 import type { ErrorForm } from './dialect'
 
 /** A request that is at fault in a place that can be named. */
 export class FieldError extends ApiError {
   constructor(
     status: number,
-    readonly code: string,
+    /** the protocol's word for the fault */
+    readonly type: string,
     message: string,
     /** its path in the body */
     readonly field?: string,
@@ -28,18 +29,6 @@ export interface ChatFault {
   retryAfter?: number
 }
 
-const CODES: Record<number, string> = {
-  400: 'bad_request',
-  401: 'unauthorized',
-  403: 'forbidden',
-  404: 'not_found',
-  405: 'method_not_allowed',
-  413: 'too_large',
-  415: 'unsupported_media_type',
-  422: 'idempotency_key_reused',
-  429: 'too_many_requests',
-}
-
 /** The client waits this long, in seconds, and asks again by itself. A visitor waits no longer without a word. */
 const LONGEST_WAIT = 10
 
@@ -52,6 +41,50 @@ const CHANGES: Record<string, string> = {
   excludeCategory: 'exclude_category',
 }
 
+/** What a client is told: absent are what the failure itself says. */
+interface Row {
+  status?: number
+  type: string
+  words?: string
+  /** seconds after which the client is to ask again, whatever the failure says */
+  wait?: number
+}
+
+const UNAUTHORISED =
+  'A valid key is needed, which may ask this assistant: send it as `Authorization: Bearer`, `x-api-key` or ' +
+  '`x-typesense-api-key`.'
+
+/**
+ * The client repeats a 5xx by itself, four times in all, and a bare 503 for minutes; it waits out a 429 with
+ * `Retry-After`. So whatever passes by itself is a 429.
+ */
+const PASSES: Row = { status: 429, type: 'interrupted', wait: 1 }
+
+const TABLE: ErrorTable<Row> = {
+  interrupted: PASSES,
+  unavailable: PASSES,
+  model_failed: { status: 500, type: 'model_failed' },
+  model_denied: { status: 500, type: 'model_failed' },
+  unknown_conversation: {
+    // Its clients take a 404 for a wrong address.
+    status: 400,
+    type: 'bad_request',
+    words: 'The session is unknown or has expired. Begin a new one: leave the session state out.',
+  },
+  bad_request: { type: 'bad_request' },
+  unauthorized: { type: 'unauthorized', words: UNAUTHORISED },
+  forbidden: { type: 'forbidden' },
+  not_found: { type: 'not_found' },
+  method_not_allowed: { type: 'method_not_allowed' },
+  timed_out: { type: 'bad_request' },
+  conflict: { type: 'bad_request' },
+  too_large: { type: 'too_large' },
+  unsupported_media_type: { type: 'unsupported_media_type' },
+  key_reused: { type: 'idempotency_key_reused' },
+  rate_limited: { type: 'too_many_requests' },
+  internal: { type: 'internal_error' },
+}
+
 /** What is told of a thrown error. @param request the one that failed */
 export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   if (error instanceof ImpossibleChange) {
@@ -59,33 +92,28 @@ export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
     return faultOf(new OverrideError(override, 'unsupported_override', `is not supported: ${error.message}`))
   }
   if (error instanceof OverrideError) {
-    const { status, code, message, override } = error
-    return { status, code, message, field: `context.overrides.${override}` }
+    const { status, type, message, override } = error
+    return { status, code: type, message, field: `context.overrides.${override}` }
   }
   if (error instanceof FieldError) {
-    const { status, code, message, field } = error
-    return { status, code, message, ...(field !== undefined && { field }) }
+    const { status, type, message, field } = error
+    return { status, code: type, message, ...(field !== undefined && { field }) }
   }
-  const upstream = error instanceof TurnFailure && error.upstream
-  return turnFault({ ...failureOf(error, request), upstream })
+  return turnFault(failureOf(error, request))
 }
 
-/**
- * What is told of a turn that failed. The client repeats a 5xx by itself, four times in all, and a bare 503 for
- * minutes; it waits out a 429 with `Retry-After`.
- */
-export function turnFault({ status, message, retryAfter, upstream }: TurnFault): ChatFault {
-  if (upstream) return { status: 500, code: 'model_failed', message }
-  if (status === 503) return { status: 429, code: 'interrupted', message, retryAfter: 1 }
+/** What is told of a turn that failed. */
+export function turnFault(failure: Failure): ChatFault {
+  const { message, retryAfter } = failure
+  const { status = failure.status, type, words = message, wait } = rowOf(TABLE, failure)
   const waits = retryAfter !== undefined && retryAfter <= LONGEST_WAIT
-  const said = status === 401 ? UNAUTHORISED : message
-  const code = CODES[status] ?? (status >= 500 ? 'internal_error' : 'bad_request')
-  return { status, code, message: said, ...(waits && { retryAfter }) }
+  return {
+    status,
+    code: type,
+    message: words,
+    ...(wait === undefined ? waits && { retryAfter } : { retryAfter: wait }),
+  }
 }
-
-const UNAUTHORISED =
-  'A valid key is needed, which may ask this assistant: send it as `Authorization: Bearer`, `x-api-key` or ' +
-  '`x-typesense-api-key`.'
 
 const REASONS: Record<number, string> = {
   400: 'Bad Request',

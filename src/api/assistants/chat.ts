@@ -4,11 +4,11 @@
  */
 import type { Access } from '../../auth/access'
 import { mayContinue } from '../../conversation/ask'
-import type { Assistant } from '../../conversation/assistants'
 import { namedConversationId } from '../../conversation/conversation-id'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
 import { mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
+import type { Assistant } from '../../registry/assistants'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../edge/asker'
 import { findHistory, findOpenModel } from '../edge/open-model'

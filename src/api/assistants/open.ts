@@ -2,7 +2,7 @@
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
-import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../conversation/assistants'
+import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
 import { presentedKey } from '../edge/presented-key'
 import type { RequestRecord } from '../edge/request-log'
 

@@ -4,8 +4,9 @@
  * Each is done, or passed over with a note where it asks for nothing that matters, or refused by name. Clients send
  * all switches that they have with every request, so what is `false`, null or empty asks for nothing.
  */
-import { OVERRIDES, type Override } from '../../conversation/overrides'
+
 import { ApiError } from '../../errors'
+import { OVERRIDES, type Override } from '../../registry/overrides'
 import type { Changes } from './ask'
 
 export interface OverridePlan {
@@ -31,7 +32,7 @@ export class OverrideError extends ApiError {
   constructor(
     readonly override: string,
     /** `invalid_override`, `unsupported_override` or `forbidden_override` */
-    readonly code: string,
+    readonly type: string,
     why: string,
   ) {
     super(400, `context.overrides.${override} ${why}`)

@@ -1,8 +1,9 @@
 /** From an assistant, and what a request changes of it, to the searches of its turn. */
 import type { Access } from '../../auth/access'
-import type { Assistant, AssistantSearch } from '../../conversation/assistants'
 import { ApiError } from '../../errors'
-import { findOutline, type Outline, searchableFields } from '../../search/collection/outline'
+import type { Assistant, AssistantSearch } from '../../registry/assistants'
+import { findOutline } from '../../registry/outlines'
+import { type Outline, searchableFields } from '../../search/collection/outline'
 import { questionDefaults } from '../../search/collection/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'

@@ -1,10 +1,10 @@
 /** The conversation model that a request names, and where its history lies. */
 import type { Access } from '../../auth/access'
 import { mayAsk } from '../../auth/pins'
-import { findModel } from '../../conversation/models'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { findCollection } from '../../search/collection/catalog'
+import { findModel } from '../../registry/models'
+import { findCollection } from '../../registry/names'
 
 /** The model, unless it is unknown or a key is for another one: who may not ask it is not told that it exists. */
 export const findOpenModel = async (

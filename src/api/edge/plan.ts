@@ -1,7 +1,8 @@
 /** From a request's parameters to a search that can be run. */
 import type { Access } from '../../auth/access'
 import { mapFew } from '../../few'
-import { collectionObject, findCollection } from '../../search/collection/catalog'
+import { findCollection } from '../../registry/names'
+import { collectionObject } from '../../search/collection/handle'
 import type { SearchParameters, SearchScope } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'

@@ -1,7 +1,8 @@
 /** An assistant asked by its name as a model, whichever of OpenAI's APIs the request is for. */
-import type { Assistant } from '../../conversation/assistants'
-import type { Override } from '../../conversation/overrides'
+
 import { ApiError } from '../../errors'
+import type { Assistant } from '../../registry/assistants'
+import type { Override } from '../../registry/overrides'
 import { type AssistantAnswering, askAssistant, type Changes } from '../assistants/ask'
 import { type Chat, type ChatParties, findChat } from '../assistants/chat'
 import { admitAsker, openAssistant } from '../assistants/open'

@@ -8,7 +8,7 @@
 
 import type { Failure } from '../../errors'
 import type { TurnEvent, Usage } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 import { errorBody } from './errors'
@@ -28,7 +28,7 @@ const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\
 export class CompletionEncoder implements TurnEncoder {
   readonly #shape: CompletionShape
   readonly #includeUsage: boolean
-  readonly #turn: FoldedTurn = emptyTurn()
+  readonly #turn: Turn = emptyTurn()
   /** what a chunk is before and after its delta */
   #before = ''
   #after = ''
@@ -80,7 +80,7 @@ export class CompletionEncoder implements TurnEncoder {
 }
 
 /** The answer in one piece. @param turn one that is done */
-export const completion = (turn: FoldedTurn, shape: CompletionShape) => ({
+export const completion = (turn: Turn, shape: CompletionShape) => ({
   ...headOf(turn, shape, 'chat.completion'),
   choices: [
     {
@@ -93,18 +93,14 @@ export const completion = (turn: FoldedTurn, shape: CompletionShape) => ({
   usage: usageOf(turn.usage),
 })
 
-const headOf = (
-  { conversationId, turn }: FoldedTurn,
-  { model, created }: CompletionShape,
-  object: string,
-) => ({
+const headOf = ({ conversationId, turn }: Turn, { model, created }: CompletionShape, object: string) => ({
   id: `chatcmpl-${conversationId}.${turn}`,
   object,
   created,
   model,
 })
 
-function extrasOf(turn: FoldedTurn, { fields }: CompletionShape) {
+function extrasOf(turn: Turn, { fields }: CompletionShape) {
   const sources = sourcesOf(turn.replies, turn.sources, fields)
   const { followups, conversationId } = turn
   return {
@@ -124,7 +120,7 @@ function extrasOf(turn: FoldedTurn, { fields }: CompletionShape) {
 }
 
 /** Places of the answer with the sources that they are cited to, those with an address. */
-export function citedPlaces({ citations }: FoldedTurn, sources: readonly AnswerSource[]) {
+export function citedPlaces({ citations }: Turn, sources: readonly AnswerSource[]) {
   const named = new Map(sources.map((source) => [source.id, source]))
   return citations.flatMap(({ collection, document_id, start, end }) => {
     const { title, url } = named.get(sourceId(collection, document_id)) ?? {}

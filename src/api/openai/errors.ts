@@ -29,7 +29,7 @@ export function openAiError(error: unknown, request?: FailedRequest): Response {
   const param = error instanceof InvalidParameter ? error.param : unknownModel ? 'model' : null
   // The usual words name a header that these clients do not send.
   const message = failure.status === 401 ? INVALID_KEY : failure.message
-  const code = unknownModel ? 'model_not_found' : error instanceof InvalidParameter ? error.code : undefined
+  const code = unknownModel ? 'model_not_found' : error instanceof InvalidParameter ? error.type : undefined
   const body = errorBody({ ...failure, message }, param, code)
   const response = Response.json(body, { status: failure.status })
   if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))

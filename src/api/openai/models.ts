@@ -1,7 +1,7 @@
 /** Assistants as models: those that a key may ask. */
 import type { Access } from '../../auth/access'
-import { getAssistant, listAssistants, type ShownAssistant } from '../../conversation/assistants'
 import { ApiError } from '../../errors'
+import { getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'
 import { admitAsker, openTo } from '../assistants/open'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'

@@ -48,7 +48,8 @@ export class InvalidParameter extends ApiError {
   constructor(
     message: string,
     readonly param: string | null,
-    readonly code?: string,
+    /** OpenAI's word for the fault */
+    readonly type?: string,
   ) {
     super(400, message)
   }

@@ -1,5 +1,4 @@
 /** POST /v1/responses */
-import { TURN_NOT_FOUND } from '../../conversation/ownership'
 import { ApiError } from '../../errors'
 import { deliver } from '../edge/deliver'
 import type { OpenCall } from '../edge/route'
@@ -17,7 +16,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     const isThere = chat?.named === false && chat.conversationId === conversation
     if (previous !== undefined && !isThere) throw previousNotFound(previous)
   }).catch((error) => {
-    const isMissing = error instanceof ApiError && error.status === 404 && error.message === TURN_NOT_FOUND
+    const isMissing = error instanceof ApiError && error.code === 'unknown_turn'
     throw isMissing && after !== undefined ? previousNotFound(after) : error
   })
   const { asked, assistant, conversationId, events, resume, delivery } = answering

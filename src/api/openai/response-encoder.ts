@@ -9,7 +9,7 @@
 
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
@@ -28,7 +28,7 @@ const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', conten
 
 export class ResponseEncoder implements TurnEncoder {
   readonly #shape: ResponseShape
-  readonly #turn: FoldedTurn = emptyTurn()
+  readonly #turn: Turn = emptyTurn()
   #sequence = 0
   #begun = false
 
@@ -101,7 +101,7 @@ export class ResponseEncoder implements TurnEncoder {
 }
 
 /** The answer in one piece. @param turn one that is done */
-export function responseOf(turn: FoldedTurn, shape: ResponseShape) {
+export function responseOf(turn: Turn, shape: ResponseShape) {
   const annotations = citedPlaces(turn, sourcesOf(turn.replies, turn.sources, shape.fields)).map((place) => ({
     type: 'url_citation' as const,
     ...place,
@@ -124,7 +124,7 @@ export function responseOf(turn: FoldedTurn, shape: ResponseShape) {
 }
 
 /** What a response has in every state of it. Clients look for all of these. */
-const frameOf = ({ conversationId, turn }: FoldedTurn, shape: ResponseShape, status: Status) => ({
+const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: Status) => ({
   id: responseId(conversationId, turn),
   object: 'response',
   created_at: shape.created,
@@ -143,9 +143,9 @@ const frameOf = ({ conversationId, turn }: FoldedTurn, shape: ResponseShape, sta
   top_p: null,
 })
 
-const itemId = ({ conversationId, turn }: FoldedTurn): string => `msg_${conversationId}.${turn}`
+const itemId = ({ conversationId, turn }: Turn): string => `msg_${conversationId}.${turn}`
 
-const itemOf = (turn: FoldedTurn, status: Status) => ({
+const itemOf = (turn: Turn, status: Status) => ({
   id: itemId(turn),
   type: 'message',
   status,

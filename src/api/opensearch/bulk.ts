@@ -4,7 +4,7 @@
  */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, failed, unwrap } from '../../errors'
-import type { WriteAction } from '../../search/collection/rpc'
+import type { WriteAction } from '../../search/types'
 import type { Call } from '../edge/route'
 import { FIRST, read } from './documents'
 import { errorCause, illegalArgument, OpenSearchError } from './errors'

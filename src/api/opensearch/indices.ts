@@ -1,16 +1,9 @@
 /** Indices: a collection each, with the mapping as its schema. */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
-import {
-  createCollection,
-  deleteAlias,
-  dropCollection,
-  listAliases,
-  listCollections,
-  putAlias,
-} from '../../search/collection/catalog'
-import type { CollectionSummary } from '../../search/collection/rpc'
-import type { CollectionSchema } from '../../search/types'
+import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
+import { createCollection, dropCollection, listCollections } from '../../registry/collections'
+import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import type { Call } from '../edge/route'
 import { illegalArgument, indexNotFound, OpenSearchError, parsingError, unsupported } from './errors'
 import { addedFields, DYNAMIC_FIELD, type Kept, keptOf, mappingOf, metadataOf, parseMapping } from './mapping'

@@ -1,5 +1,5 @@
 /** `sort`, as sort_by and as the values that each hit shows. */
-import { valuesAt } from '../../search/schema/path'
+import { valuesAt } from '../../search/schema/values'
 import type { Document } from '../../search/types'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import type { Fields, Target } from './fields'

@@ -1,12 +1,12 @@
 /** What the events of a turn add up to, as Parley's own routes show it: pure. */
 import type { InferOutput } from 'valibot'
-import type { FoldedTurn } from '../../turn/fold'
+import type { Turn } from '../../turn/fold'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
 
 /** @param folded one that is done */
-export function answerOf(folded: FoldedTurn): AnswerBody {
+export function answerOf(folded: Turn): AnswerBody {
   const { standalone, followups, usage, timings, cut, ...turn } = folded
   return {
     conversation_id: turn.conversationId,

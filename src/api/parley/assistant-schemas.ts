@@ -1,7 +1,7 @@
 /** What comes in where assistants are looked after. As schemas.ts, this imports nothing of the Worker. */
 import * as v from 'valibot'
-import { OVERRIDES, SAFE_OVERRIDES } from '../../conversation/overrides.ts'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../origins.ts'
+import { OVERRIDES, SAFE_OVERRIDES } from '../../registry/overrides.ts'
 import { CollectionName, Id, MOST_SEARCHES, Search } from './schemas.ts'
 
 const LONGEST_PROMPT = 100_000

@@ -8,7 +8,7 @@ import {
   putAssistant,
   readAssistant,
   searchesOf,
-} from '../../conversation/assistants'
+} from '../../registry/assistants'
 import { openAssistant } from '../assistants/open'
 import { json } from '../edge/response'
 import type { operations } from './operations'

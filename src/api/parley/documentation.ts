@@ -87,8 +87,9 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
   traceConversation: {
     summary: 'How the answers came about',
     description:
-      'Of every turn the rewritten question, each search, the exact prompt, tokens and durations. For the admin ' +
-      'key, and for keys with the action `conversations:trace`.',
+      'Of every turn the rewritten question, each search, the exact prompt, tokens and durations. Turns that failed ' +
+      'or were stopped have an `error`; they are kept as long as their events are. For the admin key, and for keys ' +
+      'with the action `conversations:trace`.',
     success: { description: 'The traces, oldest first', schema: responses.Trace },
     failures: { 404: 'There is no such conversation or turn', ...UNREADABLE },
   },

@@ -1,7 +1,7 @@
 /** Works of whoever runs the deployment. */
 
-import { reconcileCollection } from '../../search/collection/reconciling'
-import { resealAll } from '../../search/collection/resealing'
+import { reconcileCollection } from '../../registry/reconciling'
+import { resealAll } from '../../registry/resealing'
 import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'

@@ -179,7 +179,23 @@ export const TurnTrace = v.object({
 
 export const Trace = v.object({
   id: v.string(),
-  turns: v.array(v.object({ ...Turn.entries, trace: TurnTrace })),
+  turns: v.array(
+    v.object({
+      ...Turn.entries,
+      error: v.optional(
+        v.pipe(
+          v.object({
+            status: v.number(),
+            message: v.string(),
+            retryable: v.boolean(),
+            upstream: v.optional(v.boolean()),
+          }),
+          v.description('What the turn failed with: it then has no answer'),
+        ),
+      ),
+      trace: TurnTrace,
+    }),
+  ),
 })
 
 export const Stopped = v.object({

@@ -26,7 +26,7 @@ export const OPENINGS = {
   text: { awaits: ['delta', 'done'], graceMs: 2_500 },
 } satisfies Record<string, Opening>
 
-/** Reads until the answer may begin. @throws TurnFailure for a failure before that */
+/** Reads until the answer may begin. @throws ApiError for a failure before that */
 export async function readHead(
   read: EventReader,
   { awaits, graceMs, foundGraceMs }: Opening,

@@ -1,8 +1,8 @@
 /** The events of a turn as they come from its Conversation object: lines of JSON in a stream of bytes. */
 import type { Position } from '../../conversation/conversation-object'
-import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
-import { INTERRUPTED, isTerminal, type TurnEvent } from '../../turn/events'
+import { errorOf, interrupted, searchFailed, withCode } from '../../turn/errors'
+import { isTerminal, type TurnEvent } from '../../turn/events'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -62,7 +62,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
       }
       const lines = (begun.join('') + piece.slice(0, end)).split('\n')
       begun = [piece.slice(end + 1)]
-      const batch = lines.map((line) => parseExact(line) as TurnEvent)
+      const batch = lines.map((line) => withCode(parseExact(line)))
       const terminal = resume ? batch.findIndex(isTerminal) : -1
       if (terminal >= 0) batch.length = terminal + 1
       last = batch.at(-1)
@@ -116,11 +116,10 @@ function searchError(event: TurnEvent): TurnEvent | undefined {
   const { replies, conversation_id, turn, seq } = event
   const [first] = replies
   if (!first || !('error' in first) || replies.some((reply) => 'result' in reply)) return undefined
-  const { code: status, error: message } = first
-  return { type: 'error', status, message, retryable: false, conversation_id, turn, seq }
+  return { ...errorOf(searchFailed(first.code, first.error)), conversation_id, turn, seq }
 }
 
 /** A turn always ends in `done` or `error`. One that does not was cut off, and its answer is no answer. */
 export function endless(): never {
-  throw new ApiError(503, INTERRUPTED)
+  throw interrupted()
 }

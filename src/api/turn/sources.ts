@@ -1,7 +1,7 @@
 /** The documents that an answer stands on, as chat protocols show them: pure. */
 
-import type { Assistant } from '../../conversation/assistants'
 import { titleOf } from '../../models/extractive/sentences'
+import type { Assistant } from '../../registry/assistants'
 import type { Document } from '../../search/types'
 import type { SearchReply, SourceReference } from '../../turn/events'
 import { labelOf } from '../../turn/labels'

@@ -1,9 +1,10 @@
 /** One turn as an HTTP answer: written while it runs, in a protocol's words, or told at its end. */
+import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { failureOf } from '../edge/response'
 import { COMMENT, type EventEncoder, streamEvents, type Words } from './event-stream'
-import { type TurnFault, throwFailure } from './failure'
+import { throwFailure } from './failure'
 import { OPENINGS, readHead, type TurnHead } from './head'
 import { type EventReader, endless } from './read'
 
@@ -12,7 +13,7 @@ export interface TurnEncoder {
   /** What an event adds to the stream. An `error` never comes here. */
   encode(event: TurnEvent): string
   /** How a stream ends whose turn failed or was cut off. */
-  fail(failure: TurnFault): string
+  fail(failure: Failure): string
 }
 
 export interface TurnStreaming {
@@ -30,7 +31,7 @@ export interface Streaming extends TurnStreaming {
 
 const HEADERS = { 'cache-control': 'no-cache, no-transform' }
 
-/** The answer as it is written. @throws TurnFailure for a failure before the headers went */
+/** The answer as it is written. @throws ApiError for a failure before the headers went */
 export async function streamTurn(
   read: EventReader,
   encoder: TurnEncoder,
@@ -58,8 +59,8 @@ export function streamFrom(
   })
 }
 
-/** The turn in one piece. @throws TurnFailure when it failed */
-export async function wholeTurn(read: EventReader): Promise<FoldedTurn> {
+/** The turn in one piece. @throws ApiError when it failed */
+export async function wholeTurn(read: EventReader): Promise<Turn> {
   const turn = emptyTurn()
   for (;;) {
     for (const event of (await read()) ?? endless()) {
@@ -82,9 +83,9 @@ class OneTurn implements EventEncoder {
     if (!events) endless()
     const last = events.at(-1)
     if (last?.type !== 'error') return { text: this.#encodeAll(events), end: last?.type === 'done' }
-    const { status, message, upstream = false } = last
+    const { code, status, message } = last
     const text = this.#encodeAll(events.slice(0, -1))
-    return { text: text + this.#encoder.fail({ status, message, upstream }), end: true }
+    return { text: text + this.#encoder.fail({ code, status, message }), end: true }
   }
 
   breakOff(error: unknown): string {

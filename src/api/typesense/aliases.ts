@@ -3,7 +3,7 @@
  * name; so a key has to name the alias, and whoever points it has to name the collection too.
  */
 import { requireCollections } from '../../auth/admit'
-import { deleteAlias, getAlias, listAliases, putAlias } from '../../search/collection/catalog'
+import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/aliases'
 import { readJson } from '../edge/body'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'

@@ -1,5 +1,7 @@
 /** The collection that a route names. */
-import { collectionObject, findCollection } from '../../search/collection/catalog'
+
+import { findCollection } from '../../registry/names'
+import { collectionObject } from '../../search/collection/handle'
 import type { CollectionRpc } from '../../search/collection/rpc'
 
 /** @throws ApiError 404 when neither a collection nor an alias has that name */

@@ -1,11 +1,7 @@
 /** Collections: their schemas, not their documents. */
 import { ApiError, unwrap } from '../../errors'
-import {
-  cloneCollection,
-  createCollection,
-  dropCollection,
-  listCollections,
-} from '../../search/collection/catalog'
+import { cloneCollection } from '../../registry/clone'
+import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import { readExactJson } from '../edge/body'
 import { isTrue, listed } from '../edge/parameters'
 import { forbidden, json } from '../edge/response'

@@ -16,6 +16,7 @@ import { isTrue, listed } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
 import type { Call } from '../edge/route'
 import type { AnswerShape } from './encoder'
+import { type Shape, toldError } from './errors'
 import { answerStreaming, answerWhole } from './turn-stream'
 
 /** A request for a conversation whose own parameters are in order. */
@@ -115,11 +116,25 @@ export async function requireConversation(caller: TurnCaller, conversing: Conver
   if (!(await mayContinue(caller.env, asker, conversationId, historyId))) throw invalidId()
 }
 
-/** Runs the turn and answers it. @throws ApiError */
+/** Runs the turn and answers it. @throws ApiError in the words of the route */
 export async function converse(
   caller: TurnCaller,
   conversing: Conversing,
-  shape: 'single' | 'multi',
+  shape: Shape,
+  searches: PlannedSearch[],
+  withHistory: boolean,
+): Promise<Response> {
+  try {
+    return await runTurn(caller, conversing, shape, searches, withHistory)
+  } catch (error) {
+    throw toldError(error, shape)
+  }
+}
+
+async function runTurn(
+  caller: TurnCaller,
+  conversing: Conversing,
+  shape: Shape,
   searches: PlannedSearch[],
   withHistory: boolean,
 ): Promise<Response> {
@@ -141,7 +156,9 @@ export async function converse(
     caller.request.signal,
   )
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
-  return stream ? answerStreaming(events, answer, resume) : answerWhole(events, answer, delivery, resume)
+  return await (stream
+    ? answerStreaming(events, answer, resume)
+    : answerWhole(events, answer, delivery, resume))
 }
 
 /** Whether an answer shows its conversation's history. @param parameters those that exclude_fields is read from */

@@ -1,6 +1,7 @@
 /** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
 import { ApiError, unwrap } from '../../errors'
-import type { CollectionRpc, Step } from '../../search/collection/rpc'
+import type { CollectionRpc } from '../../search/collection/rpc'
+import type { Step } from '../../search/types'
 import { readText } from '../edge/body'
 import { isTrue } from '../edge/parameters'
 import { failureOf, json } from '../edge/response'

@@ -9,15 +9,16 @@
 import type { Failure } from '../../errors'
 import type { SearchResult } from '../../search/types'
 import type { HistoryMessage, SearchReply, TurnEvent } from '../../turn/events'
-import { allFailed, emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
+import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { TurnEncoder } from '../turn/stream'
+import { type Shape, told } from './errors'
 
 /** What of the request decides the shape of its answer. */
 export interface AnswerShape {
   conversationId: string
   /** the question as it was asked */
   question: string
-  shape: 'single' | 'multi'
+  shape: Shape
   /** the model's ttl in seconds, shown with the history */
   ttl: number
   /** false where exclude_fields lists conversation_history */
@@ -25,13 +26,13 @@ export interface AnswerShape {
 }
 
 /** The response as JSON, whole. */
-export function responseBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
+export function responseBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   const found = searchBody(turn, shape)
   return allFailed(turn) ? found : { conversation: conversationObject(turn, shape), ...found }
 }
 
 /** The searches' part of the response. It is complete in the eyes of the official client even without a hit. */
-function searchBody(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
+function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   if (shape.shape === 'multi') {
     return { results: turn.replies.map((reply) => withQuestion(reply, shape.question)) }
   }
@@ -48,7 +49,7 @@ function asAsked(result: SearchResult, question: string): SearchResult {
   return { ...result, request_params: { ...result.request_params, first_q: question, q: question } }
 }
 
-function conversationObject(turn: FoldedTurn, shape: AnswerShape): Record<string, unknown> {
+function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   return {
     answer: turn.answer,
     ...(shape.withHistory ? { conversation_history: historyObject(turn.history ?? [], shape) } : {}),
@@ -86,7 +87,7 @@ export const encodeMessage = (conversationId: string, message: string): string =
  * What follows the last piece: an empty one, the end marker, and then the whole response. The id and an empty
  * message stand at its top level too, since the client passes this event to its callers as one more piece.
  */
-export function encodeEnd(turn: FoldedTurn, shape: AnswerShape): string {
+export function encodeEnd(turn: Turn, shape: AnswerShape): string {
   const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
   return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
 }
@@ -96,14 +97,16 @@ export function encodeEnd(turn: FoldedTurn, shape: AnswerShape): string {
  * error beside it, which the official client hands to its caller. There is no end marker, since what came
  * before is not an answer.
  */
-export const encodeFailure = (turn: FoldedTurn, shape: AnswerShape, { status, message }: Failure): string =>
-  `data: ${asciiJson({
+export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure): string {
+  const { status, message } = told(failure, shape.shape)
+  return `data: ${asciiJson({
     ...searchBody(turn, shape),
     code: status,
     error: message,
     conversation_id: shape.conversationId,
     message: '',
   })}\n\n`
+}
 
 /** The stream of one turn. */
 export class MessageEncoder implements TurnEncoder {

@@ -6,7 +6,8 @@
  */
 import { ApiError, unwrap } from '../../errors'
 import { pause } from '../../pause'
-import type { CollectionRpc, ImportOptions } from '../../search/collection/rpc'
+import type { CollectionRpc } from '../../search/collection/rpc'
+import type { ImportOptions } from '../../search/types'
 import { bodyBytes } from '../edge/body'
 import { isTrue } from '../edge/parameters'
 import { failureOf } from '../edge/response'

@@ -7,7 +7,7 @@ import {
   listModels,
   type RequireHistory,
   updateModel,
-} from '../../conversation/models'
+} from '../../registry/models'
 import { readJson } from '../edge/body'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'

@@ -1,7 +1,6 @@
 /** The parameters that every way of writing documents shares. */
 import { ApiError } from '../../errors'
-import type { DirtyValues, WriteAction, WriteOptions } from '../../search/collection/rpc'
-import type { SearchParameters } from '../../search/types'
+import type { DirtyValues, SearchParameters, WriteAction, WriteOptions } from '../../search/types'
 
 const ACTIONS = new Set<string>(['create', 'update', 'upsert', 'emplace'] satisfies WriteAction[])
 const DIRTY_VALUES = new Set<string>([

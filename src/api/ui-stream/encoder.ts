@@ -10,8 +10,7 @@
 
 import type { Failure } from '../../errors'
 import type { Citation, TurnEvent } from '../../turn/events'
-import { emptyTurn, type FoldedTurn, fold } from '../../turn/fold'
-import { STOPPED } from '../../turn/run'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { CitationLinks } from '../turn/linked-citations'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
@@ -29,7 +28,7 @@ const part = (content: Record<string, unknown>): string => `data: ${JSON.stringi
 
 export class UiStreamEncoder implements TurnEncoder {
   readonly #shape: UiStreamShape
-  readonly #turn: FoldedTurn = emptyTurn()
+  readonly #turn: Turn = emptyTurn()
   #links: CitationLinks | undefined
   /** id of the text that is being written */
   #text: string | undefined
@@ -72,8 +71,8 @@ export class UiStreamEncoder implements TurnEncoder {
   }
 
   /** Clients take a stream that just ends for a success. One that its reader stopped is no failure to show. */
-  fail({ message }: Failure): string {
-    const end = message === STOPPED ? { type: 'abort' } : { type: 'error', errorText: message }
+  fail({ code, message }: Failure): string {
+    const end = code === 'stopped' ? { type: 'abort' } : { type: 'error', errorText: message }
     return this.#endText() + part(end) + DONE
   }
 
@@ -99,7 +98,7 @@ const sourcePart = ({ id, title, url, documentId }: AnswerSource): string =>
     ? part({ type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId })
     : part({ type: 'source-url', sourceId: id, url, title })
 
-const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citations }: FoldedTurn) => ({
+const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citations }: Turn) => ({
   conversation_id: conversationId,
   turn,
   finish_reason: finishReason,

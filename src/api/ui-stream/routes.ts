@@ -1,7 +1,8 @@
 /** Asking, resuming and stopping on the UI message stream. */
-import type { Assistant } from '../../conversation/assistants'
+
 import { conversationObject } from '../../conversation/conversation-object'
 import { ApiError, type Outcome, unwrap } from '../../errors'
+import type { Assistant } from '../../registry/assistants'
 import type { Asker } from '../../turn/request'
 import { askAssistant } from '../assistants/ask'
 import { type ChatParties, chatIds, findChat } from '../assistants/chat'

@@ -8,17 +8,7 @@
 import type { Alarm } from '../../alarm'
 import { backoff } from '../../backoff'
 import { reasonOf } from '../../errors'
-
-export interface Background {
-  /** for the log */
-  readonly name: string
-  /**
-   * Does one bounded piece of its work, or nothing. What is left to do has to be in storage, since the object
-   * may die at any `await`.
-   * @returns in how many milliseconds it wants its next step, 0 for at once; undefined when nothing is left
-   */
-  step(): Promise<number | undefined>
-}
+import type { Background } from '../work'
 
 /** Steps that a work takes in a row before the object may sleep or serve other alarms. */
 const STEPS = 20

@@ -1,6 +1,7 @@
-import { parseExact } from '../../exact-json'
+import * as v from 'valibot'
+import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
-import type { StoredSchema } from '../schema/layout'
+import { readSchema, writeSchema } from '../schema/stored'
 
 /** A change that SQL does not do. */
 type Change = (sql: SqlStorage) => void
@@ -42,8 +43,8 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
   ],
   [
     (sql) => {
-      const schema = readMeta<StoredSchema>(sql, 'schema')
-      if (schema !== undefined) writeMeta(sql, 'schema', liftSealed(schema))
+      const schema = readSchema(sql)
+      if (schema !== undefined) writeSchema(sql, liftSealed(schema))
     },
   ],
   [
@@ -62,22 +63,10 @@ export const isCreated = (sql: SqlStorage): boolean =>
 
 export function migrate(sql: SqlStorage): void {
   sql.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')
-  const version = readMeta<number>(sql, 'version') ?? 0
+  const version = readMeta(sql, 'version', v.number()) ?? 0
   for (const step of MIGRATIONS.slice(version).flat()) {
     if (typeof step === 'string') sql.exec(step)
     else step(sql)
   }
   if (version < MIGRATIONS.length) writeMeta(sql, 'version', MIGRATIONS.length)
-}
-
-/** A row of the object's own state. */
-export function readMeta<T>(sql: SqlStorage, key: string): T | undefined {
-  const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
-  return row === undefined ? undefined : (parseExact(row.value) as T)
-}
-
-/** @param value undefined removes the row */
-export function writeMeta(sql: SqlStorage, key: string, value: unknown): void {
-  if (value === undefined) sql.exec('DELETE FROM meta WHERE key = ?', key)
-  else sql.exec('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, JSON.stringify(value))
 }

@@ -1,6 +1,6 @@
 /**
- * The Collection object: one collection's documents, index and history outbox. It answers RPC (rpc.ts) and
- * keeps nothing that could not be read again from its SQLite; the work is in the files around it.
+ * The Collection object: one collection's documents, index and history outbox. It answers RPC (rpc.ts). When it opens
+ * and ends is in life.ts; the work is in the other rooms.
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
@@ -8,105 +8,61 @@ import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import { exportPage, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
 import { project } from '../documents/projection'
-import { Store } from '../documents/store'
+import type { Store } from '../documents/store'
 import type { Writer } from '../documents/writer'
-import { HistoryMirror } from '../history/mirror'
 import { isHistoryShaped } from '../history/shape'
 import * as turns from '../history/turns'
+import { writeMeta } from '../meta'
 import { LongSearches } from '../run/pace'
 import { executeSearch } from '../run/search'
 import { resealSchema, sealFields } from '../schema/embedding-secrets'
-import type { StoredSchema } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
-import { createTables } from '../schema/tables'
-import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from '../types'
-import { discoverDimensions } from '../vectors/embedding/embedders'
-import { VectorOutbox } from '../vectors/vectorize/outbox'
-import type { Reconciliation } from '../vectors/vectorize/reconcile'
-import { VectorMirror } from '../vectors/vectorize/vector-mirror'
-import { applyAlteration, prepareAlteration, readAlteration } from './alter'
-import { isCreated, migrate, readMeta, writeMeta } from './migrations'
-import { mirrorHistory, type Open, openCollection, type Surroundings } from './open'
-import { checkRegistration, REGISTRATION_MS } from './registration'
 import type {
-  CollectionRpc,
+  CollectionSchema,
   CollectionSummary,
   DirtyValues,
+  Document,
   ImportOptions,
   RecentMessages,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
   Step,
   StoredMessage,
   WriteOptions,
-} from './rpc'
-
-/** A caller who drives the reindexing comes back sooner than this. */
-const ABANDONED_MS = 10_000
+} from '../types'
+import { discoverDimensions } from '../vectors/embedders'
+import type { Reconciliation } from '../vectors/vectorize/reconcile'
+import { applyAlteration, prepareAlteration, readAlteration } from './alter'
+import { ABANDONED_MS, CollectionLife, collectionNotFound } from './life'
+import { mirrorHistory } from './open'
+import type { CollectionRpc } from './rpc'
 
 /** How long after a search imports go on in small batches: whoever types searches again within this time. */
 const BUSY_MS = 2_000
 
-const notFound = (): ApiError => new ApiError(404, 'Collection not found')
-
 export class Collection extends DurableObject implements CollectionRpc {
   #sql = this.ctx.storage.sql
-  #alarm = new Alarm(this.ctx.storage)
-  #around: Surroundings = {
+  #life = new CollectionLife({
     storage: this.ctx.storage,
     env: this.env,
     objectId: this.ctx.id.name as string,
-    alarm: this.#alarm,
-  }
-  #open: Open | undefined
+    alarm: new Alarm(this.ctx.storage),
+  })
   #altering = false
   /** when the last search came in, in milliseconds */
   #searchedAt = 0
   #longSearches = new LongSearches()
-
-  /** The collection, read from storage when the object has just woken. */
-  #load(): Open | undefined {
-    if (this.#open !== undefined || !isCreated(this.#sql)) return this.#open
-    migrate(this.#sql)
-    const schema = readMeta<StoredSchema>(this.#sql, 'schema')
-    if (schema === undefined || readMeta(this.#sql, 'destroyed')) return undefined
-    return this.#openWith(schema)
-  }
-
-  #openWith(schema: StoredSchema): Open {
-    this.#open = openCollection(this.#around, schema)
-    return this.#open
-  }
-
-  /** @throws ApiError 404 */
-  #existing(): Open {
-    const open = this.#load()
-    if (open === undefined) throw notFound()
-    return open
-  }
-
-  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
-  async #writable(): Promise<Open> {
-    const { embedders, store } = this.#existing()
-    await embedders.ready(store.plan.embedded)
-    return this.#existing()
-  }
 
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
       schema.fields = await sealFields(schema.fields, this.env)
-      if (this.#load() !== undefined) {
+      if (this.#life.open() !== undefined) {
         throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
       }
-      const stored = this.ctx.storage.transactionSync(() => {
-        migrate(this.#sql)
-        const made = createTables(this.#sql, schema)
-        writeMeta(this.#sql, 'schema', made)
-        writeMeta(this.#sql, 'created_at', createdAt)
-        return made
-      })
-      this.#alarm.within(REGISTRATION_MS)
-      this.#openWith(stored)
+      this.#life.begin(schema, createdAt)
       return this.#summary()
     })
   }
@@ -116,20 +72,21 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   #summary(): CollectionSummary {
-    const { store, embeddings } = this.#existing()
+    const { store, embeddings } = this.#life.existing()
     return { ...summarize(store.schema, store.count, store.createdAt), ...embeddings.summary() }
   }
 
   async schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(() => {
-      const { slots, nextSlot, nextText, textColumns, replacing, ...schema } = this.#existing().store.schema
+      const { slots, nextSlot, nextText, textColumns, replacing, ...schema } =
+        this.#life.existing().store.schema
       return schema
     })
   }
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(async () => {
-      const { store, reindex, embeddings, dropping, background } = this.#existing()
+      const { store, reindex, embeddings, dropping, background } = this.#life.existing()
       const before = store.schema
       const alteration = await readAlteration(body, before, this.env)
       if (this.#altering || reindex.pending || embeddings.replacing || store.schema !== before) {
@@ -138,7 +95,7 @@ export class Collection extends DurableObject implements CollectionRpc {
       this.#altering = true
       try {
         await prepareAlteration(alteration, store, this.env)
-        if (store.closed) throw notFound()
+        if (store.closed) throw collectionNotFound()
         this.ctx.storage.transactionSync(() => {
           const { carried, reindexing } = applyAlteration(store, alteration)
           if (reindexing && store.count > 0) reindex.start(carried)
@@ -150,61 +107,39 @@ export class Collection extends DurableObject implements CollectionRpc {
       } finally {
         this.#altering = false
       }
-      if (reindex.pending) this.#alarm.within(ABANDONED_MS)
+      if (reindex.pending) this.#life.around.alarm.within(ABANDONED_MS)
       for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
       return alteration.echo
     })
   }
 
   reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
-    return attempt(() => this.#existing().reconciler.run(after))
+    return attempt(() => this.#life.existing().reconciler.run(after))
   }
 
   reseal(): Promise<Outcome<number>> {
-    return attempt(() => resealSchema(this.#existing().store, this.env))
+    return attempt(async () => {
+      const { store } = this.#life.existing()
+      const before = store.schema
+      const { schema, count } = await resealSchema(before, this.env)
+      if (count === 0) return 0
+      if (store.schema !== before) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
+      store.saveSchema(schema)
+      return count
+    })
+  }
+
+  destroy(): Promise<void> {
+    return this.#life.destroy()
   }
 
   async reindex(): Promise<Step> {
-    const open = this.#load()
+    const open = this.#life.open()
     if (open === undefined) return { count: 0, done: true }
     await open.embedders.ready(open.store.plan.embedded)
     if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
-  }
-
-  async destroy(): Promise<void> {
-    const open = this.#load()
-    if (open !== undefined) {
-      open.store.closed = true
-      this.#open = undefined
-      writeMeta(this.#sql, 'destroyed', true)
-      // Vectorize may take its time, and what is being sent to it may arrive yet: the alarm sees to it, later.
-      if (new VectorOutbox(this.#sql).fields().length > 0) return this.#alarm.within(ABANDONED_MS)
-    }
-    await this.#clear()
-  }
-
-  /**
-   * Deletes everything, after the history's copy in D1 and the vectors in Vectorize; while those do not answer, the
-   * alarm asks again.
-   */
-  async #clear(): Promise<void> {
-    if (isCreated(this.#sql) && readMeta(this.#sql, 'history')) {
-      const schema = readMeta<StoredSchema>(this.#sql, 'schema') as StoredSchema
-      const store = new Store(this.#sql, schema, 0)
-      const mirror = new HistoryMirror(store, this.env, this.#around.objectId, this.#alarm)
-      if (!(await mirror.removeAll())) {
-        this.#alarm.within(ABANDONED_MS)
-        return
-      }
-    }
-    if (isCreated(this.#sql)) {
-      const wait = await new VectorMirror(this.#around).removeAll()
-      if (wait !== undefined) return this.#alarm.within(wait)
-    }
-    await this.ctx.storage.deleteAll()
-    this.#alarm.rang()
   }
 
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
@@ -216,7 +151,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
-    const { writer, store, mirror } = await this.#writable()
+    const { writer, store, mirror } = await this.#life.writable()
     const [result] = writer.write([incoming])
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
@@ -226,7 +161,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async get(id: string, include: string, exclude: string): Promise<Outcome<Document>> {
     return attempt(() => {
-      const { store } = this.#existing()
+      const { store } = this.#life.existing()
       return project(this.#find(store, id)[1], include, exclude)
     })
   }
@@ -243,7 +178,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
     return attempt(async () => {
-      const { store, mirror } = this.#existing()
+      const { store, mirror } = this.#life.existing()
       if (ignoreNotFound && !store.find([id]).has(id)) return { id }
       const [seq, document] = this.#find(store, id)
       removeAll(this.ctx.storage, store, [[seq, id]])
@@ -254,7 +189,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = await this.#writable()
+      const { store, writer, mirror } = await this.#life.writable()
       const step = updateWhere(store, writer, filterBy, json, after)
       await mirror?.settle()
       return step
@@ -266,7 +201,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
   ): Promise<Outcome<Step>> {
     return attempt(async () => {
-      const { store, mirror } = this.#existing()
+      const { store, mirror } = this.#life.existing()
       const step = removeWhere(this.ctx.storage, store, filterBy, options)
       await mirror?.settle()
       return step
@@ -274,7 +209,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async truncate(): Promise<Step> {
-    const open = this.#load()
+    const open = this.#life.open()
     if (open === undefined) return { count: 0, done: true }
     const { store, mirror } = open
     const count = this.ctx.storage.transactionSync(() => {
@@ -289,7 +224,7 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return attempt(async () => {
-      const { store, writer, mirror } = await this.#writable()
+      const { store, writer, mirror } = await this.#life.writable()
       const results = importLines(store, writer, lines, options)
       await mirror?.settle()
       const busy = Date.now() - this.#searchedAt < BUSY_MS
@@ -301,13 +236,13 @@ export class Collection extends DurableObject implements CollectionRpc {
     options: { filterBy: string; include: string; exclude: string },
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>> {
-    return attempt(() => exportPage(this.#existing().store, options, after))
+    return attempt(() => exportPage(this.#life.existing().store, options, after))
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
     return attempt(async () => {
-      const { context, store, mirror } = this.#existing()
+      const { context, store, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
       const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })
       result.request_params.collection_name = store.schema.name
@@ -320,12 +255,12 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async keepHistory(): Promise<void> {
-    const open = this.#load()
+    const open = this.#life.open()
     if (open === undefined || open.mirror !== undefined) return
     const mirror = this.ctx.storage.transactionSync(() => {
       writeMeta(this.#sql, 'history', true)
       turns.indexConversations(this.#sql)
-      const made = mirrorHistory(open, this.#around)
+      const made = mirrorHistory(open, this.#life.around)
       if (open.store.count > 0) made.backfill()
       return made
     })
@@ -333,7 +268,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async messages(conversationId: string, without: string[] = []): Promise<StoredMessage[]> {
-    const open = this.#load()
+    const open = this.#life.open()
     return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
   }
 
@@ -342,18 +277,18 @@ export class Collection extends DurableObject implements CollectionRpc {
     bytes: number,
     without: string[] = [],
   ): Promise<RecentMessages> {
-    const open = this.#load()
+    const open = this.#life.open()
     if (open === undefined) return { messages: [], complete: true }
     return turns.recentMessages(open.store, conversationId, bytes, without)
   }
 
   async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
-    const open = this.#load()
+    const open = this.#life.open()
     return open === undefined ? [] : turns.wholeTurns(open.store, conversationId, timestamps)
   }
 
   async removeConversation(conversationId: string): Promise<Step> {
-    const open = this.#load()
+    const open = this.#life.open()
     if (open === undefined) return { count: 0, done: true }
     const step = turns.removeConversation(this.ctx.storage, open.store, conversationId)
     await open.mirror?.settle()
@@ -366,7 +301,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     replaced: string[] = [],
   ): Promise<Outcome<void>> {
     return attempt(async () => {
-      const { writer, store, mirror } = await this.#writable()
+      const { writer, store, mirror } = await this.#life.writable()
       writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),
         () => {
@@ -381,21 +316,11 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   async expireMessages(documentIds: string[]): Promise<void> {
-    const open = this.#load()
+    const open = this.#life.open()
     if (open !== undefined) turns.expireMessages(this.ctx.storage, open.store, documentIds)
   }
 
-  override async alarm(): Promise<void> {
-    this.#alarm.rang()
-    const open = this.#load()
-    if (open === undefined) {
-      if (isCreated(this.#sql)) await this.#clear()
-      return
-    }
-    const registration = await checkRegistration(this.#sql, this.env, this.#around.objectId)
-    if (registration === 'orphan') return await this.destroy()
-    if (registration !== 'registered') this.#alarm.within(registration)
-    if (open.store.closed) return
-    await open.background.run()
+  override alarm(): Promise<void> {
+    return this.#life.alarm()
   }
 }

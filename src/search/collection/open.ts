@@ -1,21 +1,22 @@
 /** What there is of a collection while its object is awake: made from storage, and lost with the object. */
 
-import type { Alarm } from '../../alarm'
+import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { createReranker } from '../../models/reranker'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
+import { EmbeddingQueues } from '../embedding/queues'
+import { discarding } from '../embedding/replacement'
+import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
+import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import type { StoredSchema } from '../schema/layout'
-import { Embedders } from '../vectors/embedding/embedders'
-import { EmbeddingQueues } from '../vectors/embedding/queues'
-import { discarding } from '../vectors/embedding/replacement'
-import { upgradeEmbeddings } from '../vectors/embedding/upgrade'
+import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
 import { VectorMirror } from '../vectors/vectorize/vector-mirror'
-import { type Background, BackgroundWorks } from './background'
-import { readMeta } from './migrations'
+import type { Background, Surroundings } from '../work'
+import { BackgroundWorks } from './background'
 import { Reindex } from './reindex'
 
 export interface Open {
@@ -33,19 +34,11 @@ export interface Open {
   mirror: HistoryMirror | undefined
 }
 
-/** What an object brings to the collection in it. */
-export interface Surroundings {
-  storage: DurableObjectStorage
-  env: Cloudflare.Env
-  objectId: string
-  alarm: Alarm
-}
-
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, alarm } = around
   const { sql } = storage
   const vectors = new VectorMirror(around, () => store.closed)
-  const store = new Store(sql, schema, readMeta<number>(sql, 'created_at') ?? 0, vectors)
+  const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
   // What the collection filters by, where an older version has not said so yet.
   vectors.describe(schema)
   const reconciler = new Reconciler(around, vectors, store)
@@ -105,7 +98,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     reconciler,
     mirror: undefined,
   }
-  if (readMeta(sql, 'history')) mirrorHistory(open, around)
+  if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
   // After a crash the alarm may be half a minute away; whoever wakes the object need not wait for it.
   for (const work of embeddings.waiting()) background.kick(work)

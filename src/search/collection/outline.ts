@@ -1,11 +1,6 @@
-/**
- * What a collection can be searched by, for requests that do not say. Remembered in the isolate for a few seconds: a
- * question is then one hop away from its answer, and a field that was just added is searched that much later.
- */
-import { unwrap } from '../../errors'
+/** What a collection can be searched by, for requests that do not say. */
 import { isVector } from '../schema/layout'
 import type { CollectionSchema } from '../types'
-import { collectionObject, findCollection } from './catalog'
 
 /** Names of a collection's fields. No credentials of embedders, which a schema has in clear. */
 export interface Outline {
@@ -19,23 +14,6 @@ export interface Outline {
   /** all vectors, whoever makes them */
   vectors: string[]
   indexed: string[]
-}
-
-const REMEMBERED_MS = 3_000
-const MOST_REMEMBERED = 1_000
-
-/** By the id of the collection's object: another collection of its name is another object. */
-const remembered = new Map<string, { outline: Outline; until: number }>()
-
-/** @throws ApiError 404 `Collection not found` */
-export async function findOutline(env: Cloudflare.Env, collection: string): Promise<Outline> {
-  const { objectId } = await findCollection(env, collection)
-  const known = remembered.get(objectId)
-  if (known && known.until > Date.now()) return known.outline
-  const outline = outlineOf(unwrap(await collectionObject(env, objectId).schema()))
-  if (remembered.size >= MOST_REMEMBERED) remembered.clear()
-  remembered.set(objectId, { outline, until: Date.now() + REMEMBERED_MS })
-  return outline
 }
 
 export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fields'>): Outline {

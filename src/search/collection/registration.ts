@@ -1,9 +1,10 @@
 /** Objects that no name leads to: made by a Worker that did not live to register them, or that lost a race. */
+import * as v from 'valibot'
 import { database } from '../../db/client'
 import { findCollectionByObject } from '../../db/collections'
 import { requireOwnDatabase } from '../../db/owner'
 import { reasonOf } from '../../errors'
-import { readMeta, writeMeta } from './migrations'
+import { hasMeta, readMeta, writeMeta } from '../meta'
 
 /** An object that is not registered this long after it was made never will be. */
 export const REGISTRATION_MS = 600_000
@@ -14,8 +15,8 @@ export async function checkRegistration(
   env: Cloudflare.Env,
   objectId: string,
 ): Promise<'registered' | 'orphan' | number> {
-  if (readMeta(sql, 'registered')) return 'registered'
-  const age = Date.now() - (readMeta<number>(sql, 'created_at') ?? 0) * 1000
+  if (hasMeta(sql, 'registered')) return 'registered'
+  const age = Date.now() - (readMeta(sql, 'created_at', v.number()) ?? 0) * 1000
   if (age < REGISTRATION_MS) return REGISTRATION_MS - age
   try {
     if ((await findCollectionByObject(database(env), objectId)) === undefined) {

@@ -2,29 +2,32 @@
  * Indexing documents again after their schema has changed, a step at a time: searches and writes go on in
  * between. Documents that are written meanwhile are indexed under the new schema anyway.
  */
+import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { detectFields } from '../documents/detect'
 import { coerceDocument, type Draft } from '../documents/document'
 import { embeddingText } from '../documents/embedding-text'
-import { leaves, place, replace } from '../documents/nested'
 import type { Store, Vectors } from '../documents/store'
 import { takeVectors, type Writer } from '../documents/writer'
+import { readMeta, writeMeta } from '../meta'
 import type { FieldSlot } from '../schema/layout'
 import { type Plan, planOf } from '../schema/plan'
-import type { Embedders } from '../vectors/embedding/embedders'
+import { leaves, place, replace } from '../schema/values'
+import type { Step } from '../types'
+import type { Embedders } from '../vectors/embedders'
 import { shortest } from '../vectors/vector-math'
 import type { CarriedVectors } from './alter'
-import { readMeta, writeMeta } from './migrations'
-import type { Step } from './rpc'
 
-interface Job {
+const jobShape = v.object({
   /** tells a job from the one that it replaced */
-  generation: number
+  generation: v.number(),
   /** sequence numbers: the next document, and the first one that is not concerned */
-  next: number
-  until: number
-  carried: CarriedVectors[]
-}
+  next: v.number(),
+  until: v.number(),
+  carried: v.array(v.object({ name: v.string(), table: v.string() })),
+})
+
+type Job = v.InferOutput<typeof jobShape>
 
 /** Documents a step; fewer when each may need a vector. */
 const STEP = 200
@@ -44,7 +47,7 @@ export class Reindex {
   }
 
   get #job(): Job | undefined {
-    return readMeta<Job>(this.#store.sql, 'reindex')
+    return readMeta(this.#store.sql, 'reindex', jobShape)
   }
 
   get pending(): boolean {

@@ -8,57 +8,22 @@
  */
 import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
-import type { CollectionSchema, Document, SearchParameters, SearchResult, SearchScope } from '../types'
+import type {
+  CollectionSchema,
+  CollectionSummary,
+  DirtyValues,
+  Document,
+  ExportOptions,
+  ImportOptions,
+  RecentMessages,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
+  Step,
+  StoredMessage,
+  WriteOptions,
+} from '../types'
 import type { Reconciliation } from '../vectors/vectorize/reconcile'
-
-export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
-
-export type DirtyValues = 'coerce_or_reject' | 'coerce_or_drop' | 'drop' | 'reject'
-
-export interface WriteOptions {
-  action: WriteAction
-  /** undefined: by the schema (reject, or coerce_or_reject where it has auto or wildcard fields) */
-  dirtyValues?: DirtyValues
-}
-
-export interface ImportOptions extends WriteOptions {
-  returnDocument: boolean
-  returnId: boolean
-}
-
-/** GET /collections/:name, every field in the order that Typesense writes them. Keys of embedders are masked. */
-export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
-
-export interface Step {
-  /** documents done in this step */
-  count: number
-  /** false: call again */
-  done: boolean
-  /** return_doc, return_id of a delete by filter */
-  documents?: Document[]
-  ids?: string[]
-}
-
-/** A message of a history collection. */
-export interface StoredMessage {
-  documentId: string
-  role: string
-  message: string
-  /** unix seconds */
-  timestamp: number
-  modelId: string
-}
-
-/** A question and its answer. What a turn brings before them is a transcript, which was said elsewhere. */
-export const MESSAGES_A_TURN = 2
-
-/** The end of a conversation. */
-export interface RecentMessages {
-  /** oldest first */
-  messages: StoredMessage[]
-  /** whether that is all that was said */
-  complete: boolean
-}
 
 export interface CollectionRpc {
   /**
@@ -113,10 +78,9 @@ export interface CollectionRpc {
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
   /**
    * One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end.
-   * @param options.unstored with what is indexed and not stored, which no reader sees but a copy needs
    */
   exportPage(
-    options: { filterBy: string; include: string; exclude: string; unstored?: boolean },
+    options: ExportOptions,
     after: number,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 

@@ -1,7 +1,7 @@
 /** What is done to all documents that a filter chooses, a bounded step at a time. */
 import { ApiError } from '../../errors'
-import type { CollectionRpc, Step } from '../collection/rpc'
 import { compileFilter } from '../filter/compile'
+import type { ExportOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
 import type { Store } from './store'
@@ -94,7 +94,7 @@ export function removeAll(storage: DurableObjectStorage, store: Store, documents
 /** One page of an export. An object in memory is made of a document only where the page shows less or more than its body. */
 export function exportPage(
   store: Store,
-  options: Parameters<CollectionRpc['exportPage']>[0],
+  options: ExportOptions,
   from: number,
 ): { lines: string; cursor: number; done: boolean } {
   const asStored =
@@ -122,7 +122,7 @@ export function exportPage(
 const renderedBodies = (
   store: Store,
   seqs: number[],
-  { include, exclude, unstored }: Parameters<CollectionRpc['exportPage']>[0],
+  { include, exclude, unstored }: ExportOptions,
 ): [number, string][] =>
   [...store.read(seqs, false, unstored)].map(([seq, document]) => [
     seq,

@@ -1,12 +1,11 @@
 /** Fields that a schema does not name but allows: by a pattern, by `.*`, or as a child of an object. */
 import { ApiError } from '../../errors'
 import { isInt64 } from '../../exact-json'
-import type { DirtyValues } from '../collection/rpc'
-import { isFallback, isObject } from '../schema/field'
+import { isFallback } from '../schema/field'
 import type { Plan } from '../schema/plan'
-import type { Field, FieldType } from '../types'
+import { isObject, leaves } from '../schema/values'
+import type { DirtyValues, Field, FieldType } from '../types'
 import type { Draft } from './document'
-import { leaves } from './nested'
 
 /** The fields of a document that its collection does not know yet. @throws ApiError 400 */
 export function detectFields(plan: Plan, draft: Draft, nestedFields: boolean, dirty: DirtyValues): Field[] {

@@ -5,11 +5,10 @@
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
-import type { DirtyValues } from '../collection/rpc'
-import { isObject } from '../schema/field'
 import type { FieldPlan, Plan } from '../schema/plan'
+import { isObject, type Leaf, leaves, replace } from '../schema/values'
+import type { DirtyValues } from '../types'
 import { checked, coerced, INVALID, OVERFLOW } from './coerce'
-import { type Leaf, leaves, replace } from './nested'
 
 /** A parsed document before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
 export type Draft = Record<string, unknown>

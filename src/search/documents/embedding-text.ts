@@ -1,8 +1,8 @@
 /** The text that a vector is made from. */
 import { ApiError } from '../../errors'
 import type { FieldPlan, Plan } from '../schema/plan'
+import { leaves } from '../schema/values'
 import type { Draft } from './document'
-import { leaves } from './nested'
 
 /** The text that a document's vector is made from; undefined when all of its sources are missing. */
 export function embeddingText(plan: FieldPlan, sources: Plan, draft: Draft): string | undefined {

@@ -1,7 +1,6 @@
 /** POST /documents/import: a batch of lines in, a result line each out. */
 import { ApiError } from '../../errors'
-import type { ImportOptions } from '../collection/rpc'
-import type { Document } from '../types'
+import type { Document, ImportOptions } from '../types'
 import type { Store } from './store'
 import type { Writer, Written } from './writer'
 

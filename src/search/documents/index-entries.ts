@@ -2,9 +2,9 @@
 
 import type { StoredSchema } from '../schema/layout'
 import type { FieldPlan } from '../schema/plan'
+import { leaves } from '../schema/values'
 import { normalForm } from '../text/words'
 import type { Draft } from './document'
-import { leaves } from './nested'
 
 /** The values of a field, lists and arrays of objects laid flat. Whatever is of a wrong type is left out. */
 function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {

@@ -2,8 +2,8 @@
 import { ApiError } from '../../errors'
 import { type FieldSlot, normColumn, scalarColumn, textColumn, valuesTable } from '../schema/layout'
 import type { Plan } from '../schema/plan'
+import { leaves, replace } from '../schema/values'
 import type { Draft } from './document'
-import { leaves, replace } from './nested'
 
 /** What a plan's index entries are written with. */
 export interface Statements {

@@ -5,10 +5,14 @@
  * `columns` table and one for each list that it has; their texts are fixed as long as the schema is, so SQLite
  * compiles them once. Nothing here opens a transaction: the caller has one around a whole batch.
  */
+import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
 import { bindable } from '../fragment'
+import { readMeta, writeMeta } from '../meta'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
+import { readSchema, writeSchema } from '../schema/stored'
+import { place } from '../schema/values'
 import { prepare } from '../text/words'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/vector-fields'
@@ -16,15 +20,16 @@ import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vector
 import { shortest } from '../vectors/vector-math'
 import type { Draft } from './document'
 import { listOf, scalarOf, textOf } from './index-entries'
-import { place } from './nested'
 import { PendingEmbeddings } from './pending-embeddings'
 import { bodiesOf, type Statements, statementsFor, stored } from './rows'
 
-interface Counters {
+const countersShape = v.object({
   /** the next document's sequence number */
-  nextSeq: number
-  count: number
-}
+  nextSeq: v.number(),
+  count: v.number(),
+})
+
+type Counters = v.InferOutput<typeof countersShape>
 
 /** New vectors of a document by field name: null removes, a field that is not named keeps what it has. */
 export type Vectors = Map<string, Float32Array | null>
@@ -83,7 +88,7 @@ export class Store {
 
   /** Stores a changed schema. Its tables have been changed already. */
   saveSchema(schema: StoredSchema): void {
-    this.#sql.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)`, JSON.stringify(schema))
+    writeSchema(this.#sql, schema)
     this.#adopt(schema)
     this.vectorFields.describe(schema)
   }
@@ -97,25 +102,21 @@ export class Store {
   /** Stores the counters; the last thing in every transaction that adds or removes documents. */
   saveCounters(): void {
     if (!this.#countersChanged) return
-    this.#sql.exec(
-      `INSERT OR REPLACE INTO meta (key, value) VALUES ('counters', ?)`,
-      JSON.stringify(this.#counters),
-    )
+    writeMeta(this.#sql, 'counters', this.#counters)
     this.#countersChanged = false
   }
 
   /** Reads what memory holds anew: a transaction was rolled back. */
   reset(): void {
-    const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema'`).toArray()
-    if (row !== undefined) this.#adopt(parseExact(row.value))
+    const schema = readSchema(this.#sql)
+    if (schema !== undefined) this.#adopt(schema)
     this.#counters = this.#readCounters()
     this.#countersChanged = false
     this.vectorFields.reset()
   }
 
   #readCounters(): Counters {
-    const [row] = this.#sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'counters'`).toArray()
-    return row === undefined ? { nextSeq: 0, count: 0 } : JSON.parse(row.value)
+    return readMeta(this.#sql, 'counters', countersShape) ?? { nextSeq: 0, count: 0 }
   }
 
   /** The index of a vector field. */
@@ -277,6 +278,8 @@ export class Store {
   /** Documents by sequence number; missing ones are left out. */
   read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
     const documents = new Map<number, Document>()
+    // Every hit of a page and every document of an export passes here. A schema of documents would have nothing to check:
+    // they are any JSON, and `id` is a column of its own.
     for (const [seq, body] of this.bodies(seqs)) {
       const document = parseExact(body) as Document
       if (!withoutVectors) this.#restoreVectors(seq, document)

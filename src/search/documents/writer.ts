@@ -2,19 +2,18 @@
  * Documents on their way into a collection: checked, merged with what is there, written.
  *
  * The built-in model's vectors are made on the way. Others are not waited for: the document is marked in the
- * transaction that writes it, and a queue makes them (vectors/embedding/queue.ts).
+ * transaction that writes it, and a queue makes them (embedding/queue.ts).
  */
 import { ApiError, reasonOf } from '../../errors'
-import type { DirtyValues, WriteAction } from '../collection/rpc'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { addField, rebuildTextIndex, textColumnsFor } from '../schema/tables'
-import type { Field } from '../types'
-import type { Embedders } from '../vectors/embedding/embedders'
+import { leaves, merge, replace } from '../schema/values'
+import type { DirtyValues, Field, WriteAction } from '../types'
+import type { Embedders } from '../vectors/embedders'
 import { detectFields } from './detect'
 import { coerceDocument, type Draft, idOf, parseDocument } from './document'
 import { embeddingText, requireSources } from './embedding-text'
-import { leaves, merge, replace } from './nested'
 import type { Store, Vectors } from './store'
 
 export interface Incoming {

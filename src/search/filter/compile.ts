@@ -9,8 +9,9 @@
  * here, in statements of their own, and take part as a list of numbers: one bound value.
  */
 import { ApiError } from '../../errors'
-import { balanced, fragment, type SqlFragment } from '../fragment'
-import { EVERYWHERE, type Range } from '../run/scan'
+import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+import { EVERYWHERE, type Range } from '../range'
+import { findField } from '../schema/find-field'
 import {
   hasValues,
   isBool,
@@ -20,20 +21,13 @@ import {
   isVector,
   type StoredSchema,
 } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { Field } from '../types'
 import { someValue } from './columns'
+import { type FilterContext, filterError } from './context'
 import { geopointClause } from './geopoint'
 import { boolClause, numberClause } from './number'
-import { type FilterClause, type FilterNode, parseFilter } from './parse'
+import { type FilterClause, type FilterNode, isNegated, isPresence, parseFilter } from './parse'
 import { anyString, stringClause } from './string'
-
-export interface FilterContext {
-  sql: SqlStorage
-  schema: StoredSchema
-  /** the documents that the filter is asked about */
-  range: Range
-}
 
 // The search around a filter binds and writes something too, so a filter may take a part of each bound only.
 const MAX_BINDINGS = 40
@@ -111,21 +105,6 @@ function materialize(context: FilterContext, children: Compiled[], operator: 'AN
   return { ...found, depth: 3 + Math.ceil(Math.log2(found.bindings.length)) }
 }
 
-/** Numbers that one bound value holds: SQLite takes none above 2 MB. */
-const SEQS_A_BINDING = 150_000
-
-/** The documents with these numbers. */
-export function oneOf(seqs: number[]): SqlFragment {
-  const parts: SqlFragment[] = []
-  for (let start = 0; start === 0 || start < seqs.length; start += SEQS_A_BINDING) {
-    const part = JSON.stringify(seqs.slice(start, start + SEQS_A_BINDING))
-    parts.push(fragment('d.seq IN (SELECT value FROM json_each(?))', part))
-  }
-  return balanced(parts, 'OR')
-}
-
-export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
-
 function compileClause(context: FilterContext, clause: FilterClause): SqlFragment {
   if (clause.field === 'id') return idClause(clause)
   const field = findField(context.schema, clause.field)
@@ -138,15 +117,6 @@ function compileClause(context: FilterContext, clause: FilterClause): SqlFragmen
   const matched = isPresence(clause) ? present(context, field) : matcher(field)(context, field, clause)
   return isNegated(clause) ? not(matched) : matched
 }
-
-export const isNegated = ({ operator }: FilterClause): boolean => operator === ':!=' || operator === ':!'
-
-/** `field:*`: any value will do. */
-export const isPresence = ({ operator, values }: FilterClause): boolean =>
-  (operator === ':' || operator === ':!') &&
-  values.length === 1 &&
-  values[0]!.text === '*' &&
-  !values[0]!.quoted
 
 function present(context: FilterContext, field: Field): SqlFragment {
   return hasValues(field)
@@ -183,6 +153,3 @@ function checkNotEmpty(clause: FilterClause): void {
     throw filterError(clause.field, 'Filter value cannot be empty.')
   }
 }
-
-export const filterError = (field: string, what: string): ApiError =>
-  new ApiError(400, `Error with filter field \`${field}\`: ${what}`)

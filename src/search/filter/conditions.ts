@@ -3,12 +3,12 @@
  * that an index outside of the object can be told. It is never narrower than the filter. What cannot be said simply
  * (negations, alternatives, words, beginnings, places, ids, lists of values) is left out, and SQL decides in the end.
  */
+
+import { findField } from '../schema/find-field'
 import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { Field } from '../types'
-import { isNegated, isPresence } from './compile'
 import { boolValues, type Numeric, numberTests } from './number'
-import { type FilterClause, type FilterNode, parseFilter } from './parse'
+import { type FilterClause, type FilterNode, isNegated, isPresence, parseFilter } from './parse'
 import { patternsOf } from './string'
 
 export interface Bound {

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
 import { type Columns, someValue } from './columns'
-import type { FilterContext } from './compile'
+import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
 const METERS: Record<string, number> = { km: 1000, mi: 1609.344 }

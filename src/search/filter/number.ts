@@ -4,7 +4,7 @@ import { integer, isInt64 } from '../../exact-json'
 import { balanced, bindable, fragment, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
 import { someValue } from './columns'
-import { type FilterContext, filterError } from './compile'
+import { type FilterContext, filterError } from './context'
 import type { FilterClause } from './parse'
 
 const INTEGER = /^[+-]?\d{1,308}$/

@@ -245,3 +245,12 @@ export function printFilter(node: FilterNode): string {
     )
     .join(sign)
 }
+
+export const isNegated = ({ operator }: FilterClause): boolean => operator === ':!=' || operator === ':!'
+
+/** `field:*`: any value will do. */
+export const isPresence = ({ operator, values }: FilterClause): boolean =>
+  (operator === ':' || operator === ':!') &&
+  values.length === 1 &&
+  values[0]!.text === '*' &&
+  !values[0]!.quoted

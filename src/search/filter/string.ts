@@ -7,13 +7,13 @@
  * Facets and sortable fields have their normal form in a column. Of other fields only the full-text index
  * knows the words, and only their stems: it gives a superset, and the documents decide.
  */
-import { fragment, type SqlFragment } from '../fragment'
+import { fragment, oneOf, type SqlFragment } from '../fragment'
 import { hasValues, textColumn } from '../schema/layout'
-import { stringsAt } from '../schema/path'
+import { stringsAt } from '../schema/values'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
 import type { Document, Field } from '../types'
 import { someValue } from './columns'
-import { type FilterContext, oneOf } from './compile'
+import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
 export interface Pattern {

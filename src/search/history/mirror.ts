@@ -7,14 +7,15 @@
  * a time, so that an older state can never arrive after a newer one.
  */
 
+import * as v from 'valibot'
 import type { Alarm } from '../../alarm'
 import { backoff } from '../../backoff'
 import { type Database, database } from '../../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../../db/messages'
 import { requireOwnDatabase } from '../../db/owner'
 import { reasonOf } from '../../errors'
-import { readMeta, writeMeta } from '../collection/migrations'
 import type { Store } from '../documents/store'
+import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { Document } from '../types'
 
 /** Documents that one D1 call carries, in number and in characters of JSON. */
@@ -80,8 +81,7 @@ export class HistoryMirror {
 
   get pending(): boolean {
     return (
-      this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length > 0 ||
-      readMeta(this.#sql, 'backfill') !== undefined
+      this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length > 0 || hasMeta(this.#sql, 'backfill')
     )
   }
 
@@ -133,7 +133,7 @@ export class HistoryMirror {
   /** Sees that the outbox has something, from the documents that were there before it. @returns false: all is sent */
   #fillFromBackfill(): boolean {
     if (this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length > 0) return true
-    const after = readMeta<number>(this.#sql, 'backfill')
+    const after = readMeta(this.#sql, 'backfill', v.number())
     if (after === undefined) return false
     const rows = this.#sql
       .exec<{ seq: number; id: string }>(

@@ -1,8 +1,10 @@
 /** A history collection's documents as what they are: the messages of conversations. */
 
-import { MESSAGES_A_TURN, type RecentMessages, type Step, type StoredMessage } from '../collection/rpc'
+import * as v from 'valibot'
 import { removeAll } from '../documents/bulk'
 import type { Store } from '../documents/store'
+import { MESSAGES_A_TURN } from '../limits'
+import type { RecentMessages, Step, StoredMessage } from '../types'
 
 /**
  * Makes conversations quick to find. SQLite keeps the index by itself, from the documents' own text.
@@ -90,6 +92,8 @@ export function noteOrigin(sql: SqlStorage, origin: string, documentIds: string[
   sql.exec('INSERT INTO origins (origin, documents) VALUES (?, ?)', origin, JSON.stringify(documentIds))
 }
 
+const ids = v.array(v.string())
+
 /** The ids of the questions and answers of turns. */
 function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
   if (origins.length === 0) return new Set()
@@ -97,8 +101,8 @@ function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
     'SELECT documents FROM origins WHERE origin IN (SELECT value FROM json_each(?))',
     JSON.stringify(origins),
   )
-  const lists = rows.toArray().map(({ documents }): string[] => JSON.parse(documents))
-  return new Set(lists.flatMap((ids) => ids.slice(-MESSAGES_A_TURN)))
+  const lists = rows.toArray().map(({ documents }) => v.parse(ids, JSON.parse(documents)))
+  return new Set(lists.flatMap((list) => list.slice(-MESSAGES_A_TURN)))
 }
 
 /**

@@ -4,8 +4,8 @@ import { exactNumber } from '../../exact-json'
 import { splitOutside } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
 import { isDynamic } from '../schema/field'
+import { findField } from '../schema/find-field'
 import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { Field } from '../types'
 
 /** A facet has its values in columns; a geopoint's have no order to count them by. */

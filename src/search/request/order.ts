@@ -1,6 +1,6 @@
 /** The order of hits, as it is put to each part of what was found. */
 import type { SqlFragment } from '../fragment'
-import type { Range } from '../run/scan'
+import type { Range } from '../range'
 
 export interface Order {
   /** ORDER BY over `d`, a relation with the columns of a match (run/candidates.ts) and those that `columns` adds */

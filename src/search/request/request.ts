@@ -6,6 +6,7 @@
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
 import {
+  CUTOFF_MS,
   checkLimits,
   DEFAULT_GROUP_LIMIT,
   MAX_DEPTH,
@@ -16,10 +17,9 @@ import {
   MAX_QUERY_FIELDS,
   requireAtMost,
 } from '../limits'
-import { CUTOFF_MS } from '../run/pace'
 import { isDynamic } from '../schema/field'
+import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'

@@ -3,10 +3,11 @@
  * come last in either direction.
  */
 import { ApiError } from '../../errors'
-import { compileFilter, oneOf } from '../filter/compile'
+import { compileFilter } from '../filter/compile'
 import { distanceSql } from '../filter/geopoint'
-import { fragment, join, type SqlFragment, splitOutside } from '../fragment'
-import { NOWHERE, type Range } from '../run/scan'
+import { fragment, join, oneOf, type SqlFragment, splitOutside } from '../fragment'
+import { NOWHERE, type Range } from '../range'
+import { findField } from '../schema/find-field'
 import {
   columnsTable,
   hasValues,
@@ -18,7 +19,6 @@ import {
   scalarColumn,
   valuesTable,
 } from '../schema/layout'
-import { findField } from '../schema/path'
 import type { Field } from '../types'
 import type { Order } from './order'
 

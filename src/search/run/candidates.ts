@@ -10,9 +10,10 @@
  * stays SQL, so that ten thousand matches do not pass through JavaScript for the sake of ten hits.
  */
 import { fragment, join, type SqlFragment } from '../fragment'
+import type { Range } from '../range'
 import type { Order } from '../request/order'
 import type { Pace } from './pace'
-import { FIRST_WIDTH, type Range, ranges } from './scan'
+import { FIRST_WIDTH, ranges } from './scan'
 
 /** Some of what was found. */
 export interface Part {

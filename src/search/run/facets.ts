@@ -42,7 +42,7 @@ export async function countFacets(
     const counting = facet.ranges.length > 0 ? new Ranges(facet) : new Values(schema, facet)
     for await (const { relation } of parts(pace, FIRST_WIDTH_GROUPED)) {
       const values = facetValues(schema, facet.field, relation, query)
-      counting.add(pace.query<CountedRow>(sql, counting.query(values)))
+      counting.add(pace, sql, values)
     }
     const counted = counting.counted(schema, request, query)
     counts.push({ field_name: facet.field.name, sampled: false, ...counted })
@@ -87,16 +87,9 @@ function facetValues(
   return join(parts, '')
 }
 
-/** What a statement says of a value or range among one part's documents. */
-interface CountedRow extends Record<string, SqlStorageValue> {
-  /** of documents */
-  count: number
-}
-
 interface Counting {
-  /** @param values the relation v(seq, value) of a part */
-  query(values: SqlFragment): SqlFragment
-  add(rows: CountedRow[]): void
+  /** Counts the values of a part. @param values the relation v(seq, value) */
+  add(pace: Pace, sql: SqlStorage, values: SqlFragment): void
   counted(schema: StoredSchema, request: SearchRequest, query: FacetQuery | undefined): Counted
 }
 
@@ -146,7 +139,7 @@ class Values implements Counting {
           )
   }
 
-  query(values: SqlFragment): SqlFragment {
+  #query(values: SqlFragment): SqlFragment {
     return join(
       [
         fragment(
@@ -159,9 +152,10 @@ class Values implements Counting {
     )
   }
 
-  add(rows: CountedRow[]): void {
+  add(pace: Pace, sql: SqlStorage, values: SqlFragment): void {
     const isAscending = this.#order?.direction === 'ASC'
-    for (const row of rows as unknown as Entry[]) {
+    // The rows become the entries: there may be half a million, and copies would double them.
+    for (const row of pace.query<Entry>(sql, this.#query(values))) {
       row.value = readValue(this.#field, row.value)
       if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
       const known = this.#entries.get(row.value)
@@ -266,6 +260,19 @@ class Totals {
 /** Two numbers up to this one add up to a safe integer. */
 const HALF_OF_SAFE = 2 ** 52 - 1
 
+/** A range with documents, and what all values of the part come to. Large whole numbers come as text. */
+interface RangeRow {
+  range: number
+  count: number
+  times: number
+  min: number | string
+  max: number | string
+  sum: number | string
+  high: number | string
+}
+
+const readNumber = (value: number | string): Numeric => (typeof value === 'string' ? integer(value) : value)
+
 /** Ranges that hold nothing are left out, as values without documents are. */
 class Ranges implements Counting {
   readonly #field: Field
@@ -280,7 +287,7 @@ class Ranges implements Counting {
     this.#counts = ranges.map(() => 0)
   }
 
-  query(values: SqlFragment): SqlFragment {
+  #query(values: SqlFragment): SqlFragment {
     const bounds = this.#ranges.map(({ from, to }) => [from ?? null, to ?? null])
     return join(
       [
@@ -300,14 +307,15 @@ class Ranges implements Counting {
     )
   }
 
-  add(rows: CountedRow[]): void {
-    for (const { range, count } of rows) this.#counts[range as number]! += count
-    const [first] = rows as unknown as Record<'min' | 'max' | 'sum' | 'high' | 'times', number>[]
+  add(pace: Pace, sql: SqlStorage, values: SqlFragment): void {
+    const rows = pace.query<RangeRow>(sql, this.#query(values))
+    for (const { range, count } of rows) this.#counts[range]! += count
+    const [first] = rows
     if (first === undefined) return
-    this.#totals.bounds(readValue(this.#field, first.min), readValue(this.#field, first.max))
+    this.#totals.bounds(readNumber(first.min), readNumber(first.max))
     this.#totals.times(first.times)
-    this.#totals.sum(readValue(this.#field, first.sum))
-    this.#totals.sum(readValue(this.#field, first.high), 2 ** 32)
+    this.#totals.sum(readNumber(first.sum))
+    this.#totals.sum(readNumber(first.high), 2 ** 32)
   }
 
   /** Values of 64 bits are added up in two halves, `high` * 2^32 + `sum`: whole, a few of them pass 64 bits. */

@@ -5,8 +5,9 @@
  */
 
 import type { HighlightOptions } from '../request/request'
+import { findField } from '../schema/find-field'
 import { isString, type StoredSchema } from '../schema/layout'
-import { findField, stringsAt } from '../schema/path'
+import { partsOf, stringsAt, walk } from '../schema/values'
 import type { Mark, WordMatcher } from '../text/matcher'
 import { type TokenRules, tokenize } from '../text/words'
 import type { Document, Highlight } from '../types'
@@ -122,33 +123,21 @@ function oldForm(field: string, array: boolean, passages: Passage[]): Highlight 
 
 type Json = Record<string, unknown>
 
-/** Puts `leaf()` into `target` at every string that `path` reaches in `source`, in the source's shape. */
-function mirror(target: Json, source: unknown, path: string, leaf: () => Json): void {
-  if (typeof source !== 'object' || source === null) return
-  const record = source as Json
-  if (Object.hasOwn(record, path)) {
-    const own = record[path]
-    if (typeof own === 'string') target[path] = leaf()
-    else if (Array.isArray(own)) {
-      target[path] = own.filter((value) => typeof value === 'string').map(() => leaf())
+/** Puts `leaf()` into `target` at every string that a name reaches in `source`, in the source's shape. */
+function mirror(target: Json, source: Document, name: string, leaf: () => Json): void {
+  walk(source, name, partsOf(name), target, beside, ({ key, value }, parent) => {
+    if (typeof value === 'string') parent[key] = leaf()
+    else if (Array.isArray(value)) {
+      parent[key] = value.filter((each) => typeof each === 'string').map(() => leaf())
     }
-    return
-  }
-  for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
-    const head = path.slice(0, dot)
-    if (!Object.hasOwn(record, head)) continue
-    const inner = record[head]
-    const rest = path.slice(dot + 1)
-    if (Array.isArray(inner)) {
-      const known = Array.isArray(target[head]) ? (target[head] as Json[]) : inner.map(() => ({}))
-      target[head] = known
-      for (const [index, element] of inner.entries()) mirror(known[index]!, element, rest, leaf)
-    } else {
-      const known = (target[head] ?? {}) as Json
-      target[head] = known
-      mirror(known, inner, rest, leaf)
-    }
-  }
+  })
+}
+
+/** What stands in the copy beside a node of the document. Fields that lie in one object share what is beside it. */
+function beside(parent: Json, key: string | number, node: unknown): Json {
+  const known = Object.hasOwn(parent, key) ? parent[key] : Array.isArray(node) ? [] : {}
+  parent[key] = known
+  return known as Json
 }
 
 export interface MatchCounts {

@@ -13,6 +13,7 @@
  */
 
 import { fragment, type SqlFragment } from '../fragment'
+import type { Range } from '../range'
 import type { SearchRequest } from '../request/request'
 import { textColumn } from '../schema/layout'
 import { mostTelling } from '../text/long-query'
@@ -37,7 +38,6 @@ import {
 } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
-import type { Range } from './scan'
 
 /** From this many informative words on a query is taken for a question. */
 const QUESTION_WORDS = 5

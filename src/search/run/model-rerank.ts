@@ -5,9 +5,9 @@
  */
 import { ApiError } from '../../errors'
 import type { Reranker } from '../../models/reranker'
-import { leaves } from '../documents/nested'
 import type { SearchRequest } from '../request/request'
 import { isSearchable } from '../schema/layout'
+import { stringsAt } from '../schema/values'
 import type { Hit, RerankInfo, SearchParameters } from '../types'
 import type { SearchContext } from './context'
 
@@ -85,10 +85,7 @@ export function textsToRead(context: SearchContext, request: SearchRequest, seqs
   const documents = context.read(seqs, true)
   return seqs.map((seq) => {
     const document = documents.get(seq) ?? {}
-    return names
-      .flatMap((name) => leaves(document, name, name.split('.')).flatMap(({ value }) => value))
-      .filter((value) => typeof value === 'string')
-      .join('\n')
+    return names.flatMap((name) => stringsAt(document, name)).join('\n')
   })
 }
 

@@ -1,7 +1,8 @@
 /** The vector side of a search: which vector is asked about, and which documents are nearest to it. */
 import { ApiError } from '../../errors'
-import { compileFilter, oneOf } from '../filter/compile'
-import { fragment, join } from '../fragment'
+import { compileFilter } from '../filter/compile'
+import { fragment, join, oneOf } from '../fragment'
+import { EVERYWHERE, NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { VectorQuery } from '../request/vector-query'
 import type { Field, SearchScope } from '../types'
@@ -9,7 +10,6 @@ import type { Candidates, Neighbour, Restriction, Wanted } from '../vectors/vect
 import { everything, type Candidates as Found, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
-import { EVERYWHERE, NOWHERE } from './scan'
 
 type Parts = Found['parts']
 

@@ -8,6 +8,7 @@
  */
 import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'
+import { CUTOFF_MS } from '../limits'
 
 /** What a slice may take. */
 export interface Slice {
@@ -33,9 +34,6 @@ const AT_ONCE = 8
 const MOST_WAITING = 120
 /** When to ask again, in seconds. */
 const RETRY_SECONDS = 5
-
-/** After this time a search answers with what it has found so far: Typesense's default, and the most that is taken. */
-export const CUTOFF_MS = 30_000
 
 /** What is given to a caller who is not there any more. */
 class Gone extends ApiError {
@@ -174,8 +172,8 @@ export class Pace {
 
   /** The rows of a query, which are counted. */
   query<Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] {
-    const cursor = sql.exec(text, ...bindings)
-    const rows = cursor.toArray() as unknown as Row[]
+    const cursor = sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings)
+    const rows = cursor.toArray()
     this.#rows += cursor.rowsRead
     return rows
   }

@@ -6,14 +6,14 @@
  * neighbour keeps the rank of its words: its vector could add no more than 0.3 / 101 to that.
  */
 
-import { oneOf } from '../filter/compile'
+import { oneOf } from '../fragment'
+import { EVERYWHERE } from '../range'
 import { byDistance, type Neighbour } from '../vectors/vector-index'
 import { type TextMatch, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
 import { type Gathered, gather } from './gathered'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
-import { EVERYWHERE } from './scan'
 
 /** Text matches whose distances are measured: each takes 6 microseconds. */
 const MAX_MEASURED = 10_000

@@ -1,16 +1,6 @@
 /** A collection in slices of documents' numbers, each read by statements of its own. Newest documents come first. */
+import type { Range } from '../range'
 import type { Pace } from './pace'
-
-/** Documents' numbers, both ends included. */
-export interface Range {
-  low: number
-  high: number
-}
-
-/** No document is outside of it. */
-export const EVERYWHERE: Range = { low: 0, high: Number.MAX_SAFE_INTEGER }
-/** No document is inside of it: for whoever wants to know whether a filter can be compiled. */
-export const NOWHERE: Range = { low: 1, high: 0 }
 
 /** Numbers that the first slice spans. A collection of no more is searched by one statement. */
 export const FIRST_WIDTH = 16_384

@@ -6,9 +6,10 @@
  * meanwhile some and some not; it begins again when the schema changes.
  */
 import { ApiError } from '../../errors'
-import { compileFilter, not, oneOf } from '../filter/compile'
+import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { balanced, fragment, type SqlFragment } from '../fragment'
+import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
@@ -25,7 +26,6 @@ import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSear
 import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
 import { completeSides } from './rerank'
-import { EVERYWHERE, NOWHERE } from './scan'
 
 /** Neighbours that a hybrid search takes into account at least. */
 const HYBRID_K = 100

@@ -9,9 +9,9 @@ import { open, reseal, seal } from '../../db/sealing'
 import { ApiError } from '../../errors'
 import { maskSecret } from '../../mask'
 import type { EmbeddingModelConfig as OpenedConfig } from '../../models/embedding-model'
-import type { Store } from '../documents/store'
 import type { EmbeddingModelConfig, Field, SealedSecret } from '../types'
 import type { StoredSchema } from './layout'
+import { isObject } from './values'
 
 const SECRETS = ['api_key', 'access_token', 'refresh_token', 'client_id', 'client_secret', 'project_id']
 /** Those in the key file of a Google service account. */
@@ -20,9 +20,6 @@ const ACCOUNT_SECRETS = ['private_key', 'client_email']
 type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'>
 type Secret = string | SealedSecret
 type Change = (secret: Secret) => Promise<Secret>
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Never true of what came from a caller: `requireClear` has refused it. */
 const isSealed = (secret: unknown): secret is SealedSecret =>
@@ -129,12 +126,14 @@ const sealSecret = async (secret: string, env: Sealing): Promise<SealedSecret> =
 })
 
 /**
- * Seals anew what was sealed under the previous key, and what is not sealed yet.
- * @returns how many credentials it was
- * @throws ApiError 400 when one cannot be opened, 409 when the schema changed meanwhile
+ * A schema with its credentials sealed under the present key.
+ * @returns also how many credentials that changed: those of the previous key, and those that were not sealed yet
+ * @throws ApiError 400 when one cannot be opened
  */
-export async function resealSchema(store: Store, env: Sealing): Promise<number> {
-  const { schema } = store
+export async function resealSchema(
+  schema: StoredSchema,
+  env: Sealing,
+): Promise<{ schema: StoredSchema; count: number }> {
   let count = 0
   const changed = await changeSchema(schema, async (secret) => {
     if (!isSealed(secret)) {
@@ -146,10 +145,7 @@ export async function resealSchema(store: Store, env: Sealing): Promise<number> 
     count += 1
     return { ...secret, sealed: anew }
   })
-  if (count === 0) return 0
-  if (store.schema !== schema) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
-  store.saveSchema(changed)
-  return count
+  return { schema: changed, count }
 }
 
 /** A schema with the credentials changed of its fields, and of those that are to take their places. */

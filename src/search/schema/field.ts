@@ -1,32 +1,12 @@
 /** One field of a schema: the checks of its definition, in Typesense's order and words, and its defaults. */
 import { ApiError } from '../../errors'
-import type { EmbedConfig, Field, FieldType } from '../types'
+import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
+import { isObject } from './values'
 
 type Json = Record<string, unknown>
 
-const TYPES = new Set<string>([
-  'string',
-  'string[]',
-  'string*',
-  'int32',
-  'int32[]',
-  'int64',
-  'int64[]',
-  'float',
-  'float[]',
-  'bool',
-  'bool[]',
-  'geopoint',
-  'geopoint[]',
-  'object',
-  'object[]',
-  'auto',
-  'image',
-])
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+const TYPES = new Set<string>(FIELD_TYPES)
 
 const isPositiveInteger = (value: unknown): boolean => Number.isInteger(value) && (value as number) > 0
 
@@ -164,7 +144,7 @@ function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {
     refuse('Property `embed.from` must contain only field names as strings.')
   }
   const { served_by: _, ...embed } = raw
-  return embed as unknown as EmbedConfig
+  return { ...embed, from: raw.from, model_config: { ...config, model_name: config.model_name } }
 }
 
 function parseVector(raw: Json, field: Field): void {

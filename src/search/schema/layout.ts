@@ -37,7 +37,7 @@ export interface StoredSchema extends CollectionSchema {
   nextText: number
   /** how many columns text_index has */
   textColumns: number
-  /** by field name: embedding fields as they will be once all of their vectors are made (vectors/embedding/replacement.ts) */
+  /** by field name: embedding fields as they will be once all of their vectors are made (embedding/replacement.ts) */
   replacing?: Record<string, Replacement>
 }
 

@@ -13,6 +13,7 @@ import {
   isVector,
   type StoredSchema,
 } from './layout'
+import { partsOf } from './values'
 
 export type Kind =
   | 'string'
@@ -73,7 +74,7 @@ function planField(field: Field, schema: StoredSchema): FieldPlan {
     name: field.name,
     kind,
     array: isArray(field),
-    path: schema.enable_nested_fields && field.name.includes('.') ? field.name.split('.') : undefined,
+    path: schema.enable_nested_fields ? partsOf(field.name) : undefined,
     slot: Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined,
     pair: isString(field) || isGeopoint(field),
   }

@@ -1,9 +1,9 @@
 /** A collection's schema: from the request that creates it, and back to the summary that describes it. */
 import { ApiError } from '../../errors'
-import type { CollectionSummary } from '../collection/rpc'
-import type { CollectionSchema, Field } from '../types'
+import type { CollectionSchema, CollectionSummary, Field } from '../types'
 import { maskConfig } from './embedding-secrets'
-import { checkEmbedSources, checkFields, isObject, parseField } from './field'
+import { checkEmbedSources, checkFields, parseField } from './field'
+import { isObject } from './values'
 
 function refuse(message: string): never {
   throw new ApiError(400, message)
@@ -28,7 +28,7 @@ function names(value: unknown, property: string, what: string): string[] {
 
 /**
  * Reads the body of POST /collections: every check that needs no call, in Typesense's order and words.
- * Dimensions of embedding fields are not known yet (vectors/embedding/embedders.ts finds them out).
+ * Dimensions of embedding fields are not known yet (vectors/embedders.ts finds them out).
  * @throws ApiError 400
  */
 export function parseSchema(body: unknown): CollectionSchema {

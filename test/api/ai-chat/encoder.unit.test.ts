@@ -145,7 +145,7 @@ describe('the bytes of a turn', () => {
   })
 
   it('of a failure are a line in the form that the caller reads, whatever came before', () => {
-    const fault = { status: 400, message: 'OpenAI API error: no', upstream: true }
+    const fault = { code: 'model_failed' as const, status: 400, message: 'OpenAI API error: no' }
     const fail = (errorForm: Writing['errorForm']) =>
       new LineEncoder(writing('unnamed', { errorForm })).fail(fault)
     expect(fail('text')).toBe(

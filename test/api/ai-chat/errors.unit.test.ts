@@ -1,12 +1,31 @@
 import { describe, expect, it } from 'vitest'
 import { errorResponse, faultOf, turnFault } from '../../../src/api/ai-chat/errors'
 import { ImpossibleChange } from '../../../src/api/assistants/plan'
-import { TurnFailure } from '../../../src/api/turn/failure'
-import { ApiError } from '../../../src/errors'
+import { ApiError, coded, type Failure } from '../../../src/errors'
 
 describe('the status of a failure, given that the client repeats some by itself', () => {
-  it.each([
-    ["a provider's fault", { status: 400, message: 'm', upstream: true }, 500, 'model_failed', undefined],
+  it.each<[string, Failure, number, string, number | undefined]>([
+    [
+      "a provider's fault",
+      { code: 'model_failed', status: 400, message: 'm' },
+      500,
+      'model_failed',
+      undefined,
+    ],
+    [
+      'a key that a provider denies',
+      { code: 'model_denied', status: 400, message: 'm' },
+      500,
+      'model_failed',
+      undefined,
+    ],
+    [
+      'an unknown conversation',
+      { code: 'unknown_conversation', status: 404, message: 'm' },
+      400,
+      'bad_request',
+      undefined,
+    ],
     ['a request that the model refused', { status: 400, message: 'm' }, 400, 'bad_request', undefined],
     [
       'an interrupted turn (no 503, which is repeated for minutes)',
@@ -45,11 +64,11 @@ describe('a thrown error', () => {
   })
 
   it('is told by the status of its turn', () => {
-    expect(faultOf(new TurnFailure(400, 'OpenAI API error: no', true))).toMatchObject({
+    expect(faultOf(coded('model_failed', 400, 'OpenAI API error: no'))).toMatchObject({
       status: 500,
       code: 'model_failed',
     })
-    expect(faultOf(new TurnFailure(400, 'Could not find a filter field', false))).toMatchObject({
+    expect(faultOf(coded('search_failed', 400, 'Could not find a filter field'))).toMatchObject({
       status: 400,
     })
     expect(faultOf(new ApiError(404, 'Assistant not found'))).toEqual({

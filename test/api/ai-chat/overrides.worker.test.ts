@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { planRetrieval } from '../../../src/api/assistants/plan'
 import { ADMIN } from '../../../src/auth/access'
-import { findAssistant, searchesOf } from '../../../src/conversation/assistants'
+import { findAssistant, searchesOf } from '../../../src/registry/assistants'
 import { makeKey, QUESTION } from '../parley/stage'
 import { ask, lines, override, setChatStage, user } from './stage'
 

@@ -91,7 +91,7 @@ describe('a request', () => {
     } catch (error) {
       thrown = error
     }
-    expect(thrown).toMatchObject({ status: 400, code: 'bad_request', ...(field !== undefined && { field }) })
+    expect(thrown).toMatchObject({ status: 400, type: 'bad_request', ...(field !== undefined && { field }) })
     if (field !== undefined) expect((thrown as Error).message).toContain(`\`${field}\``)
   })
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OverrideError, overrideRights, planOverrides } from '../../../src/api/assistants/overrides'
-import { OVERRIDES, SAFE_OVERRIDES } from '../../../src/conversation/overrides'
+import { OVERRIDES, SAFE_OVERRIDES } from '../../../src/registry/overrides'
 
 const ALL = { allowed: OVERRIDES, strict: false }
 const NONE = { allowed: [], strict: false }
@@ -11,7 +11,7 @@ const refusal = (overrides: Record<string, unknown>, rights: typeof NONE | typeo
   try {
     return planOverrides(overrides, rights)
   } catch (error) {
-    if (error instanceof OverrideError) return [error.status, error.override, error.code]
+    if (error instanceof OverrideError) return [error.status, error.override, error.type]
     throw error
   }
 }

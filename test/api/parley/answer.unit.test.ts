@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { answerOf } from '../../../src/api/parley/answer'
 import { Answer } from '../../../src/api/parley/response-schemas'
 import type { TurnEventBody } from '../../../src/turn/events'
-import { type FoldedTurn, foldTurn } from '../../../src/turn/fold'
+import { foldTurn, type Turn } from '../../../src/turn/fold'
 
 const RESULT = {
   facet_counts: [],
@@ -13,7 +13,7 @@ const RESULT = {
   search_cutoff: false,
 }
 
-const turn = (...bodies: TurnEventBody[]): FoldedTurn =>
+const turn = (...bodies: TurnEventBody[]): Turn =>
   foldTurn(bodies.map((body, seq) => ({ ...body, conversation_id: 'c-1', turn: 2, seq })))
 
 const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'It is high.' }

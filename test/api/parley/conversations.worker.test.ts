@@ -135,6 +135,24 @@ describe('conversations', () => {
     ])
   })
 
+  it('are traced where a turn failed, with what it failed with', async () => {
+    const [, { conversation_id: id }] = await ask()
+    const failing = { question: 'And now?', conversation_id: id, query_by: 'nothing' }
+    const [refused, { message }] = await ask(failing)
+    expect(refused).toBe(404)
+    const [status, trace] = await call('GET', `/conversations/${id}/trace`)
+    expect(status).toBe(200)
+    expect(parse(schemas.Trace, trace)).toEqual(trace)
+    expect(trace.turns).toMatchObject([
+      { turn: 1, question: QUESTION },
+      { turn: 2, question: 'And now?', answer: '', error: { status: 404, message } },
+    ])
+    expect(trace.turns[0]).not.toHaveProperty('error')
+    expect(trace.turns[1].trace.searches[0].error).toMatchObject({ status: 404 })
+    const [, one] = await call('GET', `/conversations/${id}/trace?turn=2`)
+    expect(one.turns).toEqual([trace.turns[1]])
+  })
+
   it('are deleted, one by one', async () => {
     const [, { conversation_id: id }] = await ask({}, { key: other })
     const path = `/conversations/${id}`

@@ -49,8 +49,8 @@ const GOLDEN: [TurnEventBody, string][] = [
     'id: 3.5\nevent: usage\ndata: {"usage":{"model":"openai/gpt","input_tokens":7,"output_tokens":2,"estimated":true},"timings":{"retrieved":3,"first_token":40,"finished":90}}\n\n',
   ],
   [
-    { type: 'error', status: 503, message: 'Interrupted.', retryable: true },
-    'id: 3.6\nevent: error\ndata: {"status":503,"message":"Interrupted.","retryable":true}\n\n',
+    { type: 'error', status: 503, message: 'Interrupted.', retryable: true, code: 'interrupted' },
+    'id: 3.6\nevent: error\ndata: {"status":503,"message":"Interrupted.","retryable":true,"code":"interrupted"}\n\n',
   ],
   [
     { type: 'done', finish_reason: 'stop', answer: 'Füße' },

@@ -14,7 +14,10 @@ const event = (body: TurnEventBody, seq: number): TurnEvent => ({
 const QUESTION = event({ type: 'question', question: 'how?' }, 0)
 const DELTA = event({ type: 'delta', text: 'Füße' }, 1)
 const DONE = event({ type: 'done', finish_reason: 'stop', answer: 'Füße' }, 2)
-const FAILED = event({ type: 'error', status: 400, message: 'OpenAI API error: no', retryable: false }, 1)
+const FAILED = event(
+  { type: 'error', code: 'model_refused', status: 400, message: 'OpenAI API error: no', retryable: false },
+  1,
+)
 
 /** A turn whose events come when the test says so. */
 function turn() {

@@ -28,7 +28,13 @@ function running() {
 
 const QUESTION = TURN[0]!
 const DONE = TURN.at(-1)!
-const FAILED: TurnEventBody = { type: 'error', status: 429, message: 'Too fast.', retryable: true }
+const FAILED: TurnEventBody = {
+  type: 'error',
+  code: 'rate_limited',
+  status: 429,
+  message: 'Too fast.',
+  retryable: true,
+}
 const delta = (text: string): TurnEventBody => ({ type: 'delta', text })
 const stream = (
   read: ReturnType<typeof chatReader>,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { importResults } from '../../../src/api/typesense/import'
 import { LINE_LIMIT } from '../../../src/api/typesense/lines'
 import { ApiError, type Outcome } from '../../../src/errors'
-import type { ImportOptions } from '../../../src/search/collection/rpc'
+import type { ImportOptions } from '../../../src/search/types'
 import { gather } from './gather'
 
 const OPTIONS: ImportOptions = { action: 'create', returnDocument: false, returnId: false }

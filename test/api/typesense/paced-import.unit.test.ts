@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { importResults } from '../../../src/api/typesense/import'
 import { LINE_LIMIT, splitLines } from '../../../src/api/typesense/lines'
-import type { ImportOptions } from '../../../src/search/collection/rpc'
+import type { ImportOptions } from '../../../src/search/types'
 
 const OPTIONS: ImportOptions = { action: 'create', returnDocument: false, returnId: false }
 

@@ -30,6 +30,7 @@ const RETRIEVAL: TurnEventBody = {
 const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'Hello' }
 const FAILED: TurnEventBody = {
   type: 'error',
+  code: 'model_refused',
   status: 400,
   message: 'OpenAI API error: no',
   retryable: false,

@@ -2,7 +2,6 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { UiStreamEncoder, type UiStreamShape } from '../../../src/api/ui-stream/encoder'
 import type { TurnEventBody } from '../../../src/turn/events'
-import { STOPPED } from '../../../src/turn/run'
 import { RETRIEVAL, TURN, turnOf } from '../turn-events'
 
 const PARTS: UiStreamShape = { fields: {}, citations: 'parts' }
@@ -119,7 +118,11 @@ describe('a UI message stream', () => {
   })
 
   it('shows no error when its reader stopped it', () => {
-    const stopped = new UiStreamEncoder(PARTS).fail({ status: 400, message: STOPPED })
+    const stopped = new UiStreamEncoder(PARTS).fail({
+      code: 'stopped',
+      status: 400,
+      message: 'Whatever it says.',
+    })
     expect(stopped).toBe('data: {"type":"abort"}\n\ndata: [DONE]\n\n')
   })
 })

@@ -3,7 +3,7 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../../src/errors'
-import { collectionObject } from '../../../src/search/collection/catalog'
+import { collectionObject } from '../../../src/search/collection/handle'
 import type { SearchParameters } from '../../../src/search/types'
 import { idsOf } from '../make-collection'
 import {

@@ -2,12 +2,9 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  collectionObject,
-  createCollection,
-  dropCollection,
-  findCollection,
-} from '../../../src/search/collection/catalog'
+import { createCollection, dropCollection } from '../../../src/registry/collections'
+import { findCollection } from '../../../src/registry/names'
+import { collectionObject } from '../../../src/search/collection/handle'
 import { idsOf } from '../make-collection'
 import {
   bindDouble,

@@ -3,7 +3,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { Alarm } from '../../../src/alarm'
 import { applyAlteration, prepareAlteration, readAlteration } from '../../../src/search/collection/alter'
-import { migrate, readMeta, writeMeta } from '../../../src/search/collection/migrations'
+import { migrate } from '../../../src/search/collection/migrations'
 import { Reindex } from '../../../src/search/collection/reindex'
 import { Store } from '../../../src/search/documents/store'
 import { Writer } from '../../../src/search/documents/writer'
@@ -11,10 +11,11 @@ import { compileFilter } from '../../../src/search/filter/compile'
 import type { SearchContext } from '../../../src/search/run/context'
 import { executeSearch } from '../../../src/search/run/search'
 import { parseSchema } from '../../../src/search/schema/schema'
+import { readSchema, writeSchema } from '../../../src/search/schema/stored'
 import { createTables } from '../../../src/search/schema/tables'
 import type { SearchParameters } from '../../../src/search/types'
-import { Embedders } from '../../../src/search/vectors/embedding/embedders'
-import type { Labelling } from '../../../src/search/vectors/vectorize/labels'
+import { Embedders } from '../../../src/search/vectors/embedders'
+import { type Labelling, readLabelling } from '../../../src/search/vectors/vectorize/labels'
 import { Reconciler, type Reconciliation } from '../../../src/search/vectors/vectorize/reconcile'
 import { VectorMirror } from '../../../src/search/vectors/vectorize/vector-mirror'
 import { idsOf } from '../make-collection'
@@ -68,13 +69,13 @@ export class LabelledCollection {
     this.sql = storage.sql
     if (isIndexed) createMetadataIndexes(this.double)
     migrate(this.sql)
-    writeMeta(this.sql, 'schema', createTables(this.sql, parseSchema({ name: 'things', fields })))
+    writeSchema(this.sql, createTables(this.sql, parseSchema({ name: 'things', fields })))
     this.wake()
   }
 
   /** As the object does when it wakes: nothing but its storage is left. */
   wake(): void {
-    const schema = readMeta<Store['schema']>(this.sql, 'schema')!
+    const schema = readSchema(this.sql)!
     this.#life.closed = true
     const life = { closed: false }
     this.#life = life
@@ -133,7 +134,7 @@ export class LabelledCollection {
   }
 
   get labelling(): Labelling {
-    return readMeta<Labelling>(this.sql, 'vector_labels') ?? {}
+    return readLabelling(this.sql)
   }
 
   /** Compares everything with what Vectorize shows. */

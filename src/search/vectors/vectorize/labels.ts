@@ -10,7 +10,8 @@
  * sent again; until Vectorize shows them, they are candidates of every filtered search.
  */
 
-import { readMeta, writeMeta } from '../../collection/migrations'
+import * as v from 'valibot'
+import { readMeta, writeMeta } from '../../meta'
 import {
   columnsTable,
   hasValues,
@@ -33,7 +34,9 @@ export type Property = (typeof PROPERTIES)[number]
 export type Labels = Record<Property, string | number>
 
 /** The slot of the field that stands in a property. */
-export type Labelling = Partial<Record<Property, number>>
+export const labellingShape = v.partial(v.object(v.entriesFromList(PROPERTIES, v.number())))
+
+export type Labelling = v.InferOutput<typeof labellingShape>
 
 /** Bytes of a string that a metadata index holds; more would only be sent. */
 const STRING_BYTES = 64
@@ -84,7 +87,7 @@ export function chooseLabels(schema: StoredSchema, old: Labelling): Labelling {
 export const sameLabels = (a: Partial<Labels>, b: Partial<Labels>): boolean =>
   PROPERTIES.every((property) => a[property] === b[property])
 
-export const readLabelling = (sql: SqlStorage): Labelling => readMeta<Labelling>(sql, META_KEY) ?? {}
+export const readLabelling = (sql: SqlStorage): Labelling => readMeta(sql, META_KEY, labellingShape) ?? {}
 
 export const writeLabelling = (sql: SqlStorage, labelling: Labelling): void =>
   writeMeta(sql, META_KEY, labelling)

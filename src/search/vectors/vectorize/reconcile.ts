@@ -6,11 +6,10 @@
  * their vectors, the others must show nothing. What cannot be seen this way is a vector that somebody else has
  * put into the collection's namespace under an id of another form; a search passes it over.
  */
+import * as v from 'valibot'
 import { ApiError, reasonOf } from '../../../errors'
-import type { Background } from '../../collection/background'
-import { readMeta, writeMeta } from '../../collection/migrations'
-import type { Surroundings } from '../../collection/open'
-import type { Store } from '../../documents/store'
+import { readMeta, writeMeta } from '../../meta'
+import type { Background, Surroundings } from '../../work'
 import { MAX_GET, type VectorizeBinding, vectorizeFor } from './binding'
 import { agree, type Kept } from './kept'
 import type { VectorizedField } from './outbox'
@@ -30,11 +29,18 @@ export interface Reconciliation {
   waiting: number
 }
 
-/** Where a comparison goes on: the next id's slot and sequence number. */
-export interface Place {
-  slot: number
-  seq: number
+/** What there is to compare with: the collection's documents. */
+interface Documents {
+  /** the sequence number of the next document */
+  readonly nextSeq: number
+  /** the collection is gone */
+  readonly closed: boolean
 }
+
+/** Where a comparison goes on: the next id's slot and sequence number. */
+const placeShape = v.object({ slot: v.number(), seq: v.number() })
+
+export type Place = v.InferOutput<typeof placeShape>
 
 /** The background compares this many ids, every so often, and begins again after a week. */
 const SLICE_CALLS = 10
@@ -56,13 +62,13 @@ export class Reconciler {
   #sql: SqlStorage
   #env: Cloudflare.Env
   #mirror: VectorMirror
-  #store: Store
+  #documents: Documents
 
-  constructor({ storage, env }: Surroundings, mirror: VectorMirror, store: Store) {
+  constructor({ storage, env }: Surroundings, mirror: VectorMirror, documents: Documents) {
     this.#sql = storage.sql
     this.#env = env
     this.#mirror = mirror
-    this.#store = store
+    this.#documents = documents
   }
 
   /**
@@ -76,7 +82,7 @@ export class Reconciler {
     if (field === undefined) return undefined
     const binding = vectorizeFor(this.#env, field.dimensions)
     const from = field.slot === place.slot ? place.seq : 0
-    const end = Math.min(from + MAX_GET, this.#store.nextSeq)
+    const end = Math.min(from + MAX_GET, this.#documents.nextSeq)
     if (binding === undefined || from >= end) return { slot: field.slot + 1, seq: 0 }
     await this.#compare(binding, field, from, end, counts)
     return { slot: field.slot, seq: end }
@@ -95,7 +101,7 @@ export class Reconciler {
     counts.waiting += all.length - asked.length
     const shown =
       asked.length === 0 ? new Map<number, Kept>() : await this.#mirror.fetch(binding, field.slot, asked)
-    if (this.#store.closed) return
+    if (this.#documents.closed) return
     // What has changed while Vectorize was asked is on its way.
     const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
     const wanted = field.retired ? new Map<number, Kept>() : this.#mirror.read(field.slot, settled)
@@ -120,7 +126,7 @@ export class Reconciler {
   async run(after: string): Promise<Reconciliation & { cursor: string }> {
     let place: Place | undefined = parseCursor(after)
     const counts = nothing()
-    for (let call = 0; call < RUN_CALLS && place !== undefined && !this.#store.closed; call++) {
+    for (let call = 0; call < RUN_CALLS && place !== undefined && !this.#documents.closed; call++) {
       try {
         place = await this.step(place, counts)
       } catch (error) {
@@ -138,15 +144,15 @@ export class Reconciler {
 
   async #slice(): Promise<number | undefined> {
     if (this.#mirror.outbox.fields().length === 0) return undefined
-    const due = readMeta<number>(this.#sql, 'reconcile_at')
+    const due = readMeta(this.#sql, 'reconcile_at', v.number())
     // What was sent a moment ago cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
-    let place = readMeta<Place>(this.#sql, 'reconcile_place') ?? { slot: 0, seq: 0 }
+    let place = readMeta(this.#sql, 'reconcile_place', placeShape) ?? { slot: 0, seq: 0 }
     const counts = nothing()
     for (let call = 0; call < SLICE_CALLS; call++) {
       const next = await this.step(place, counts)
-      if (this.#store.closed) return undefined
+      if (this.#documents.closed) return undefined
       if (next === undefined) return this.#finish()
       place = next
     }

@@ -9,11 +9,10 @@
 import type { Alarm } from '../../../alarm'
 import { backoff } from '../../../backoff'
 import { reasonOf } from '../../../errors'
-import type { Background } from '../../collection/background'
-import type { Surroundings } from '../../collection/open'
 import type { Condition } from '../../filter/conditions'
 import type { FieldSlot, StoredSchema } from '../../schema/layout'
 import type { Field } from '../../types'
+import type { Background, Surroundings } from '../../work'
 import { embeddedIndex, type VectorIndex, type VectorIndexes } from '../vector-index'
 import {
   MAX_DELETE,

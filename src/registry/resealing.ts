@@ -1,9 +1,9 @@
 /** Changing ENCRYPTION_KEY: every stored credential is sealed under the present one. */
-import { database } from '../../db/client'
-import { listCollectionRows } from '../../db/collections'
-import { resealRegistry } from '../../db/resealing'
-import { ApiError } from '../../errors'
-import { collectionObject } from './catalog'
+import { database } from '../db/client'
+import { listCollectionRows } from '../db/collections'
+import { resealRegistry } from '../db/resealing'
+import { ApiError } from '../errors'
+import { collectionObject } from '../search/collection/handle'
 
 /** Objects that are asked at the same time. */
 const AT_ONCE = 20

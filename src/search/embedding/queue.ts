@@ -5,16 +5,17 @@
  * whatever happened to the document meanwhile, and whenever the object died, no vector belongs to another text. A
  * text that several documents share is sent once.
  */
-import { ApiError } from '../../../errors'
-import type { EmbeddingModel } from '../../../models/embedding-model'
-import { ProviderError } from '../../../models/provider-error'
-import type { Background } from '../../collection/background'
-import { readMeta, writeMeta } from '../../collection/migrations'
-import { embeddingText } from '../../documents/embedding-text'
-import type { Store } from '../../documents/store'
-import type { FieldSlot } from '../../schema/layout'
-import type { FieldPlan } from '../../schema/plan'
-import type { Embedders } from './embedders'
+import * as v from 'valibot'
+import { ApiError } from '../../errors'
+import type { EmbeddingModel } from '../../models/embedding-model'
+import { ProviderError } from '../../models/provider-error'
+import { embeddingText } from '../documents/embedding-text'
+import type { Store } from '../documents/store'
+import { readMeta, writeMeta } from '../meta'
+import type { FieldSlot } from '../schema/layout'
+import type { FieldPlan } from '../schema/plan'
+import type { Embedders } from '../vectors/embedders'
+import type { Background } from '../work'
 import { causeOf, messageOf, pauseAfter } from './failure'
 
 /** Calls that are under way at the same time; an object has six connections, and searches need one. */
@@ -23,13 +24,15 @@ const PARALLEL_CALLS = 4
 const CALL_CHARACTERS = 400_000
 
 /** Why a model is not being asked. */
-export interface Stall {
-  message: string
+const stallShape = v.object({
+  message: v.string(),
   /** in a row */
-  failures: number
+  failures: v.number(),
   /** unix milliseconds of the next try */
-  until: number
-}
+  until: v.number(),
+})
+
+export type Stall = v.InferOutput<typeof stallShape>
 
 /** Where the stall of a slot's queue is kept. */
 export const stallKey = ({ slot }: FieldSlot): string => `embedding_stall:${slot}`
@@ -64,7 +67,7 @@ export class EmbeddingQueue implements Background {
   }
 
   get stall(): Stall | undefined {
-    return readMeta<Stall>(this.#around.store.sql, stallKey(this.#slot))
+    return readMeta(this.#around.store.sql, stallKey(this.#slot), stallShape)
   }
 
   /** Forgets why the model was not being asked. */

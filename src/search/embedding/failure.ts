@@ -1,6 +1,6 @@
 /** What a failed call to an embedding model says about the next one. */
-import { ApiError, reasonOf } from '../../../errors'
-import { ProviderError } from '../../../models/provider-error'
+import { ApiError, reasonOf } from '../../errors'
+import { ProviderError } from '../../models/provider-error'
 
 /**
  * Where a failure comes from: the texts that were sent, the moment (the provider is busy, broken or not reached),

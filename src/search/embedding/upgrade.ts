@@ -4,10 +4,10 @@
  * all are there, the old ones are searched with the model that made them.
  */
 
-import type { Store } from '../../documents/store'
-import { replacementOf } from '../../schema/layout'
-import type { Field } from '../../types'
-import { servedNow, serverOf } from './embedders'
+import type { Store } from '../documents/store'
+import { replacementOf } from '../schema/layout'
+import type { Field } from '../types'
+import { servedNow, serverOf } from '../vectors/embedders'
 import { beginReplacement } from './replacement'
 
 const isBuiltIn = (model: string | undefined): boolean => model?.startsWith('local/') === true

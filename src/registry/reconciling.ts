@@ -1,7 +1,8 @@
 /** POST /operations/vectorize/reconcile: a collection's vectors compared with Vectorize, by whoever runs the deployment. */
-import { ApiError, unwrap } from '../../errors'
-import { nothing, type Reconciliation } from '../vectors/vectorize/reconcile'
-import { collectionObject, findCollection } from './catalog'
+import { ApiError, unwrap } from '../errors'
+import { collectionObject } from '../search/collection/handle'
+import { nothing, type Reconciliation } from '../search/vectors/vectorize/reconcile'
+import { findCollection } from './names'
 
 /** One request compares for this long, and is continued by the next. */
 const PATIENCE_MS = 20_000

@@ -13,9 +13,10 @@ import {
 import { database } from '../db/client'
 import { findModel } from '../db/conversation-models'
 import { ApiError, unwrap } from '../errors'
-import { collectionObject, findCollection } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
+import { findCollection } from './names'
 import type { Override } from './overrides'
 
 /** A search with parameters of its own, by their Typesense names. */

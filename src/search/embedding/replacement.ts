@@ -6,12 +6,14 @@
  * they met. The new vectors therefore grow in a table of their own (`schema.replacing`), and a document that is
  * written meanwhile is embedded for both.
  */
-import type { Background } from '../../collection/background'
-import { readMeta, writeMeta } from '../../collection/migrations'
-import type { Store } from '../../documents/store'
-import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../../schema/layout'
-import { createVectorsTable } from '../../schema/tables'
-import type { Field } from '../../types'
+
+import * as v from 'valibot'
+import type { Store } from '../documents/store'
+import { readMeta, writeMeta } from '../meta'
+import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
+import { createVectorsTable } from '../schema/tables'
+import type { Field } from '../types'
+import type { Background } from '../work'
 import { stallKey } from './queue'
 
 /** Begins to make the vectors that `field` asks for. Changes `schema` in place; belongs in a transaction. */
@@ -56,6 +58,9 @@ export function completeReplacement(storage: DurableObjectStorage, store: Store,
   return true
 }
 
+/** Names of tables that nothing reads any more. */
+const tables = v.array(v.string())
+
 /**
  * Forgets the vectors of an embedding field, those to be made too. Their table is dropped in the background: it
  * can be as large as the rest of the collection.
@@ -65,7 +70,7 @@ export function discardVectors(store: Store, slot: FieldSlot): void {
   store.pending.forgetSlot(slot)
   writeMeta(store.sql, stallKey(slot), undefined)
   store.vectorFields.retire(slot)
-  writeMeta(store.sql, 'discarded', [...(readMeta<string[]>(store.sql, 'discarded') ?? []), table])
+  writeMeta(store.sql, 'discarded', [...(readMeta(store.sql, 'discarded', tables) ?? []), table])
 }
 
 /** Rows that a step deletes: of 1,536 dimensions, 3 MB. */
@@ -76,7 +81,7 @@ export const discarding = (storage: DurableObjectStorage): Background => ({
   name: 'discarding',
   async step() {
     const { sql } = storage
-    const [table, ...others] = readMeta<string[]>(sql, 'discarded') ?? []
+    const [table, ...others] = readMeta(sql, 'discarded', tables) ?? []
     if (table === undefined) return undefined
     storage.transactionSync(() => {
       sql.exec(`DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} LIMIT ${DISCARD_ROWS})`)

@@ -3,20 +3,13 @@ import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
-import {
-  cloneCollection,
-  collectionObject,
-  createCollection,
-  deleteAlias,
-  dropCollection,
-  findCollection,
-  getAlias,
-  listAliases,
-  listCollections,
-  putAlias,
-} from '../../src/search/collection/catalog'
+import { deleteAlias, getAlias, listAliases, putAlias } from '../../src/registry/aliases'
+import { cloneCollection } from '../../src/registry/clone'
+import { createCollection, dropCollection, listCollections } from '../../src/registry/collections'
+import { findCollection } from '../../src/registry/names'
+import { collectionObject } from '../../src/search/collection/handle'
 import { Collection } from '../../src/search/collection/object'
-import { exportAll, importAll, newObject } from './object'
+import { exportAll, importAll, newObject } from '../search/object'
 
 const FIELDS = [{ name: 'title', type: 'string' }]
 

@@ -18,10 +18,11 @@ import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
-import { collectionObject, findCollection } from '../search/collection/catalog'
+import { collectionObject } from '../search/collection/handle'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
+import { findCollection } from './names'
 
 const DEFAULT_TTL = 86_400
 

@@ -1,18 +1,18 @@
 /** The models of a collection's embedding fields. */
-import { ApiError } from '../../../errors'
-import { silenceOf } from '../../../models/call'
+import { ApiError } from '../../errors'
+import { silenceOf } from '../../models/call'
 import {
   createEmbeddingModel,
   formerlyServedBy,
   probeDimensions,
   requireKnownModel,
   servedBy,
-} from '../../../models/embedders'
-import type { EmbeddingModel } from '../../../models/embedding-model'
-import { withRetries } from '../../../models/retry'
-import { maskConfig, openConfig } from '../../schema/embedding-secrets'
-import type { FieldPlan } from '../../schema/plan'
-import type { EmbedConfig, EmbeddingModelConfig, Field } from '../../types'
+} from '../../models/embedders'
+import type { EmbeddingModel } from '../../models/embedding-model'
+import { withRetries } from '../../models/retry'
+import { maskConfig, openConfig } from '../schema/embedding-secrets'
+import type { FieldPlan } from '../schema/plan'
+import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'
 
 const configOf = (field: Field): EmbeddingModelConfig => field.embed?.model_config as EmbeddingModelConfig
 

@@ -1,0 +1,88 @@
+/** A collection as a copy of another one. */
+import * as v from 'valibot'
+import { ApiError, unwrap } from '../errors'
+import { collectionObject } from '../search/collection/handle'
+import type { CollectionRpc } from '../search/collection/rpc'
+import { openFields } from '../search/schema/embedding-secrets'
+import { isObject } from '../search/schema/values'
+import type { CollectionSchema, CollectionSummary } from '../search/types'
+import { createCollection, dropCollection } from './collections'
+import { findCollection, lookUp } from './names'
+
+/**
+ * POST /collections?src_name=: a collection of the same schema.
+ * @param body only its `name` counts
+ * @throws ApiError 400; with the status of the first document that could not be copied, there then being no clone
+ */
+export async function cloneCollection(
+  env: Cloudflare.Env,
+  sourceName: string,
+  body: unknown,
+  copyDocuments: boolean,
+): Promise<CollectionSummary> {
+  const handle = await lookUp(env, sourceName)
+  if (handle === undefined) throw new ApiError(400, `Collection with name \`${sourceName}\` not found.`)
+  if (!isObject(body) || typeof body.name !== 'string') {
+    throw new ApiError(400, 'Collection name must be provided.')
+  }
+  const source = collectionObject(env, handle.objectId)
+  const schema = cloneable(unwrap(await source.schema()))
+  // A new collection is given its credentials in clear: what is sealed is not taken from outside.
+  const fields = await openFields(schema.fields, env)
+  const summary = await createCollection(env, { ...schema, fields, name: body.name })
+  if (!copyDocuments) return summary
+  const { objectId } = await findCollection(env, body.name)
+  const target = collectionObject(env, objectId)
+  try {
+    await copy(source, target)
+    return unwrap(await target.summary())
+  } catch (error) {
+    // A clone that lacks documents looks like a whole one, and its name could not be used for another try.
+    await dropCollection(env, body.name)
+    if (!(error instanceof ApiError)) throw error
+    throw new ApiError(
+      error.status,
+      `The documents of \`${sourceName}\` could not be copied: ${error.message}`,
+    )
+  }
+}
+
+/** A schema as it was asked for: dimensions that a model answered are asked again. */
+const cloneable = (schema: CollectionSchema): CollectionSchema => ({
+  ...schema,
+  fields: schema.fields.map((field) => {
+    if (field.embed === undefined || field.asks_dimensions === true) return field
+    const { num_dim: _answered, ...asked } = field
+    return asked
+  }),
+})
+
+const refusal = v.object({ code: v.number(), error: v.string() })
+
+/** Lines that one import call takes. */
+const COPY_LINES = 500
+
+/** @throws ApiError for the first document that the target refuses */
+async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void> {
+  const all = { filterBy: '', include: '', exclude: '', unstored: true }
+  for (let cursor = 0, done = false; !done; ) {
+    const page = unwrap(await source.exportPage(all, cursor))
+    const lines = page.lines === '' ? [] : page.lines.split('\n')
+    for (let from = 0; from < lines.length; from += COPY_LINES) {
+      const { results } = unwrap(
+        await target.importLines(lines.slice(from, from + COPY_LINES), {
+          action: 'create',
+          returnDocument: false,
+          returnId: false,
+        }),
+      )
+      const refused = results.split('\n').find((line) => !line.startsWith('{"success":true'))
+      if (refused !== undefined) {
+        const { code, error } = v.parse(refusal, JSON.parse(refused))
+        throw new ApiError(code, error)
+      }
+    }
+    cursor = page.cursor
+    done = page.done
+  }
+}

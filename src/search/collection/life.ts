@@ -1,0 +1,127 @@
+/**
+ * When a collection begins, opens and ends in its object. Nothing in memory outlives the object: all of it is read again
+ * from SQLite.
+ */
+import { ApiError } from '../../errors'
+import { Store } from '../documents/store'
+import { HistoryMirror } from '../history/mirror'
+import { hasMeta, writeMeta } from '../meta'
+import type { StoredSchema } from '../schema/layout'
+import { readSchema, writeSchema } from '../schema/stored'
+import { createTables } from '../schema/tables'
+import type { CollectionSchema } from '../types'
+import { VectorOutbox } from '../vectors/vectorize/outbox'
+import { VectorMirror } from '../vectors/vectorize/vector-mirror'
+import type { Surroundings } from '../work'
+import { isCreated, migrate } from './migrations'
+import { type Open, openCollection } from './open'
+import { checkRegistration, REGISTRATION_MS } from './registration'
+
+/** When to go on with what a caller began, or with what another service would not do yet. */
+export const ABANDONED_MS = 10_000
+
+export const collectionNotFound = (): ApiError => new ApiError(404, 'Collection not found')
+
+export class CollectionLife {
+  readonly around: Surroundings
+  #open: Open | undefined
+
+  constructor(around: Surroundings) {
+    this.around = around
+  }
+
+  get #sql(): SqlStorage {
+    return this.around.storage.sql
+  }
+
+  /** Makes a collection of an empty object. The object is deleted again if no name leads to it after a while. */
+  begin(schema: CollectionSchema, createdAt: number): void {
+    const stored = this.around.storage.transactionSync(() => {
+      migrate(this.#sql)
+      const made = createTables(this.#sql, schema)
+      writeSchema(this.#sql, made)
+      writeMeta(this.#sql, 'created_at', createdAt)
+      return made
+    })
+    this.around.alarm.within(REGISTRATION_MS)
+    this.#openWith(stored)
+  }
+
+  /** The collection, read from storage when the object has just woken. */
+  open(): Open | undefined {
+    if (this.#open !== undefined || !isCreated(this.#sql)) return this.#open
+    migrate(this.#sql)
+    const schema = readSchema(this.#sql)
+    if (schema === undefined || hasMeta(this.#sql, 'destroyed')) return undefined
+    return this.#openWith(schema)
+  }
+
+  #openWith(schema: StoredSchema): Open {
+    this.#open = openCollection(this.around, schema)
+    return this.#open
+  }
+
+  /** @throws ApiError 404 */
+  existing(): Open {
+    const open = this.open()
+    if (open === undefined) throw collectionNotFound()
+    return open
+  }
+
+  /** The same, ready to make the vectors that a write needs. @throws ApiError 404 */
+  async writable(): Promise<Open> {
+    const { embedders, store } = this.existing()
+    await embedders.ready(store.plan.embedded)
+    return this.existing()
+  }
+
+  /** Deletes everything that the object holds, at once or, while another service does not answer, by the alarm. */
+  async destroy(): Promise<void> {
+    const open = this.open()
+    if (open !== undefined) {
+      open.store.closed = true
+      this.#open = undefined
+      writeMeta(this.#sql, 'destroyed', true)
+      // Vectorize may take its time, and what is being sent to it may arrive yet: the alarm sees to it, later.
+      if (new VectorOutbox(this.#sql).fields().length > 0) return this.around.alarm.within(ABANDONED_MS)
+    }
+    await this.#clear()
+  }
+
+  /**
+   * Deletes everything, after the history's copy in D1 and the vectors in Vectorize; while those do not answer, the
+   * alarm asks again.
+   */
+  async #clear(): Promise<void> {
+    if (isCreated(this.#sql) && hasMeta(this.#sql, 'history')) {
+      const schema = readSchema(this.#sql) as StoredSchema
+      const store = new Store(this.#sql, schema, 0)
+      const mirror = new HistoryMirror(store, this.around.env, this.around.objectId, this.around.alarm)
+      if (!(await mirror.removeAll())) {
+        this.around.alarm.within(ABANDONED_MS)
+        return
+      }
+    }
+    if (isCreated(this.#sql)) {
+      const wait = await new VectorMirror(this.around).removeAll()
+      if (wait !== undefined) return this.around.alarm.within(wait)
+    }
+    await this.around.storage.deleteAll()
+    this.around.alarm.rang()
+  }
+
+  /** Does what is due when the object's alarm rings. */
+  async alarm(): Promise<void> {
+    this.around.alarm.rang()
+    const open = this.open()
+    if (open === undefined) {
+      if (isCreated(this.#sql)) await this.#clear()
+      return
+    }
+    const registration = await checkRegistration(this.#sql, this.around.env, this.around.objectId)
+    if (registration === 'orphan') return await this.destroy()
+    if (registration !== 'registered') this.around.alarm.within(registration)
+    if (open.store.closed) return
+    await open.background.run()
+  }
+}

@@ -1,0 +1,31 @@
+import * as v from 'valibot'
+import { parseExact } from '../exact-json'
+
+/**
+ * Reads a row of the object's own state.
+ * @param shape what the value has to be. It is checked and not rebuilt: valibot drops keys such as `constructor`, and a
+ *   field may have that name
+ * @returns undefined when there is no such row
+ * @throws ValiError when the value is something else: no version has written that
+ */
+export function readMeta<Shape extends v.GenericSchema>(
+  sql: SqlStorage,
+  key: string,
+  shape: Shape,
+): v.InferInput<Shape> | undefined {
+  const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
+  if (row === undefined) return undefined
+  const value: unknown = parseExact(row.value)
+  v.assert(shape, value)
+  return value
+}
+
+/** Whether there is a row: some rows say what they say by being there. */
+export const hasMeta = (sql: SqlStorage, key: string): boolean =>
+  sql.exec('SELECT 1 FROM meta WHERE key = ?', key).toArray().length > 0
+
+/** @param value undefined removes the row */
+export function writeMeta(sql: SqlStorage, key: string, value: unknown): void {
+  if (value === undefined) sql.exec('DELETE FROM meta WHERE key = ?', key)
+  else sql.exec('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, JSON.stringify(value))
+}

@@ -1,0 +1,59 @@
+/** A collection's schema as `meta` holds it. */
+import * as v from 'valibot'
+import { readMeta, writeMeta } from '../meta'
+import { type EmbeddingModelConfig, FIELD_TYPES, type Field } from '../types'
+import type { StoredSchema } from './layout'
+import { isObject } from './values'
+
+const fieldSlot = v.looseObject({ slot: v.number(), text: v.optional(v.number()) })
+
+/** What else a config holds is for its model to check, and stays as its owner sent it. */
+const modelConfig = v.custom<EmbeddingModelConfig>(
+  (config) => isObject(config) && typeof config.model_name === 'string',
+)
+
+const field: v.GenericSchema<Field> = v.looseObject({
+  name: v.string(),
+  type: v.picklist(FIELD_TYPES),
+  facet: v.boolean(),
+  optional: v.boolean(),
+  index: v.boolean(),
+  sort: v.boolean(),
+  infix: v.boolean(),
+  locale: v.string(),
+  stem: v.boolean(),
+  store: v.boolean(),
+  stem_dictionary: v.string(),
+  num_dim: v.optional(v.number()),
+  vec_dist: v.optional(v.picklist(['cosine', 'ip'])),
+  hnsw_params: v.optional(v.record(v.string(), v.unknown())),
+  embed: v.optional(
+    v.looseObject({
+      from: v.array(v.string()),
+      model_config: modelConfig,
+      served_by: v.optional(v.string()),
+    }),
+  ),
+  nested: v.optional(v.boolean()),
+})
+
+const storedSchema: v.GenericSchema<StoredSchema> = v.looseObject({
+  name: v.string(),
+  fields: v.array(field),
+  default_sorting_field: v.string(),
+  enable_nested_fields: v.boolean(),
+  token_separators: v.array(v.string()),
+  symbols_to_index: v.array(v.string()),
+  synonym_sets: v.optional(v.array(v.string())),
+  curation_sets: v.optional(v.array(v.string())),
+  metadata: v.optional(v.record(v.string(), v.unknown())),
+  slots: v.record(v.string(), fieldSlot),
+  nextSlot: v.number(),
+  nextText: v.number(),
+  textColumns: v.number(),
+  replacing: v.optional(v.record(v.string(), v.looseObject({ field, slot: fieldSlot }))),
+})
+
+export const readSchema = (sql: SqlStorage): StoredSchema | undefined => readMeta(sql, 'schema', storedSchema)
+
+export const writeSchema = (sql: SqlStorage, schema: StoredSchema): void => writeMeta(sql, 'schema', schema)

@@ -1,0 +1,134 @@
+/**
+ * How a turn fails: the code of every error, what a retry can do, and the events that tell of it.
+ *
+ * Code reads the code and never the message: messages are for people, and every protocol has its own.
+ */
+import {
+  type ApiError,
+  coded,
+  type ErrorCode,
+  type Failure,
+  failed,
+  plainFailure,
+  type StatusCode,
+} from '../errors'
+import { ProviderError, passes } from '../models/provider-error'
+import type { TurnEvent, TurnEventBody } from './events'
+
+export type { ErrorCode } from '../errors'
+
+/** What becomes of the same request: `never` succeeds, may succeed `now`, or `later`, when a limit has passed. */
+export type Retry = 'never' | 'now' | 'later'
+
+const RETRIES: Record<ErrorCode, Retry> = {
+  stopped: 'never',
+  interrupted: 'now',
+  over_time: 'never',
+  unsafe: 'never',
+  too_long: 'never',
+  search_failed: 'never',
+  search_timed_out: 'now',
+  search_unavailable: 'now',
+  model_refused: 'never',
+  model_denied: 'never',
+  model_failed: 'now',
+  unknown_conversation: 'never',
+  unknown_turn: 'never',
+  unknown_assistant: 'never',
+  over_budget: 'later',
+  too_many_waiting: 'later',
+  bad_request: 'never',
+  unauthorized: 'never',
+  forbidden: 'never',
+  not_found: 'never',
+  method_not_allowed: 'never',
+  timed_out: 'now',
+  conflict: 'never',
+  too_large: 'never',
+  unsupported_media_type: 'never',
+  key_reused: 'never',
+  rate_limited: 'later',
+  unavailable: 'now',
+  internal: 'now',
+}
+
+export const retryOf = (code: ErrorCode): Retry => RETRIES[code]
+
+/** Somebody stopped the turn. */
+export const stopped = (): ApiError => coded('stopped', 400, 'The turn was stopped.')
+
+/** The turn's object did not live to see its end. */
+export const interrupted = (): ApiError => coded('interrupted', 503, 'The turn was interrupted. Ask again.')
+
+/** There is no such conversation, or it is somebody else's: nobody learns which. */
+export const unknownConversation = (): ApiError =>
+  coded('unknown_conversation', 404, 'Conversation not found')
+
+/** A position, a trace or a previous response leads to no turn. */
+export const unknownTurn = (): ApiError => coded('unknown_turn', 404, 'Turn not found')
+
+/** The error of a search, as the error of its turn. @param status HTTP status of the search's reply */
+export function searchFailed(status: number, message: string): ApiError {
+  if (status === 408) return coded('search_timed_out', status, message)
+  const isUnavailable = status === 429 || status >= 500
+  return coded(isUnavailable ? 'search_unavailable' : 'search_failed', status, message)
+}
+
+const BY_STATUS: Record<number, StatusCode> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  408: 'timed_out',
+  409: 'conflict',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+  422: 'key_reused',
+  429: 'rate_limited',
+  503: 'unavailable',
+}
+
+/** The code of an error of which nothing but its HTTP status is known. */
+export const codeOfStatus = (status: number): StatusCode =>
+  BY_STATUS[status] ?? (status >= 500 ? 'internal' : 'bad_request')
+
+/** The code of any failure: its own, or what the model's provider or the HTTP status says. */
+export function codeOf(failure: ApiError | Pick<Failure, 'status' | 'code'>): ErrorCode {
+  if (failure.code !== undefined) return failure.code
+  if (!(failure instanceof ProviderError)) return codeOfStatus(failure.status)
+  if (failure.fault === 'refused' || failure.fault === 'empty') return 'model_refused'
+  return passes(failure) ? 'model_failed' : 'model_denied'
+}
+
+/** Whether a model's provider failed, through no fault of the request. */
+const isUpstream = (code: ErrorCode): boolean => code === 'model_failed' || code === 'model_denied'
+
+export type TurnError = Extract<TurnEventBody, { type: 'error' }>
+
+/** The event of a turn that ends in this error. @param plain whether it hides what is the operator's (errors.ts) */
+export function errorOf(error: ApiError, plain = false): TurnError {
+  const code = codeOf(error)
+  return {
+    type: 'error',
+    status: error.status,
+    message: plain ? plainFailure(failed(error)).message : error.message,
+    retryable: retryOf(code) !== 'never',
+    ...(isUpstream(code) && { upstream: true }),
+    code,
+  }
+}
+
+/** What logs of before codes said of turns that were not ended by themselves. */
+const WORDS_BEFORE_CODES = new Map<string, ErrorCode>([
+  ['The turn was stopped.', 'stopped'],
+  ['The turn was interrupted. Ask again.', 'interrupted'],
+])
+
+/** An event as it is today: errors of logs that were written before errors had codes get theirs here. */
+export function withCode(event: TurnEvent): TurnEvent {
+  if (event.type !== 'error' || event.code !== undefined) return event
+  const { status, message, upstream, retryable } = event as Omit<TurnError, 'code'>
+  const ofModel = retryable ? 'model_failed' : 'model_denied'
+  const code = upstream ? ofModel : (WORDS_BEFORE_CODES.get(message) ?? codeOfStatus(status))
+  return { ...event, code }
+}

@@ -1,0 +1,27 @@
+/** What a turn spends on language models. */
+import type { CallTrace } from './events'
+
+/** Tokens that a conversation model spent. */
+export interface Spending {
+  modelId: string
+  inputTokens: number
+  outputTokens: number
+}
+
+/**
+ * All that a turn has spent, on calls that failed too, by model.
+ * @param asked the model that was asked, which comes first, even where others did all the work
+ */
+export function spendingOf(calls: readonly CallTrace[], asked: string): [Spending, ...Spending[]] {
+  const first: Spending = { modelId: asked, inputTokens: 0, outputTokens: 0 }
+  const byModel = new Map([[asked, first]])
+  const spent = calls.flatMap((call) => [...(call.failed ?? []), call])
+  for (const { model_id: modelId = asked, input_tokens = 0, output_tokens = 0 } of spent) {
+    const sum = byModel.get(modelId) ?? { modelId, inputTokens: 0, outputTokens: 0 }
+    sum.inputTokens += input_tokens
+    sum.outputTokens += output_tokens
+    byModel.set(modelId, sum)
+  }
+  byModel.delete(asked)
+  return [first, ...byModel.values()]
+}
