@@ -41,6 +41,11 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
   test('a conversation is found, read, exported and deleted', async () => {
     const user = unique('user')
     const id = await ask(QUESTION, {}, { 'x-typesense-user-id': user })
+    await ask(
+      'And without a field?',
+      { conversation_id: id, query_by: 'nothing' },
+      { 'x-typesense-user-id': user },
+    )
     await ask('How are keys stored?', {}, { 'x-typesense-user-id': user })
     const page = await stage.tab({}, '#/conversations')
     await page.getByLabel('User', { exact: true }).fill(user)
@@ -52,6 +57,8 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.reload()
     await page.locator('.row').click()
     await page.locator('.read-turn .prose').getByText('two documents').waitFor()
+    const failed = page.locator('.faults li', { hasText: 'And without a field?' })
+    expect(await failed.locator('.bad').textContent()).toContain('nothing')
     expect(JSON.parse(await download(page, 'JSON'))).toMatchObject({
       id,
       user_id: user,

@@ -66,7 +66,9 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
           </section>
         )}
         {trace.error && <Problem error={trace.error} retry={trace.reload} />}
-        {!told && !insight.searches && !trace.error && <Loading lines={3} label="The turn is on its way" />}
+        {!told && !insight.searches && !trace.error && running && (
+          <Loading lines={3} label="The turn is on its way" />
+        )}
         {(told || insight.searches) && (
           <section>
             <h3>Searches</h3>
@@ -108,7 +110,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
             {told.shortened && <p class="hint">This trace was too long to be kept whole: texts end early.</p>}
           </section>
         )}
-        {told && trace.traced && (
+        {told && trace.traced && turn.state === 'done' && (
           <section>
             <h3>Result</h3>
             <dl class="facts">
@@ -129,8 +131,8 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
             </dl>
           </section>
         )}
-        {(turn.state === 'failed' || turn.state === 'stopped') && (
-          <p class="hint">A turn without an answer is not kept, and has no trace.</p>
+        {(turn.state === 'failed' || turn.state === 'stopped') && !told && (
+          <p class="hint">There is no trace of this turn: it ended before there was anything to keep.</p>
         )}
       </div>
     </aside>
@@ -192,7 +194,7 @@ function CallBlock({ call }: { call: CallTrace }) {
   )
 }
 
-/** The trace of a turn that has ended well. */
+/** The trace of a turn that has ended: in an answer, or in a fault. */
 function useTrace(chat: Chat, turn: Turn) {
   const [state, setState] = useState<{ of?: Turn; traced?: TracedTurn; error?: Refusal }>({})
   const [tries, setTries] = useState(0)
@@ -200,7 +202,7 @@ function useTrace(chat: Chat, turn: Turn) {
   const { id } = chat
   // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` asks for the same once more
   useEffect(() => {
-    if (turnState !== 'done' || number === undefined || id === undefined) return
+    if ((turnState !== 'done' && turnState !== 'failed') || number === undefined || id === undefined) return
     const abort = new AbortController()
     read<{ turns: TracedTurn[] }>(
       `/conversations/${encodeURIComponent(id)}/trace?turn=${number}`,
@@ -213,14 +215,16 @@ function useTrace(chat: Chat, turn: Turn) {
             : { of: turn, error: new Refusal(404, 'No trace of this turn is kept.') },
         ),
       (error) => {
-        if (!abort.signal.aborted) {
+        if (abort.signal.aborted) return
+        // A conversation whose first turn failed has nothing stored.
+        if (turnState === 'done') {
           setState({ of: turn, error: error instanceof Refusal ? error : new Refusal(0, String(error)) })
         }
       },
     )
     return () => abort.abort()
   }, [turn, turnState, number, id, tries])
-  const own = state.of === turn && turnState === 'done' ? state : {}
+  const own = state.of === turn && (turnState === 'done' || turnState === 'failed') ? state : {}
   return { traced: own.traced, error: own.error, reload: () => setTries((before) => before + 1) }
 }
 

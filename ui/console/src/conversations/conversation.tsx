@@ -8,10 +8,11 @@ import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Loading, Problem } from '../parts/states'
-import { asMarkdown, isUnanswered, type RecordedTurn, readConversation } from './record'
+import { asMarkdown, failedTurns, isUnanswered, type RecordedTurn, readConversation } from './record'
 
 export function ConversationPage({ id }: { id: string }) {
   const loaded = useLoaded(`conversation ${id}`, (signal) => readConversation(id, signal))
+  const failed = useLoaded(`failed ${id}`, (signal) => failedTurns(id, signal))
   const [removing, setRemoving] = useState(false)
   const { data } = loaded
   return (
@@ -63,6 +64,20 @@ export function ConversationPage({ id }: { id: string }) {
       {data?.turns.map((turn) => (
         <Turn key={turn.turn} turn={turn} />
       ))}
+      {(failed.data?.length ?? 0) > 0 && (
+        <section class="panel-card">
+          <h2>Failed: {failed.data?.length}</h2>
+          <ul class="faults">
+            {failed.data?.map(({ turn, question, created_at, error }) => (
+              <li key={turn}>
+                <span dir="auto">{question}</span>
+                <span class="soft">{when(created_at)}</span>
+                <span class="bad">{error.message}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       {removing && (
         <Confirm
           title="Delete this conversation?"

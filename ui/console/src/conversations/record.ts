@@ -1,7 +1,7 @@
 /** A conversation as it is stored, and as what it is exported. */
 
 import type { Citation } from '../../../widget/src/wire'
-import { read } from '../api'
+import { Refusal, read } from '../api'
 import type { Summary, Timings, Usage } from '../chat/wire'
 
 export interface RecordedTurn {
@@ -14,6 +14,24 @@ export interface RecordedTurn {
   usage: Usage
   timings: Timings
   created_at: number
+}
+
+/** A turn that came to no answer, as the trace has it. */
+export interface FailedTurn {
+  turn: number
+  question: string
+  created_at: number
+  error: { status: number; message: string }
+}
+
+/** Turns of a conversation that failed, of the latest ones. None where the key may not read traces. */
+export async function failedTurns(id: string, signal?: AbortSignal): Promise<FailedTurn[]> {
+  type Traced = Omit<FailedTurn, 'error'> & Partial<Pick<FailedTurn, 'error'>>
+  const { turns } = await read<{ turns: Traced[] }>(`${pathOf(id)}/trace`, signal).catch((error) => {
+    if (error instanceof Refusal) return { turns: [] as Traced[] }
+    throw error
+  })
+  return turns.flatMap(({ error, ...turn }) => (error ? [{ ...turn, error }] : []))
 }
 
 export interface RecordedConversation extends Summary {
