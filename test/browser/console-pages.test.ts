@@ -137,7 +137,7 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.locator('parley-chat .prose').getByText('two documents').waitFor()
     await expectSound(page, 'assistant')
 
-    await page.getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('link', { name: 'Keys', exact: true }).click()
     await page.getByRole('button', { name: 'New key' }).first().click()
     await page.getByLabel('Assistant', { exact: true }).selectOption(name)
     await page.getByLabel('Origins').fill('https://www.example.com')
