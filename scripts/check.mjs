@@ -59,6 +59,8 @@ const steps = [
   ['types of scripts and ui', () => run('tsc', '--noEmit', '-p', 'scripts')],
   ['types of the widget', () => run('tsc', '--noEmit', '-p', 'ui/widget')],
   ['the widget builds and is within budget', () => run('node', 'scripts/widget.mjs'), 'told'],
+  ['types of the console', () => run('tsc', '--noEmit', '-p', 'ui/console')],
+  ['the console builds and is within budget', () => run('node', 'scripts/console.mjs'), 'told'],
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],
   ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],

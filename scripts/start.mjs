@@ -124,6 +124,7 @@ try {
       ENCRYPTION_KEY: encryptionKey(folder),
       AI_BACKEND: 'local',
       VECTORS: 'embedded',
+      CONSOLE: 'on',
       // One person's own machine: its private hosts (Ollama, vLLM) may be called, and nobody is kept waiting.
       ALLOWED_HOSTS: allowedHosts,
       RATE_LIMITS: 'off',

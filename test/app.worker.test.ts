@@ -289,3 +289,47 @@ describe('the log', () => {
     expect(JSON.stringify(line)).not.toContain(value)
   })
 })
+
+describe('pages', () => {
+  const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+  const open = async (path: string, sending: Sending = {}) => {
+    const response = await send('GET', path, { key: '', headers: BROWSER, ...sending })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  it('show the console where it is turned on, and say how to where it is not', async () => {
+    const on = await open('/', { settings: { CONSOLE: 'on' } })
+    expect(on).toMatchObject({ status: 200, text: expect.stringContaining('/console/console.js') })
+    expect(on.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self'/)
+    const off = await open('/', { settings: { CONSOLE: 'off' } })
+    expect(off).toMatchObject({ status: 200, text: expect.stringContaining('CONSOLE') })
+    expect(off.text).not.toContain('console.js')
+  })
+
+  it.each([
+    ['/nowhere', 401],
+    ['/no/where', 404],
+    ['/_nowhere', 404],
+    ['/collections', 401],
+  ])('stand at an address that is none, for whoever opens %s in a browser', async (path, status) => {
+    const page = await open(path)
+    expect(page.status).toBe(status)
+    expect(page.headers.get('content-type')).toContain('text/html')
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self'/)
+    expect(page.text).toContain('There is no page at this address')
+  })
+
+  it('stand in no client\u2019s way', async () => {
+    for (const [path, sending] of [
+      ['/collections', { headers: {} }],
+      ['/nowhere', { key: 'wrong' }],
+      ['/no/where', { headers: { ...BROWSER, authorization: 'Basic eDp5' } }],
+      ['/no/where', { headers: { accept: 'application/json' } }],
+    ] as [string, Sending][]) {
+      expect((await open(path, sending)).headers.get('content-type')).toContain('application/json')
+    }
+    expect(
+      (await send('POST', '/no/where', { key: '', headers: BROWSER })).headers.get('content-type'),
+    ).toContain('json')
+  })
+})

@@ -1,9 +1,9 @@
 /** The page on /document#COLLECTION/ID: one document, for whoever holds a key that may search it. */
 import { decoded } from './address.js'
+import { AskError, call } from './call.js'
 import { storedKey, storeKey } from './key.js'
 import { blocks } from './markdown.js'
 import { element, titlesOf } from './render.js'
-import { AskError, call } from './stream.js'
 
 /** @template {HTMLElement} T @param {string} id @returns {T} */
 const byId = (id) => /** @type {T} */ (document.getElementById(id))

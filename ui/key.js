@@ -1,9 +1,10 @@
 /** The key of this tab. A server on this machine has a key that everybody knows, until it is told another one. */
 const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(location.hostname)
 
-export const DEFAULT_KEY = isLocal ? 'xyz' : ''
+const DEFAULT_KEY = isLocal ? 'xyz' : ''
 
-export const storedKey = () => sessionStorage.getItem('parley.key') ?? DEFAULT_KEY
+export const storedKey = () =>
+  sessionStorage.getItem('parley.key') ?? localStorage.getItem('parley.key') ?? DEFAULT_KEY
 
 /** @param {string} key kept until the tab is closed */
 export const storeKey = (key) => sessionStorage.setItem('parley.key', key)

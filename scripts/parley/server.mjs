@@ -1,5 +1,4 @@
 /** The Parley that the command line talks to: its address, its key, and how a request is tried again. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, Failure } from './failure.mjs'
 
 const DEFAULT_URL = 'http://localhost:8108'
@@ -122,6 +121,9 @@ export async function refusal(response, what) {
   }
   return new Failure(EXIT.rejected, `${what} was refused with ${response.status}: ${message}`)
 }
+
+/** @param {number} ms */
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** @param {number} attempt */
 const pause = (attempt) => FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2)

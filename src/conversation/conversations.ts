@@ -9,6 +9,7 @@ import {
   conversationsOfUser,
   findConversationRow,
   listConversationRows,
+  nameConversation,
   type PageEnd,
 } from '../db/conversations'
 import { markErased } from '../db/erasures'
@@ -98,6 +99,21 @@ export async function getConversation(
     turns: page.map(recordedTurn),
     ...(rows.length > most && { earlier: page[0]!.turn }),
   }
+}
+
+/**
+ * Gives a conversation another title.
+ * @throws ApiError 404
+ */
+export async function renameConversation(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  title: string,
+): Promise<ConversationSummary> {
+  const row = await readable(env, asker, id)
+  await nameConversation(database(env), id, title)
+  return summaryOf({ ...row, name: title })
 }
 
 const unproven = (does: string, action: string): ApiError =>
@@ -206,7 +222,7 @@ async function found(env: Cloudflare.Env, asker: Asker, id: string): Promise<Con
 
 const summaryOf = (row: ConversationRow): ConversationSummary => ({
   id: row.id,
-  title: row.title,
+  title: row.name ?? row.title,
   model_id: row.modelId,
   user_id: row.userId,
   protocol: row.protocol,

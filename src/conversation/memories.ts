@@ -85,7 +85,8 @@ export interface MessageView {
 
 export function memoryOf(row: ConversationRow): MemoryView {
   // What another protocol began is called by its first question.
-  const details = row.details === null ? { name: row.title } : v.parse(Details, JSON.parse(row.details))
+  const details =
+    row.details === null ? { name: row.name ?? row.title } : v.parse(Details, JSON.parse(row.details))
   return {
     id: row.id,
     name: details.name ?? null,
@@ -147,7 +148,7 @@ export async function changeMemory(
   row: ConversationRow,
   { name, additional_info }: { name?: string; additional_info?: Record<string, unknown> },
 ): Promise<number> {
-  const begun = row.details === null ? { name: row.title } : {}
+  const begun = row.details === null ? { name: row.name ?? row.title } : {}
   const patch = { ...begun, ...(name !== undefined && { name }), ...(additional_info && { additional_info }) }
   const details = await mergeDetails(database(env), row.id, patch, name, Date.now())
   if (name !== undefined) {

@@ -112,7 +112,7 @@ export const emptiedConversations = (
     .limit(limit)
 
 /** A conversation as its object tells of it; how many turns it has is counted here. */
-export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'details'> & {
+export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details'> & {
   proof?: string
   details?: string
 }
@@ -130,6 +130,8 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
       set: {
         ...conversation,
         turns: many,
+        // An id that begins anew has no name yet.
+        name: sql`CASE WHEN ${same} THEN ${conversations.name} END`,
         // What an earlier version began without a proof, and a migration knows to be proven, stays so.
         proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,
         updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
@@ -139,6 +141,12 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
           WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
       },
     })
+}
+
+/** Gives a conversation a title of its own, which its turns do not change. A memory has it in what it says of itself. */
+export async function nameConversation(db: Database, id: string, name: string): Promise<void> {
+  const details = sql`CASE WHEN ${conversations.details} IS NOT NULL THEN json_set(${conversations.details}, '$.name', ${name}) END`
+  await db.update(conversations).set({ name, details }).where(eq(conversations.id, id))
 }
 
 /**

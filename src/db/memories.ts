@@ -137,7 +137,8 @@ export async function mergeDetails(
       details: sql`json_set(json_patch(coalesce(${conversations.details}, '{}'), ${JSON.stringify(patch)}), '$.version',
         coalesce(json_extract(${conversations.details}, '$.version'), 1) + 1)`,
       updatedAt: now,
-      ...(title !== undefined && { title }),
+      // The latest name counts, whoever gave it.
+      ...(title !== undefined && { title, name: null }),
     })
     .where(eq(conversations.id, id))
     .returning({ details: conversations.details })

@@ -100,6 +100,8 @@ export const conversations = sqliteTable(
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
     title: text('title').notNull(),
+    /** the title that somebody gave it instead */
+    name: text('name'),
     /** JSON: what a memory says of itself (conversation/memories.ts); null for one that another protocol began */
     details: text('details'),
     turns: integer('turns').notNull(),

@@ -1,8 +1,8 @@
-/** The page on / in a real browser, over the sample, answered by the built-in model. */
+/** The console's chat in a real browser, over the sample, answered by the built-in model. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
-import { createModel, KEY, url } from '../clients/harness'
+import { createModel, KEY, request, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
 import { CHROMIUM, launch } from './chromium'
 
@@ -28,7 +28,7 @@ describe.runIf(CHROMIUM)('the page', () => {
     }
   })
 
-  const answers = () => page.locator('.answer[aria-busy="false"]')
+  const answers = () => page.locator('.turn-item:has(.turn[aria-busy="false"])')
 
   const ask = async (question: string) => {
     const before = await answers().count()
@@ -57,28 +57,35 @@ describe.runIf(CHROMIUM)('the page', () => {
   })
 
   test('shows what can be asked', async () => {
-    await page.getByRole('button', { name: 'How does Parley store history?' }).waitFor()
-    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('Parley')
+    await page.getByRole('button', { name: 'How does Parley store history?', exact: true }).waitFor()
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Ask your documents')
+    expect(await page.title()).toBe('Parley')
     expect(await page.getByLabel('Your question').getAttribute('placeholder')).toBe('Ask a question')
   })
 
   test('answers a suggested question with sources', async () => {
-    await page.getByRole('button', { name: 'How do I create a conversation model?' }).click()
+    await page.getByRole('button', { name: 'How do I create a conversation model?', exact: true }).click()
     await answers().first().waitFor()
-    const text = await answers().first().textContent()
+    await answers().first().getByText('Answered by local/extractive').waitFor()
+    const text = await answers().first().locator('.prose').textContent()
     expect(text?.length).toBeGreaterThan(20)
-    expect(text).toContain('local/extractive')
 
-    const sources = page.getByRole('complementary', { name: 'Sources' })
-    expect(await sources.locator('.source.used').count()).toBeGreaterThan(0)
+    const sources = answers().first().getByRole('list', { name: 'Sources' })
+    expect(await sources.getByRole('button').count()).toBeGreaterThan(0)
     await page.locator('.cite').first().click()
-    expect(await sources.locator('.source.lit').count()).toBe(1)
-    await sources.locator('.source.lit:focus').waitFor()
+    const card = page.getByRole('dialog')
+    await card.locator('mark').waitFor()
+    expect((await card.locator('mark').textContent())?.length).toBeGreaterThan(10)
+    await card.getByRole('link').waitFor()
+    await page.keyboard.press('Escape')
+    await card.waitFor({ state: 'hidden' })
+    await page.locator('.cite:focus').first().waitFor()
   })
 
   test('leads from a source to its document, for whoever has a key', async () => {
     await ask('Which language models can answer?')
-    const link = page.getByRole('complementary', { name: 'Sources' }).getByRole('link').first()
+    await page.locator('.chip').filter({ hasText: 'Which language models can answer?' }).first().click()
+    const link = page.getByRole('dialog').getByRole('link')
     const address = (await link.getAttribute('href')) ?? ''
     await page.goto(address)
     await page.getByRole('heading', { level: 2, name: 'Which language models can answer?' }).waitFor()
@@ -103,7 +110,7 @@ describe.runIf(CHROMIUM)('the page', () => {
       await page.goto(`${url}/?model=${model}`)
       await page.getByLabel('Your question').fill('How does Parley store history, and for how long?')
       await page.keyboard.press('Enter')
-      const writing = page.locator('.answer[aria-busy="true"]')
+      const writing = page.locator('.turn[aria-busy="true"] .prose')
       await writing.filter({ hasText: 'You asked: How' }).waitFor()
       expect(await writing.textContent()).not.toContain('for how long?')
       await answers().filter({ hasText: 'and for how long?' }).waitFor()
@@ -139,34 +146,68 @@ describe.runIf(CHROMIUM)('the page', () => {
   })
 
   test('says in words what went wrong', async () => {
-    await page.getByText('Settings').click()
-    await page.getByLabel('API key').fill('wrong')
+    await page.getByRole('button', { name: 'Settings' }).click()
+    await page.getByRole('combobox', { name: 'Conversation model' }).fill('nowhere')
     await page.getByRole('button', { name: 'Use these' }).click()
     const answer = await ask('How does Parley store history?')
-    expect(await answer.getByRole('alert').textContent()).toBe(
-      'The API key was refused. Check it under Settings.',
+    expect(await answer.locator('.problem p').textContent()).toBe(
+      'This did not work. There is no such conversation model. Choose another one under Settings.',
     )
+  })
+
+  test('asks for another key where this one is refused', async () => {
+    await page.getByRole('button', { name: 'Use another key' }).click()
+    await page.getByLabel('API key').fill('wrong')
+    await page.getByRole('button', { name: 'Open the console' }).click()
+    expect(await page.getByRole('alert').textContent()).toBe('The API key was refused. Enter another one.')
+    await page.getByLabel('API key').fill(KEY)
+    await page.getByRole('button', { name: 'Open the console' }).click()
+    await page.getByLabel('Your question').waitFor()
+    // A key that was good, and is not any more.
+    await page.evaluate("sessionStorage.setItem('parley.key', 'gone')")
+    await page.reload()
+    await page.getByText('The API key was refused. Enter another one.').waitFor()
   })
 
   test('shows markup of a document and of a question as text', async () => {
     const answer = await ask('<img src=x onerror="document.title=1"> How does Parley store history?')
     await answer.waitFor()
-    expect(await page.locator('#log img').count()).toBe(0)
-    expect(await page.title()).toBe('Parley')
-    expect(await page.locator('.question').textContent()).toContain('<img src=x')
+    expect(await page.locator('.turn img').count()).toBe(0)
+    expect(await page.title()).toContain('<img src=x')
+    expect(await page.locator('.question-text').textContent()).toContain('<img src=x')
   })
 
-  test('keeps the key in the tab and out of the address', async () => {
-    await page.getByText('Settings').click()
-    await page.getByLabel('API key').fill('another')
-    await page.getByRole('button', { name: 'Use these' }).click()
-    await page.reload()
-    expect(await page.getByLabel('API key').inputValue()).toBe('another')
-    expect(page.url()).not.toContain('another')
-    const other = await browser.newPage()
-    await other.goto(url)
-    expect(await other.getByLabel('API key').inputValue()).toBe('xyz')
-    await other.close()
+  test('keeps the key in the tab and out of the address, and in the browser where that is wanted', async () => {
+    const { body } = await request('POST', '/keys', {
+      description: 'another',
+      actions: ['*'],
+      collections: ['*'],
+    })
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.goto(url)
+    const enter = async (remember: boolean) => {
+      await page.getByRole('button', { name: 'Use another key' }).click()
+      await page.getByLabel('API key').fill(body.value)
+      if (remember) await page.getByLabel('Remember it in this browser').check()
+      await page.getByRole('button', { name: 'Open the console' }).click()
+      await page.getByLabel('Your question').waitFor()
+    }
+    const keyOf = async (tab: Page) => {
+      const asked = tab.waitForRequest((each) => each.url().includes('/conversations?limit='))
+      await tab.goto(url)
+      return (await asked).headers()['x-typesense-api-key']
+    }
+    await enter(false)
+    expect(await keyOf(page)).toBe(body.value)
+    expect(page.url()).not.toContain(body.value)
+    const other = await context.newPage()
+    expect(await keyOf(other)).toBe(KEY)
+    await page.goto(url)
+    await enter(true)
+    const third = await context.newPage()
+    expect(await keyOf(third)).toBe(body.value)
+    await context.close()
   })
 
   test('leads to the reference of the API, which shows every route and object', async () => {

@@ -51,8 +51,8 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
     await page.getByLabel('Your question').fill(question)
     await page.keyboard.press('Enter')
   }
-  const writing = () => page.locator('.answer[aria-busy="true"]').filter({ hasText: 'plain32' })
-  const written = () => page.locator('.answer[aria-busy="false"]').filter({ hasText: LAST })
+  const writing = () => page.locator('.turn[aria-busy="true"] .prose').filter({ hasText: 'plain32' })
+  const written = () => page.locator('.turn[aria-busy="false"] .prose').filter({ hasText: LAST })
   const idOf = (address: string) => new URL(address).hash.slice(1)
   const turnsOf = async (id: string) => (await request('GET', `/conversations/${id}`)).body.turns
 
@@ -62,7 +62,7 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
     await writing().waitFor()
     const id = idOf(page.url())
     await page.getByRole('button', { name: 'Stop' }).click()
-    const told = page.locator('.answer[aria-busy="false"]').getByRole('status')
+    const told = page.locator('.turn[aria-busy="false"] .problem p')
     expect(await told.textContent()).toBe('Stopped. Nothing of this answer is kept.')
     await expect.poll(() => paced.abandoned).toBe(before + 1)
     expect((await request('POST', `/conversations/${id}/stop`)).body).toEqual({ stopped: false })
@@ -76,14 +76,14 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
   test('that is a follow-up is stopped alone', async () => {
     await page.goto(url)
     await ask('How does Parley store history?')
-    await page.locator('.answer[aria-busy="false"]').waitFor()
+    await page.locator('.turn[aria-busy="false"]').waitFor()
     await page.goto(`${url}/?model=${model}${new URL(page.url()).hash}`)
-    await page.locator('.answer[aria-busy="false"]').waitFor()
+    await page.locator('.turn[aria-busy="false"]').waitFor()
     await page.getByRole('button', { name: 'Ask', exact: true }).waitFor()
     await ask('How long is it kept?')
     await writing().waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
-    await page.locator('.answer').getByRole('status').waitFor()
+    await page.locator('.turn .problem').getByText('Stopped.').waitFor()
     expect(await turnsOf(idOf(page.url()))).toMatchObject([{ question: 'How does Parley store history?' }])
   })
 
@@ -92,12 +92,12 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
     await writing().waitFor()
     await page.reload()
     await written().waitFor()
-    expect(await page.locator('.question').allTextContents()).toEqual(['What is kept of a turn?'])
+    expect(await page.locator('.question-text').allTextContents()).toEqual(['What is kept of a turn?'])
     await ask('How long is it kept?')
     await writing().waitFor()
     await page.reload()
     await written().nth(1).waitFor()
-    expect(await page.locator('.question').allTextContents()).toEqual([
+    expect(await page.locator('.question-text').allTextContents()).toEqual([
       'What is kept of a turn?',
       'How long is it kept?',
     ])
@@ -109,11 +109,11 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
   })
 
   test('is left with "Back" and come back to with "Forward"', async () => {
-    await page.getByRole('button', { name: 'How does Parley store history?' }).waitFor()
+    await page.getByRole('button', { name: 'How does Parley store history?', exact: true }).waitFor()
     await ask('Where is history kept?')
     await writing().waitFor()
     await page.goBack()
-    await page.getByRole('button', { name: 'How does Parley store history?' }).waitFor()
+    await page.getByRole('button', { name: 'How does Parley store history?', exact: true }).waitFor()
     expect(await page.locator('.turn').count()).toBe(0)
     await page.goForward()
     await written().waitFor()
@@ -134,9 +134,9 @@ describe.runIf(CHROMIUM)('an address of a conversation', () => {
     try {
       const page = await browser.newPage()
       await page.goto(`${url}/#${body.conversation_id}`)
-      await page.locator('.answer[aria-busy="false"]', { hasText: 'two documents' }).waitFor()
-      const sources = page.getByRole('complementary', { name: 'Sources' }).locator('.source.used')
-      expect(await sources.first().textContent()).toContain('How does Parley store history?')
+      await page.locator('.turn[aria-busy="false"]', { hasText: 'two documents' }).waitFor()
+      const sources = page.getByRole('list', { name: 'Sources' }).locator('.chip:not(.dim)')
+      await sources.filter({ hasText: 'How does Parley store history?' }).waitFor()
       await page.goto(`${url}/#nowhere`)
       await page.getByText('This conversation has expired.').waitFor()
       expect(await page.locator('.turn').count()).toBe(0)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { events } from '../../ui/stream.js'
+import { readEvents } from '../../ui/widget/src/events'
 
 const body = (pieces: Uint8Array[]) =>
   new ReadableStream<Uint8Array>({
@@ -12,7 +12,8 @@ const body = (pieces: Uint8Array[]) =>
 
 const read = async (pieces: Uint8Array[]): Promise<unknown[]> => {
   const found = []
-  for await (const event of events(body(pieces) as never)) found.push(event)
+  const { signal } = new AbortController()
+  for await (const event of readEvents(new Response(body(pieces)), signal)) found.push(event)
   return found
 }
 
@@ -21,8 +22,8 @@ const STREAM =
 
 test('what has data is an event; heartbeats and the time to wait are not', async () => {
   expect(await read([new TextEncoder().encode(STREAM)])).toEqual([
-    { id: '1.0', type: 'delta', data: { text: 'Grüße, 日本 🎬\u2028' } },
-    { id: '1.1', type: 'done', data: { answer: '' } },
+    { turn: 1, seq: 0, type: 'delta', data: { text: 'Grüße, 日本 🎬\u2028' } },
+    { turn: 1, seq: 1, type: 'done', data: { answer: '' } },
   ])
 })
 

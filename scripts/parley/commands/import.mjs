@@ -1,19 +1,17 @@
 /** `parley import`: a folder, files or a website into a collection, sent and removed only as far as it changed. */
 import { readFile, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { embedsAll } from '../embedding.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
+import { addContent, asDocuments, newRead, sectionOf } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
-import { marked, planImport, storedHashes } from '../import/plan.mjs'
-import { articleFields, documentOf, rowFields } from '../import/schema.mjs'
+import { planImport, storedHashes } from '../import/plan.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
 import { readContent } from '../read/index.mjs'
 import { isAssistantName, makeAssistant } from './init.mjs'
 
-/** @typedef {import('../import/plan.mjs').Document} Document */
-/** @typedef {{ source: string, error: string }} Unread */
+/** @typedef {import('../import/documents.mjs').Read} Read */
 
 /**
  * @typedef {object} ImportOptions
@@ -51,7 +49,15 @@ export async function importInto(server, from, options, say) {
   const { unread } = read
   const source = options.source ?? read.source
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
-  const { fields, documents } = asDocuments(read, server, source, options, given)
+  const { fields, documents } = await asDocuments(read, {
+    source,
+    collection: options.into,
+    server: server.url,
+    embedding: options.embedding,
+    types: typesIn(options.field ?? []),
+    ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
+    ...(given && { fields: given }),
+  })
   const shown = fields.map(({ name, type, facet }) => `${name}: ${type}${facet ? ' (facet)' : ''}`)
 
   const path = `/collections/${encodeURIComponent(options.into)}`
@@ -111,16 +117,6 @@ export async function importInto(server, from, options, say) {
 const secondsSince = (began) => Math.round((Date.now() - began) / 100) / 10
 
 /**
- * What was read: pages, or rows.
- * @typedef {object} Read
- * @property {string} source
- * @property {{ id: string, section: string, article: import('../read/article.mjs').Article }[]} articles
- * @property {{ id: string, row: Record<string, unknown> }[]} rows
- * @property {Unread[]} unread
- * @property {boolean} complete whether all that there is was seen: what is missing is gone
- */
-
-/**
  * @param {string[]} from
  * @param {ImportOptions} options
  * @param {(line: string) => void} say
@@ -172,8 +168,7 @@ async function readSite(from, { maxPages, rate, json }, say) {
  */
 async function readFiles(from, { idField, json }, say) {
   const { name: source, files } = await localFiles(from)
-  /** @type {Read} */
-  const read = { source, articles: [], rows: [], unread: [], complete: true }
+  const read = newRead(source)
   /** @type {string[]} */
   const tables = []
   const bar = progress('Reading', files.length, 'files', json)
@@ -181,13 +176,8 @@ async function readFiles(from, { idField, json }, say) {
     const id = files.length === 1 && name === source ? name : `${source}/${name}`
     try {
       const content = await readContent(await readFile(path), name)
-      if ('rows' in content) {
-        tables.push(name)
-        for (const [index, row] of content.rows.entries()) {
-          read.rows.push({ id: rowId(row, idField) ?? `${id}/${index + 1}`, row })
-        }
-      } else if (content.article.text === '') read.unread.push({ source: name, error: 'holds no text' })
-      else read.articles.push({ id, section: sectionOf(name), article: content.article })
+      if ('rows' in content) tables.push(name)
+      addContent(read, { id, name }, content, idField)
     } catch (error) {
       read.unread.push({ source: name, error: /** @type {Error} */ (error).message })
     }
@@ -208,21 +198,6 @@ async function readFiles(from, { idField, json }, say) {
   return { ...read, complete: read.unread.length === 0 }
 }
 
-/** @param {string} name a path @returns {string} its folder */
-const sectionOf = (name) => {
-  const folder = dirname(name)
-  return folder === '.' ? '' : folder
-}
-
-/** @param {Record<string, unknown>} row @param {string | undefined} field */
-function rowId(row, field) {
-  const value = row[field ?? 'id']
-  if (typeof value === 'string' && value !== '') return value
-  if (typeof value === 'number') return String(value)
-  if (field === undefined) return undefined
-  throw new Error(`a row has no "${field}" to be its id`)
-}
-
 /**
  * @param {string} file
  * @returns {Promise<import('../import/schema.mjs').Field[]>}
@@ -240,53 +215,16 @@ async function fieldsIn(file) {
 }
 
 /**
- * @param {Read} read
- * @param {import('../server.mjs').Server} server
- * @param {string} source
- * @param {ImportOptions} options
- * @param {import('../import/schema.mjs').Field[] | undefined} given
+ * @param {string[]} given `NAME:TYPE` each
+ * @returns {Record<string, string>}
+ * @throws Failure
  */
-function asDocuments({ articles, rows }, server, source, { into, baseUrl, embedding, field = [] }, given) {
-  if (articles.length > 0) {
-    const documents = articles.map(({ id, section, article }) => {
-      const url =
-        article.url ??
-        urlOf(id, source, baseUrl) ??
-        `${server.url}/document#${into}/${encodeURIComponent(id)}`
-      return marked({ id, ...article, url, ...(section !== '' && { section }) }, source)
-    })
-    return { fields: given ?? articleFields(embedding), documents }
-  }
-  const wanted = Object.fromEntries(
-    field.map((each) => {
+const typesIn = (given) =>
+  Object.fromEntries(
+    given.map((each) => {
       const [, name, type] = /^(.+):([\w[\]*]+)$/.exec(each) ?? []
       if (name === undefined || type === undefined)
         throw new Failure(EXIT.usage, `--field takes NAME:TYPE, not "${each}".`)
       return [name, type]
     }),
   )
-  const fields =
-    given ??
-    rowFields(
-      rows.map(({ row }) => row),
-      embedding,
-      wanted,
-    )
-  const documents = rows.map(({ id, row }) => marked({ ...documentOf(row, fields), id }, source))
-  return { fields, documents }
-}
-
-/**
- * The address of a file on the web: without its ending, and a folder's for its index.
- * @param {string} id
- * @param {string} source
- * @param {string | undefined} base
- */
-function urlOf(id, source, base) {
-  if (base === undefined) return undefined
-  const path = id
-    .slice(source.length + 1)
-    .replace(/\.[a-z0-9]+$/i, '')
-    .replace(/(^|\/)(index|readme)$/i, '$1')
-  return `${base.replace(/\/+$/, '')}/${encodeURI(path)}`
-}

@@ -116,7 +116,7 @@ function requireName(name) {
  * @param {Say} say
  * @returns {Promise<string | undefined>} undefined where there is one, whose value nobody can be told
  */
-async function makePageKey(server, name, origin, say) {
+export async function makePageKey(server, name, origin, say) {
   const description = `page of ${name}`
   const { keys } = await server.call('GET', '/keys')
   const present = keys.find((/** @type {{ description: string }} */ key) => key.description === description)
@@ -142,5 +142,5 @@ async function makePageKey(server, name, origin, say) {
  * @param {string} name
  * @param {string} key
  */
-const snippet = (url, name, key) => `<script type="module" src="${url}/widget/parley-chat.js"></script>
+export const snippet = (url, name, key) => `<script type="module" src="${url}/widget/parley-chat.js"></script>
 <parley-chat assistant="${name}" key="${key}"></parley-chat>`

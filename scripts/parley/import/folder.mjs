@@ -1,12 +1,9 @@
 /** Files on this machine that can be imported. */
 import { readdir, readFile, stat } from 'node:fs/promises'
-import { basename, join, relative, resolve, sep } from 'node:path'
-import ignore from 'ignore'
+import { basename, join, resolve, sep } from 'node:path'
 import { EXIT, Failure } from '../failure.mjs'
 import { isReadable, READABLE } from '../read/index.mjs'
-
-/** Folders that hold no content of their own, wherever they are. */
-const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
+import { filesOf } from './tree.mjs'
 
 /**
  * @typedef {object} Found
@@ -14,34 +11,30 @@ const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
  * @property {string} name within the import, with `/`
  */
 
+/** @param {string} at @returns {import('./tree.mjs').Folder<string>} */
+const folderAt = (at) => ({
+  entries: async () => {
+    const entries = await readdir(at, { withFileTypes: true })
+    return entries.map((entry) => {
+      const path = join(at, entry.name)
+      return {
+        name: entry.name,
+        ...(entry.isDirectory() && { folder: folderAt(path) }),
+        ...(entry.isFile() && { file: path }),
+      }
+    })
+  },
+  text: (path) => readFile(path, 'utf8').catch(() => ''),
+})
+
 /**
- * The readable files of a folder and below it, in order. Left out are hidden files, node_modules, and what a
- * .gitignore names.
+ * The readable files of a folder and below it, in order (tree.mjs).
  * @param {string} folder
  * @returns {Promise<Found[]>}
  */
 export async function filesIn(folder) {
-  /** @type {Found[]} */
-  const found = []
-  /** @param {string} at @param {((path: string) => boolean)[]} ignored */
-  const walk = async (at, ignored) => {
-    const own = await readFile(join(at, '.gitignore'), 'utf8').catch(() => '')
-    const rules = own === '' ? undefined : ignore().add(own)
-    const checks = rules
-      ? [...ignored, (/** @type {string} */ path) => rules.ignores(slashed(relative(at, path)))]
-      : ignored
-    const entries = await readdir(at, { withFileTypes: true })
-    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const path = join(at, entry.name)
-      if (entry.name.startsWith('.') || checks.some((isIgnored) => isIgnored(path))) continue
-      if (entry.isDirectory() && !SKIPPED.has(entry.name)) await walk(path, checks)
-      else if (entry.isFile() && isReadable(entry.name)) {
-        found.push({ path, name: slashed(relative(folder, path)) })
-      }
-    }
-  }
-  await walk(folder, [])
-  return found
+  const files = await filesOf(folderAt(folder))
+  return files.map(({ name, file }) => ({ path: file, name }))
 }
 
 /** @param {string} path */

@@ -1,5 +1,4 @@
 /** What an import has to send and to remove, so that the collection holds what the source holds now. */
-import { createHash } from 'node:crypto'
 import { HASH, SOURCE } from './schema.mjs'
 
 /** @typedef {Record<string, unknown> & { id: string }} Document */
@@ -16,13 +15,14 @@ import { HASH, SOURCE } from './schema.mjs'
  * Marks a document with where it comes from and what it says.
  * @param {Document} document
  * @param {string} source
- * @returns {Document}
+ * @returns {Promise<Document>}
  */
-export const marked = (document, source) => ({
-  ...document,
-  [SOURCE]: source,
-  [HASH]: createHash('sha256').update(JSON.stringify(document)).digest('hex').slice(0, 32),
-})
+export async function marked(document, source) {
+  const bytes = new TextEncoder().encode(JSON.stringify(document))
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)).slice(0, 16)
+  const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return { ...document, [SOURCE]: source, [HASH]: hash }
+}
 
 /**
  * @param {Document[]} documents marked

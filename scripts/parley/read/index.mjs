@@ -1,5 +1,4 @@
-/** Which file is read how. */
-import { extname } from 'node:path'
+/** Which file is read how. The command line reads with this, and so does the console, in a browser. */
 import { firstHeading, titleOfPath } from './article.mjs'
 import { htmlToMarkdown, readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
@@ -20,7 +19,7 @@ const readText = (text, path) => ({
 async function readPdf(bytes, path) {
   const { extractText, getDocumentProxy, getMeta } = await import('unpdf')
   // pdf.js takes the bytes over.
-  const pdf = await getDocumentProxy(bytes.slice())
+  const pdf = await getDocumentProxy(bytes.slice(), { verbosity: 0 })
   const { text } = await extractText(pdf)
   const { info } = await getMeta(pdf)
   const named = typeof info?.Title === 'string' ? info.Title.trim() : ''
@@ -31,7 +30,10 @@ async function readPdf(bytes, path) {
 /** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
 async function readDocx(bytes, path) {
   const { default: mammoth } = await import('mammoth')
-  const { value } = await mammoth.convertToHtml({ buffer: Buffer.from(bytes) })
+  // In Node the library takes a Buffer, in a browser an ArrayBuffer.
+  const given =
+    typeof Buffer === 'function' ? { buffer: Buffer.from(bytes) } : { arrayBuffer: bytes.slice().buffer }
+  const { value } = await mammoth.convertToHtml(given)
   const text = htmlToMarkdown(value)
   return { article: { title: firstHeading(text) ?? titleOfPath(path), text } }
 }
@@ -76,8 +78,11 @@ const READERS = {
 /** Endings of the files that can be read. */
 export const READABLE = Object.keys(READERS)
 
+/** The ending of a file's name, with its dot, in small letters; '' where it has none. @param {string} path */
+const endingOf = (path) => /[^/](\.[^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ''
+
 /** @param {string} path */
-export const isReadable = (path) => extname(path).toLowerCase() in READERS
+export const isReadable = (path) => Object.hasOwn(READERS, endingOf(path))
 
 /**
  * Reads a file.
@@ -87,7 +92,8 @@ export const isReadable = (path) => extname(path).toLowerCase() in READERS
  * @throws Error saying why it cannot be read
  */
 export async function readContent(bytes, path) {
-  const read = READERS[extname(path).toLowerCase()]
+  const ending = endingOf(path)
+  const read = Object.hasOwn(READERS, ending) ? READERS[ending] : undefined
   if (!read) throw new Error(`files of this kind are not read (${READABLE.join(' ')} are)`)
   return read(bytes, path)
 }

@@ -1,4 +1,5 @@
 /** OpenSearch's HTTP API, as far as indices, documents and searches go, on the collections of all other APIs. */
+import { servePage } from '../edge/pages'
 import type { App, OpenCall } from '../edge/route'
 import { register } from '../edge/route'
 import { bulk } from './bulk'
@@ -163,15 +164,13 @@ const routes: OpenSearchRoute[] = [
   { methods: ['DELETE'], path: INDEX, actions: ['collections:delete'], handle: deleteIndices },
 ]
 
-/** `GET /`: the page for a browser, and who this is for a client of OpenSearch, which brings a key or asks for JSON. */
+/** `GET /`: the console for a browser, and who this is for a client of OpenSearch, which brings a key or asks for JSON. */
 async function root(call: OpenCall): Promise<Response> {
   const { env, request, query, record } = call
   const { headers } = request
   const isClient = keyOf(request) !== undefined || /\bjson\b/.test(headers.get('accept') ?? '')
   if (acceptsPage(request) || !isClient) {
-    const page = await env.ASSETS.fetch(new Request(request.url, { method: request.method, headers }))
-    // The headers of what was fetched cannot be changed, and this app adds its own.
-    return new Response(page.body, page)
+    return servePage(env, request, env.CONSOLE === 'on' ? '/' : '/off')
   }
   try {
     await admitCaller(call, SEE)

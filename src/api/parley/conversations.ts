@@ -5,6 +5,7 @@ import {
   deleteUserConversations,
   getConversation,
   listConversations,
+  renameConversation,
   traceConversation,
 } from '../../conversation/conversations'
 import { requireConversationId } from '../../conversation/sealed-id'
@@ -48,6 +49,13 @@ export async function get(served: Serving<'getConversation'>): Promise<Response>
   const asker = await askerFor(served, 'conversations:get')
   const page = { ...(before !== undefined && { before }), ...(limit !== undefined && { limit }) }
   return json(await getConversation(served.env, asker, served.path.id, page))
+}
+
+export async function rename(served: Serving<'renameConversation'>): Promise<Response> {
+  const { env, path, body } = served
+  return json(
+    await renameConversation(env, await askerFor(served, 'conversations:update'), path.id, body.title),
+  )
 }
 
 export async function remove(served: Serving<'deleteConversation'>): Promise<Response> {

@@ -54,6 +54,12 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     success: { description: 'The conversation, its turns oldest first', schema: responses.Conversation },
     failures: { ...UNKNOWN, ...UNREADABLE },
   },
+  renameConversation: {
+    summary: 'Give a conversation another title',
+    description: `The title stays whatever is asked next. ${OWN}`,
+    success: { description: 'The conversation, without its turns', schema: responses.ConversationSummary },
+    failures: { ...UNKNOWN, ...UNREADABLE },
+  },
   deleteConversation: {
     summary: 'Delete a conversation',
     description: `Its turns, traces and history are gone, and a running turn is stopped. ${OWN}`,

@@ -1,7 +1,7 @@
 /** Parley's own API: conversations of all protocols, assistants, and maintenance. */
 import { type App, register } from '../edge/route'
 import * as assistants from './assistants'
-import { follow, get, list, remove, removeOfUser, stop, trace } from './conversations'
+import { follow, get, list, remove, removeOfUser, rename, stop, trace } from './conversations'
 import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
 import { askByName, askDirectly } from './questions'
@@ -14,6 +14,7 @@ export const mountParley = (app: App): void =>
     route(operations.ask, askDirectly, { begins: () => true }),
     route(operations.listConversations, list),
     route(operations.getConversation, get),
+    route(operations.renameConversation, rename),
     route(operations.deleteConversation, remove),
     route(operations.followConversation, follow),
     route(operations.stopConversation, stop),

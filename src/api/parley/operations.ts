@@ -11,7 +11,7 @@ export type Schema = BaseSchema<unknown, unknown, BaseIssue<unknown>>
 type Parameters = ObjectSchema<ObjectEntries, undefined>
 
 export interface Operation {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** in OpenAPI's syntax */
   path: string
   /** a key has to allow one of these */
@@ -46,6 +46,14 @@ export const operations = {
     params: schemas.ConversationPath,
     query: schemas.ConversationQuery,
     headers: schemas.UserHeader,
+  }),
+  renameConversation: operation({
+    method: 'PATCH',
+    path: '/conversations/{id}',
+    actions: ['conversations:update', 'documents:search'],
+    params: schemas.ConversationPath,
+    headers: schemas.UserHeader,
+    body: schemas.Rename,
   }),
   deleteConversation: operation({
     method: 'DELETE',

@@ -37,6 +37,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
       searches,
       onSearchError: 'go_on',
       read: { results: true },
+      ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
       ...(body.followups !== undefined && { suggests: body.followups }),
       protocol: 'parley',
       ...(await admitTurn(

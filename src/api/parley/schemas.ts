@@ -21,6 +21,17 @@ const Parameter = v.union([v.string(), v.number(), v.boolean()])
 
 export const Search = v.objectWithRest({ collection: CollectionName }, Parameter)
 
+const Replaced = v.pipe(
+  v.number(),
+  v.integer(),
+  v.minValue(1),
+  v.description(
+    'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
+  ),
+)
+
+const REPLACES_WHAT = '`replaces` needs the `conversation_id` of the turn.'
+
 export const Ask = v.pipe(
   v.objectWithRest(
     {
@@ -49,6 +60,7 @@ export const Ask = v.pipe(
           v.description('Searches with parameters of their own, in place of `collections`'),
         ),
       ),
+      replaces: v.optional(Replaced),
       followups: v.optional(
         v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
       ),
@@ -62,6 +74,7 @@ export const Ask = v.pipe(
     ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
     'Give either `collections` or `searches`.',
   ),
+  v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
   v.metadata({
     description:
       'Any further property is a search parameter of all searches, such as `filter_by` or `per_page`.',
@@ -76,16 +89,7 @@ export const AskAssistant = v.pipe(
     conversation_id: v.optional(
       v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
     ),
-    replaces: v.optional(
-      v.pipe(
-        v.number(),
-        v.integer(),
-        v.minValue(1),
-        v.description(
-          'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
-        ),
-      ),
-    ),
+    replaces: v.optional(Replaced),
     followups: v.optional(
       v.pipe(
         v.boolean(),
@@ -94,10 +98,7 @@ export const AskAssistant = v.pipe(
     ),
     stream: v.optional(v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream'))),
   }),
-  v.check(
-    ({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined,
-    '`replaces` needs the `conversation_id` of the turn.',
-  ),
+  v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
 )
 
 export const UserHeader = v.object({
@@ -181,6 +182,13 @@ export const ConversationQuery = v.object({
 
 export const TraceQuery = v.object({
   turn: v.optional(number(1, HIGHEST_TURN, { description: 'Only this turn. Absent: the latest 20' })),
+})
+
+/** Characters of a title, as of the one that a conversation begins with. */
+const LONGEST_TITLE = 200
+
+export const Rename = v.strictObject({
+  title: v.pipe(v.string(), v.regex(/\S/, 'Expected a title.'), v.maxLength(LONGEST_TITLE)),
 })
 
 export const ConversationPath = v.object({ id: Id })

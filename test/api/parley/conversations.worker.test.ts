@@ -101,6 +101,40 @@ describe('conversations', () => {
     ])
   })
 
+  it('are given another title, which later turns leave alone', async () => {
+    const [, { conversation_id: id }] = await ask()
+    const path = `/conversations/${id}`
+    const [status, renamed] = await call('PATCH', path, { body: { title: 'Towers of Paris' } })
+    expect([status, renamed.title]).toEqual([200, 'Towers of Paris'])
+    expect(parse(schemas.ConversationSummary, renamed)).toEqual(renamed)
+    await ask({ question: 'And who designed it?', conversation_id: id })
+    expect((await call('GET', path))[1]).toMatchObject({ title: 'Towers of Paris', turn_count: 2 })
+    const [, { conversations }] = await call('GET', '/conversations?limit=1')
+    expect(conversations).toMatchObject([{ id, title: 'Towers of Paris' }])
+
+    for (const title of ['', ' ', 'x'.repeat(201), undefined]) {
+      expect((await call('PATCH', path, { body: { title } }))[0]).toBe(400)
+    }
+    expect(await call('PATCH', path, { key: other, body: { title: 'Mine' } })).toEqual(NOT_FOUND)
+    expect(await call('PATCH', `/conversations/${crypto.randomUUID()}`, { body: { title: 'x' } })).toEqual(
+      NOT_FOUND,
+    )
+    expect((await call('GET', path))[1].title).toBe('Towers of Paris')
+  })
+
+  it('have a turn replaced, and whatever came after it', async () => {
+    const [, { conversation_id: id }] = await ask()
+    await ask({ question: 'And who designed it?', conversation_id: id })
+    const edited = 'How high is the Brandenburg Gate?'
+    expect((await ask({ question: edited, conversation_id: id, replaces: 1 }))[0]).toBe(200)
+    const [, { turns }] = await call('GET', `/conversations/${id}`)
+    expect(turns.map(({ question }: { question: string }) => question)).toEqual([edited])
+    expect(await ask({ replaces: 1 })).toEqual([
+      400,
+      { message: '`replaces` needs the `conversation_id` of the turn.' },
+    ])
+  })
+
   it('are traced where a turn failed, with what it failed with', async () => {
     const [, { conversation_id: id }] = await ask()
     const failing = { question: 'And now?', conversation_id: id, query_by: 'nothing' }

@@ -1,5 +1,6 @@
 /** Parley's own routes, as a page with a key calls them. */
-import type { Asking, ConversationSummary, Front, StoredTurn, TurnEvent } from './wire'
+import { NetworkError } from './events'
+import type { Asking, ConversationSummary, Front, StoredTurn } from './wire'
 
 /** What the server said no to. */
 export class ApiError extends Error {
@@ -12,9 +13,6 @@ export class ApiError extends Error {
     super(message)
   }
 }
-
-/** The server cannot be reached, or the connection broke. */
-export class NetworkError extends Error {}
 
 export interface Place {
   server: string
@@ -35,7 +33,7 @@ export class Api {
   }
 
   async front(): Promise<Front> {
-    return (await this.#call(this.#assistant)).json()
+    return (await this.call(this.#assistant)).json()
   }
 
   /**
@@ -43,7 +41,7 @@ export class Api {
    * @param name the request's own: the same one again joins the turn that it began
    */
   ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
-    return this.#call(`${this.#assistant}/conversations`, {
+    return this.call(`${this.#assistant}/conversations`, {
       method: 'POST',
       headers: {
         accept: 'text/event-stream',
@@ -57,7 +55,7 @@ export class Api {
 
   /** The events after a place, or of the latest turn, to the end of the running one. @returns a response of status 204 where there are none */
   follow(id: string, after: string | undefined, signal: AbortSignal): Promise<Response> {
-    return this.#call(`${conversation(id)}/events`, {
+    return this.call(`${conversation(id)}/events`, {
       headers: { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) },
       signal,
     })
@@ -67,7 +65,7 @@ export class Api {
   async turns(id: string): Promise<StoredTurn[]> {
     const turns: StoredTurn[] = []
     for (let before = ''; ; ) {
-      const page = await (await this.#call(`${conversation(id)}${before}`)).json()
+      const page = await (await this.call(`${conversation(id)}${before}`)).json()
       turns.unshift(...page.turns)
       if (page.earlier === undefined) return turns
       before = `?before=${page.earlier}`
@@ -75,20 +73,20 @@ export class Api {
   }
 
   async stop(id: string): Promise<void> {
-    await this.#call(`${conversation(id)}/stop`, { method: 'POST' })
+    await this.call(`${conversation(id)}/stop`, { method: 'POST' })
   }
 
   /** The visitor's own conversations, the latest first. */
   async list(): Promise<ConversationSummary[]> {
-    return (await (await this.#call('/conversations?limit=50')).json()).conversations
+    return (await (await this.call('/conversations?limit=50')).json()).conversations
   }
 
   async remove(id: string): Promise<void> {
-    await this.#call(conversation(id), { method: 'DELETE' })
+    await this.call(conversation(id), { method: 'DELETE' })
   }
 
   /** @throws ApiError, NetworkError */
-  async #call(path: string, init: RequestInit = {}): Promise<Response> {
+  protected async call(path: string, init: RequestInit = {}): Promise<Response> {
     const { server, key, visitor } = this.#place
     const headers = { ...init.headers, 'x-typesense-api-key': key, 'x-parley-visitor': visitor }
     let response: Response
@@ -107,39 +105,3 @@ export class Api {
 }
 
 const conversation = (id: string): string => `/conversations/${encodeURIComponent(id)}`
-
-/**
- * The events of a stream, as they come.
- * @throws NetworkError when the connection breaks
- */
-export async function* readEvents(response: Response, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
-  if (!response.body) return
-  const reader = response.body.getReader()
-  const decoder = new TextDecoder()
-  const fields: Record<string, string> = {}
-  let rest = ''
-  try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((error) => {
-        signal.throwIfAborted()
-        throw new NetworkError(String(error))
-      })
-      if (done) return
-      rest += decoder.decode(value, { stream: true })
-      const lines = rest.split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
-        if (line !== '') {
-          const colon = line.indexOf(':')
-          fields[line.slice(0, colon)] = line.slice(colon + 1).trimStart()
-        } else if (fields.data !== undefined) {
-          const [turn = 0, seq = 0] = (fields.id ?? '').split('.').map(Number)
-          yield { turn, seq, type: fields.event ?? '', data: JSON.parse(fields.data) }
-          delete fields.data
-        }
-      }
-    }
-  } finally {
-    reader.cancel().catch(() => {})
-  }
-}

@@ -1,5 +1,6 @@
 /** A conversation as a page has it: its turns, the one that is being written, and what to do when the network goes. */
-import { Api, ApiError, NetworkError, type Place, readEvents } from './api'
+import { Api, ApiError, type Place } from './api'
+import { NetworkError, readEvents } from './events'
 import { type Source, sourcesCited, sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
 import type { Asking, Citation, Front, TurnEvent } from './wire'
@@ -29,6 +30,24 @@ export interface Listener {
   changed(turn?: Turn): void
   /** a turn has ended, while this page looked on */
   ended(turn: Turn): void
+  /** an event of a turn has come, before the turn shows it */
+  event?(turn: Turn, event: TurnEvent): void
+  /** a conversation could not be opened */
+  lost?(error: ApiError): void
+}
+
+/** Where the id of the open conversation is kept. */
+export interface Kept {
+  readonly id: string | undefined
+  /** whether a question of it was answered */
+  readonly answered: boolean
+  keep(id: string | undefined, answered: boolean): void
+}
+
+/** What a page does in another way than the widget. */
+export interface SessionParts {
+  api?: Api
+  kept?: Kept
 }
 
 const STOPPED = 'The turn was stopped.'
@@ -42,7 +61,7 @@ const LONGEST_WAIT_MS = 8_000
 
 export class Session {
   readonly api: Api
-  readonly #open: OpenConversation
+  readonly #open: Kept
   readonly #listener: Listener
   readonly #channel: BroadcastChannel | undefined
   #abort = new AbortController()
@@ -57,13 +76,14 @@ export class Session {
   ready: Promise<void> = Promise.resolve()
   front: Partial<Front> = {}
 
-  constructor(place: Place, listener: Listener) {
-    this.api = new Api(place)
-    this.#open = new OpenConversation(place.server, place.assistant)
+  constructor(place: Place, listener: Listener, { api, kept }: SessionParts = {}) {
+    this.api = api ?? new Api(place)
+    this.#open = kept ?? new OpenConversation(place.server, place.assistant)
     this.#listener = listener
     this.id = this.#open.id
     this.#answered = this.#open.answered
-    if (typeof BroadcastChannel === 'function') {
+    // A conversation that the address names is this tab's own.
+    if (!kept && typeof BroadcastChannel === 'function') {
       this.#channel = new BroadcastChannel(`parley ${place.server} ${place.assistant}`)
       this.#channel.onmessage = ({ data }) => this.#heard(data)
     }
@@ -153,6 +173,7 @@ export class Session {
       // The first turn of a conversation is known to its log alone while it is written.
       const kept = answered ? await this.#persist(undefined, signal, () => this.api.turns(id)) : []
       if (signal.aborted) return
+      if (kept.length === 0) this.#remember(id, false)
       this.turns = kept.map(({ turn: number, question, answer, citations, followups = [] }) => {
         const known = this.turns.find((each) => each.number === number && each.state === 'done')
         const sources = known?.sources ?? sourcesCited(citations, this.front)
@@ -163,7 +184,8 @@ export class Session {
       await this.#catchUp(id, signal)
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof ApiError && [400, 404].includes(error.status)) this.leave()
+      if (error instanceof ApiError && this.#listener.lost) this.#listener.lost(error)
+      else if (error instanceof ApiError && [400, 404].includes(error.status)) this.leave()
       else if (!(error instanceof NetworkError)) throw error
       else if (this.#running) this.#finish(this.#running, 'failed', { status: 0, message: '' })
     } finally {
@@ -182,6 +204,7 @@ export class Session {
       if (event.turn <= latest) {
         const known = kept.has(event.turn) && this.turns.find(({ number }) => number === event.turn)
         if (known && event.type === 'retrieval') {
+          this.#listener.event?.(known, event)
           known.sources = sourcesOf(event.data, this.front)
           this.#sourced.add(event.turn)
           this.#listener.changed(known)
@@ -277,8 +300,10 @@ export class Session {
     this.#listener.changed(turn)
   }
 
-  #apply(turn: Turn, { turn: number, type, data }: TurnEvent): void {
+  #apply(turn: Turn, event: TurnEvent): void {
+    const { turn: number, type, data } = event
     turn.number = number
+    this.#listener.event?.(turn, event)
     if (type === 'question') {
       turn.question = data.question
       if (data.conversation_id) this.#remember(data.conversation_id)

@@ -1,0 +1,108 @@
+/** From what was read to documents. The command line imports with this, and so does the console, in a browser. */
+import { marked } from './plan.mjs'
+import { articleFields, documentOf, rowFields } from './schema.mjs'
+
+/** @typedef {import('./plan.mjs').Document} Document */
+/** @typedef {import('./schema.mjs').Field} Field */
+
+/**
+ * What was read: pages, or rows.
+ * @typedef {object} Read
+ * @property {string} source
+ * @property {{ id: string, section: string, article: import('../read/article.mjs').Article }[]} articles
+ * @property {{ id: string, row: Record<string, unknown> }[]} rows
+ * @property {{ source: string, error: string }[]} unread
+ * @property {boolean} complete whether all that there is was seen: what is missing is gone
+ */
+
+/** @param {string} source @returns {Read} */
+export const newRead = (source) => ({ source, articles: [], rows: [], unread: [], complete: true })
+
+/**
+ * Adds what a file holds.
+ * @param {Read} read
+ * @param {{ id: string, name: string }} file its id among the documents, and its path in the folder
+ * @param {import('../read/article.mjs').Content} content
+ * @param {string} [idField] the field of a row that is its id
+ * @throws Error for a row without that field
+ */
+export function addContent(read, { id, name }, content, idField) {
+  if ('rows' in content) {
+    for (const [index, row] of content.rows.entries()) {
+      read.rows.push({ id: rowId(row, idField) ?? `${id}/${index + 1}`, row })
+    }
+  } else if (content.article.text === '') read.unread.push({ source: name, error: 'holds no text' })
+  else read.articles.push({ id, section: sectionOf(name), article: content.article })
+}
+
+/** @param {string} name a path @returns {string} its folder; '' for none */
+export const sectionOf = (name) => {
+  const path = name.replace(/\/+$/, '')
+  const at = path.lastIndexOf('/')
+  return at < 0 ? '' : path.slice(0, at) || '/'
+}
+
+/** @param {Record<string, unknown>} row @param {string | undefined} field */
+function rowId(row, field) {
+  const value = row[field ?? 'id']
+  if (typeof value === 'string' && value !== '') return value
+  if (typeof value === 'number') return String(value)
+  if (field === undefined) return undefined
+  throw new Error(`a row has no "${field}" to be its id`)
+}
+
+/**
+ * @typedef {object} Making
+ * @property {string} source
+ * @property {string} collection
+ * @property {string} server the address of Parley, on whose page /document a document without an address is read
+ * @property {string} embedding the model that makes the vectors
+ * @property {string} [baseUrl] where the files of a folder are read on the web
+ * @property {Record<string, string>} [types] of fields, by name
+ * @property {Field[]} [fields] those that the collection has, or is to have
+ */
+
+/**
+ * @param {Pick<Read, 'articles' | 'rows'>} read
+ * @param {Making} making
+ * @returns {Promise<{ fields: Field[], documents: Document[] }>}
+ */
+export async function asDocuments(
+  { articles, rows },
+  { source, collection, server, embedding, baseUrl, types = {}, fields: given },
+) {
+  if (articles.length > 0) {
+    const documents = articles.map(({ id, section, article }) => {
+      const url =
+        article.url ??
+        urlOf(id, source, baseUrl) ??
+        `${server}/document#${collection}/${encodeURIComponent(id)}`
+      return marked({ id, ...article, url, ...(section !== '' && { section }) }, source)
+    })
+    return { fields: given ?? articleFields(embedding), documents: await Promise.all(documents) }
+  }
+  const fields =
+    given ??
+    rowFields(
+      rows.map(({ row }) => row),
+      embedding,
+      types,
+    )
+  const documents = rows.map(({ id, row }) => marked({ ...documentOf(row, fields), id }, source))
+  return { fields, documents: await Promise.all(documents) }
+}
+
+/**
+ * The address of a file on the web: without its ending, and a folder's for its index.
+ * @param {string} id
+ * @param {string} source
+ * @param {string | undefined} base
+ */
+function urlOf(id, source, base) {
+  if (base === undefined) return undefined
+  const path = id
+    .slice(source.length + 1)
+    .replace(/\.[a-z0-9]+$/i, '')
+    .replace(/(^|\/)(index|readme)$/i, '$1')
+  return `${base.replace(/\/+$/, '')}/${encodeURI(path)}`
+}

@@ -1,0 +1,46 @@
+/** Which files of a folder are imported, wherever the folder is: on this machine, or dropped on a page. */
+import ignore from 'ignore'
+import { isReadable } from '../read/index.mjs'
+
+/** Folders that hold no content of their own, wherever they are. */
+const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
+
+/**
+ * @template File
+ * @typedef {{ name: string, folder?: Folder<File>, file?: File }} Entry
+ */
+
+/**
+ * @template File
+ * @typedef {{ entries(): Promise<Entry<File>[]>, text(file: File): Promise<string> }} Folder
+ */
+
+/**
+ * The readable files of a folder and below it, in order. Left out are hidden files, node_modules, and what a
+ * .gitignore names.
+ * @template File
+ * @param {Folder<File>} root
+ * @returns {Promise<{ name: string, file: File }[]>} by their paths within the folder, with `/`
+ */
+export async function filesOf(root) {
+  /** @type {{ name: string, file: File }[]} */
+  const found = []
+  /** @param {Folder<File>} folder @param {string} prefix @param {((path: string) => boolean)[]} ignored */
+  const walk = async (folder, prefix, ignored) => {
+    const entries = (await folder.entries()).sort((a, b) => (a.name < b.name ? -1 : 1))
+    const list = entries.find(({ name }) => name === '.gitignore')?.file
+    const own = list === undefined ? '' : await folder.text(list)
+    const rules = own === '' ? undefined : ignore().add(own)
+    const checks = rules
+      ? [...ignored, (/** @type {string} */ path) => rules.ignores(path.slice(prefix.length))]
+      : ignored
+    for (const { name, folder: below, file } of entries) {
+      const path = prefix + name
+      if (name.startsWith('.') || checks.some((isIgnored) => isIgnored(path))) continue
+      if (below && !SKIPPED.has(name)) await walk(below, `${path}/`, checks)
+      else if (file !== undefined && isReadable(name)) found.push({ name: path, file })
+    }
+  }
+  await walk(root, '', [])
+  return found
+}

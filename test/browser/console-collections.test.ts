@@ -1,0 +1,202 @@
+/** Collections in the console: import, search, documents, schema. */
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { loadSample } from '../../scripts/sample.mjs'
+import { KEY, request, unique, url } from '../clients/harness'
+import { CHROMIUM } from './chromium'
+import { ConsoleStage, expectSound, SIZES } from './console-stage'
+
+const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
+const run = promisify(execFile)
+
+describe.runIf(CHROMIUM)('collections in the console', () => {
+  let stage: ConsoleStage
+  let folder: string
+
+  beforeAll(async () => {
+    await loadSample(url, KEY)
+    stage = await ConsoleStage.set()
+    folder = mkdtempSync(join(tmpdir(), 'parley-folder-'))
+    mkdirSync(join(folder, 'guides'))
+    mkdirSync(join(folder, 'drafts'))
+    const files: Record<string, string> = {
+      'index.md': '---\ntitle: Welcome\ntags: [start]\n---\n# Hello\n\nThis is the **handbook**.',
+      'guides/keys.html':
+        '<html><head><title>Keys</title></head><body><main><h1>API keys</h1><p>Keep the admin key to yourself.</p></main></body></html>',
+      'guides/code.rst': 'Code\n====\n\n.. code-block:: python\n\n   print(1)\n',
+      'notes.txt': 'Plain notes about tides.',
+      'drafts/secret.md': '# Not this',
+      '.hidden.md': '# Nor this',
+      '.gitignore': 'drafts\n',
+      'broken.pdf': 'no pdf',
+    }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  })
+  afterAll(async () => {
+    await stage.strike()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
+
+  const documentsOf = async (name: string) => {
+    const { text } = await request('GET', `/collections/${name}/documents/export?exclude_fields=embedding`)
+    const documents = text.split('\n').map((line) => JSON.parse(line))
+    return documents
+      .map(({ url: _, parley_hash: __, ...rest }) => rest)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  const importFolder = async (page: Page, into: string) => {
+    await page.getByLabel('A folder').setInputFiles(folder)
+    await page.getByLabel('Collection').fill(into)
+    const button = page.getByRole('button', { name: 'Import', exact: true })
+    await page.getByText('The collection is made with').waitFor()
+    await button.click()
+    await page.getByText(`imported into ${into}`).waitFor()
+  }
+
+  test('are filled by the page as by the command line', { timeout: 60_000 }, async () => {
+    const byPage = unique('page')
+    const byCommand = unique('command')
+    const page = await stage.tab({}, '#/import')
+    await importFolder(page, byPage)
+    expect(await page.locator('.faults').textContent()).toContain('broken.pdf')
+    await run(
+      process.execPath,
+      [CLI, 'import', folder, '--into', byCommand, '--url', url, '--no-assistant'],
+      {
+        cwd: tmpdir(),
+      },
+    ).catch(({ code }) => expect(code).toBe(6))
+    const documents = await documentsOf(byPage)
+    expect(documents.map(({ id }) => id)).toEqual(
+      ['guides/code.rst', 'guides/keys.html', 'index.md', 'notes.txt'].map(
+        (name) => `${basename(folder)}/${name}`,
+      ),
+    )
+    expect(documents).toEqual(await documentsOf(byCommand))
+    const fieldsOf = async (name: string) => (await request('GET', `/collections/${name}`)).body.fields
+    expect(await fieldsOf(byPage)).toEqual(await fieldsOf(byCommand))
+    // The same folder once more: nothing has changed.
+    await page.getByRole('button', { name: 'Import more' }).click()
+    await page.getByLabel('A folder').setInputFiles(folder)
+    await page.getByLabel('Collection').fill(byPage)
+    await page.getByText('there is nothing to import').waitFor()
+    expect(await page.getByRole('button', { name: 'Import', exact: true }).isDisabled()).toBe(true)
+  })
+
+  test('take rows, and tell which of them the server refuses', async () => {
+    const name = unique('rows')
+    const fields = [{ name: 'n', type: 'int32' }]
+    await request('POST', '/collections', { name, fields })
+    const page = await stage.tab({}, `#/import?into=${name}`)
+    const rows = '{"id":"a","n":1}\n{"id":"b","n":"none"}\n{"id":"c","n":3}\n'
+    await page
+      .getByLabel('Files')
+      .setInputFiles({ name: 'rows.jsonl', mimeType: 'application/json', buffer: Buffer.from(rows) })
+    await page.getByRole('button', { name: 'Import', exact: true }).click()
+    await page.getByText('2 documents imported').waitFor()
+    expect(await page.locator('.faults li').allTextContents()).toEqual([expect.stringMatching(/^b.*`n`/)])
+    expect((await request('GET', `/collections/${name}`)).body.num_documents).toBe(2)
+  })
+
+  test('say what cannot be read, and take a drop', async () => {
+    const page = await stage.tab({}, '#/import')
+    await page
+      .getByLabel('Files')
+      .setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from('x') })
+    await page.getByRole('alert').getByText('photo.png cannot be read').waitFor()
+    await page.locator('.drop').evaluate((element) => {
+      // biome-ignore lint/suspicious/noExplicitAny: this function runs in the page
+      const { DataTransfer, DragEvent, File } = globalThis as any
+      const dataTransfer = new DataTransfer()
+      dataTransfer.items.add(new File(['# Dropped\n\nA page.'], 'dropped.md', { type: 'text/markdown' }))
+      ;(element as unknown as EventTarget).dispatchEvent(
+        new DragEvent('drop', { dataTransfer, bubbles: true }),
+      )
+    })
+    await page.getByText('1 document').waitFor()
+    expect(await page.getByLabel('Collection').inputValue()).toBe('dropped')
+  })
+
+  test('are searched, filtered by facets, and each hit explained', async () => {
+    const page = await stage.tab({}, '#/collections')
+    await page.getByRole('link', { name: 'docs', exact: true }).click()
+    await page.getByRole('searchbox', { name: 'Search docs' }).fill('history')
+    await page.locator('.result mark').first().waitFor()
+    expect(await page.locator('.scores').first().textContent()).toMatch(
+      /score [\d.]+.*words 100%.*distance [\d.]+/,
+    )
+    await page.getByRole('button', { name: /^conversations/ }).click()
+    await page.getByRole('button', { name: /^conversations/, pressed: true }).waitFor()
+    const address = page.url()
+    expect(decodeURIComponent(address)).toContain('filter=section')
+    // The address says it all.
+    const found = await page.getByRole('status').filter({ hasText: 'hits of' }).textContent()
+    await page.reload()
+    await page
+      .getByRole('status')
+      .filter({ hasText: found!.split(' in ')[0]! })
+      .waitFor()
+    await page.getByLabel('Search by').selectOption('meaning')
+    await page.locator('.result').first().waitFor()
+    await page.locator('.result-title').first().click()
+    await page.getByRole('dialog').getByText('"section": "conversations"').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByPlaceholder('Filter, such as year:>2020').fill('nofield:=1')
+    await page.getByRole('alert').waitFor()
+    expect(stage.faults.splice(0).every((fault) => fault.includes('400') || fault.includes('404'))).toBe(true)
+  })
+
+  test('show their documents page by page, and lose one', async () => {
+    const name = unique('paged')
+    await request('POST', '/collections', { name, fields: [{ name: 'title', type: 'string' }] })
+    const lines = Array.from({ length: 30 }, (_, at) => `{"id":"${at}","title":"Number ${at}"}`)
+    await request('POST', `/collections/${name}/documents/import`, lines.join('\n'))
+    const page = await stage.tab({}, `#/collections/${name}/documents`)
+    await page.getByText('Page 1 of 2').waitFor()
+    await page.getByRole('button', { name: 'Next' }).click()
+    await page.getByText('Page 2 of 2').waitFor()
+    await page.locator('.row').first().click()
+    await page.getByRole('button', { name: 'Delete the document' }).click()
+    await page.getByRole('button', { name: 'Delete for good' }).click()
+    await page.getByText('29 documents').waitFor()
+    await page.getByRole('link', { name: 'Schema' }).click()
+    await page.getByRole('rowheader', { name: 'title' }).waitFor()
+    await page.getByRole('link', { name: 'Collections' }).first().click()
+    await page.getByRole('button', { name: `Delete the collection ${name}` }).click()
+    await page.getByRole('button', { name: 'Delete the collection', exact: true }).click()
+    await page.getByRole('link', { name, exact: true }).waitFor({ state: 'detached' })
+    expect((await request('GET', `/collections/${name}`)).status).toBe(404)
+  })
+
+  for (const [size, options] of Object.entries(SIZES)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      test(`have no fault that axe knows, on a ${size}, ${colorScheme}`, async () => {
+        const page = await stage.tab({ ...options, colorScheme }, '#/collections')
+        await page.getByRole('link', { name: 'docs', exact: true }).waitFor()
+        await expectSound(page, 'list')
+        for (const [state, address, shown] of [
+          ['search', '#/collections/docs?q=history', '.result'],
+          ['documents', '#/collections/docs/documents', '.row'],
+          ['schema', '#/collections/docs/schema', '.table'],
+          ['import', '#/import', '.drop'],
+        ] as const) {
+          await page.goto(`${url}/${address}`)
+          await page.locator(shown).first().waitFor()
+          await expectSound(page, state)
+        }
+        await page
+          .getByLabel('Files')
+          .setInputFiles({ name: 'a.md', mimeType: 'text/markdown', buffer: Buffer.from('# A\n\nText.') })
+        await page.getByText('The collection is made with').waitFor()
+        await expectSound(page, 'preview')
+      })
+    }
+  }
+})

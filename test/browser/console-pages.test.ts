@@ -1,0 +1,211 @@
+/** Conversations, assistants, models, keys, usage and the first run in the console. */
+import { readFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { loadSample } from '../../scripts/sample.mjs'
+import { createModel, KEY, request, unique, url } from '../clients/harness'
+import { startLlm } from '../clients/llm'
+import { CHROMIUM } from './chromium'
+import { ConsoleStage, expectSound, SIZES } from './console-stage'
+
+const QUESTION = 'How does Parley store history?'
+
+describe.runIf(CHROMIUM)('the pages of the console', () => {
+  let stage: ConsoleStage
+
+  const ask = async (question: string, more: Record<string, unknown> = {}, headers: HeadersInit = {}) => {
+    const response = await fetch(`${url}/conversations`, {
+      method: 'POST',
+      headers: { 'x-typesense-api-key': KEY, ...headers },
+      body: JSON.stringify({ question, model: 'docs', collections: ['docs'], ...more }),
+    })
+    return ((await response.json()) as { conversation_id: string }).conversation_id
+  }
+
+  beforeAll(async () => {
+    await loadSample(url, KEY)
+    await ask(QUESTION)
+    stage = await ConsoleStage.set()
+  })
+  afterAll(() => stage.strike())
+  beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
+
+  const download = async (page: Page, name: string) => {
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name }).click(),
+    ])
+    return readFileSync((await file.path())!, 'utf8')
+  }
+
+  test('a conversation is found, read, exported and deleted', async () => {
+    const user = unique('user')
+    const id = await ask(QUESTION, {}, { 'x-typesense-user-id': user })
+    await ask(
+      'And without a field?',
+      { conversation_id: id, query_by: 'nothing' },
+      { 'x-typesense-user-id': user },
+    )
+    await ask('How are keys stored?', {}, { 'x-typesense-user-id': user })
+    const page = await stage.tab({}, '#/conversations')
+    await page.getByLabel('User', { exact: true }).fill(user)
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.locator('.row').count()).toBe(2)
+    await page.getByRole('searchbox', { name: 'Search titles' }).fill('HISTORY')
+    await expect.poll(() => page.locator('.row').count()).toBe(1)
+    // The address says which are shown.
+    await page.reload()
+    await page.locator('.row').click()
+    await page.locator('.read-turn .prose').getByText('two documents').waitFor()
+    const failed = page.locator('.faults li', { hasText: 'And without a field?' })
+    expect(await failed.locator('.bad').textContent()).toContain('nothing')
+    expect(JSON.parse(await download(page, 'JSON'))).toMatchObject({
+      id,
+      user_id: user,
+      turns: [{ question: QUESTION, citations: expect.any(Array) }],
+    })
+    const markdown = await download(page, 'Markdown')
+    expect(markdown).toContain(`## ${QUESTION}`)
+    expect(markdown).toContain('Sources: `docs/how-does-parley-store-history`')
+    await page.getByRole('button', { name: 'Delete', exact: true }).first().click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
+    expect((await request('GET', `/conversations/${id}`)).status).toBe(404)
+    await page.getByLabel('User', { exact: true }).fill('nobody-at-all')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'No conversation fits' }).waitFor()
+  })
+
+  test('questions that nothing answers are grouped', async () => {
+    const llm = await startLlm()
+    try {
+      const model = await createModel({ model_name: 'openai/gpt', openai_url: llm.url })
+      const word = unique('zyx').replaceAll('-', '')
+      const name = unique('empty')
+      await request('POST', '/collections', { name, fields: [{ name: 'text', type: 'string' }] })
+      await ask(`Where is ${word}?`, { model, collections: [name] })
+      await ask(`where is ${word}`, { model, collections: [name] })
+      const page = await stage.tab({}, '#/conversations/unanswered')
+      const item = page.locator('.item', { hasText: new RegExp(word, 'i') })
+      await item.getByText('2 times').waitFor()
+      await expectSound(page, 'unanswered')
+    } finally {
+      await llm.stop()
+    }
+  })
+
+  test('a model is made, tested and deleted, and a test that fails says why', async () => {
+    const llm = await startLlm()
+    const page = await stage.tab({}, '#/models')
+    const id = unique('model')
+    await page.getByRole('button', { name: 'New model' }).click()
+    await page.getByLabel('Name', { exact: true }).fill(id)
+    await page.getByLabel('Language model').fill('openai/gpt')
+    await page.getByLabel("The provider's API key").fill('sk-test')
+    await page.getByLabel('Address').fill(llm.url)
+    await expectSound(page, 'new model')
+    await page.getByRole('button', { name: 'Make the model' }).click()
+    const item = page.locator('.item', { has: page.getByText(id, { exact: true }) })
+    await item.getByRole('button', { name: 'Test' }).click()
+    await item.getByText('answered in').waitFor()
+    await llm.stop()
+    await item.getByRole('button', { name: 'Test' }).click()
+    await item.locator('.test-state .bad').waitFor()
+    expect(await item.locator('.test-state .bad').textContent()).not.toContain('sk-test')
+    expect(stage.faults.splice(0).every((fault) => /Failed to load resource/.test(fault))).toBe(true)
+    await item.getByRole('button', { name: `Delete the model ${id}` }).click()
+    await page.getByRole('button', { name: 'Delete the model', exact: true }).click()
+    await item.waitFor({ state: 'detached' })
+    expect((await request('GET', `/conversations/models/${id}`)).status).toBe(404)
+  })
+
+  test('an assistant is made, and answers in its preview; a key for its page is shown once', async () => {
+    const name = unique('guide')
+    const page = await stage.tab({}, '#/assistants/new')
+    await page.getByLabel('Name', { exact: true }).fill(name)
+    await page.getByLabel('docs', { exact: true }).check()
+    await page.getByLabel('Model', { exact: true }).selectOption('docs')
+    await page.getByLabel('First questions').fill(QUESTION)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('heading', { name, level: 1 }).waitFor()
+    expect((await request('GET', `/assistants/${name}`)).body).toMatchObject({
+      model: 'docs',
+      collections: ['docs'],
+      questions: [QUESTION],
+    })
+    await page.locator('parley-chat').getByRole('button', { name: QUESTION }).click()
+    await page.locator('parley-chat .prose').getByText('two documents').waitFor()
+    await expectSound(page, 'assistant')
+
+    await page.getByRole('link', { name: 'Keys', exact: true }).click()
+    await page.getByRole('button', { name: 'New key' }).first().click()
+    await page.getByLabel('Assistant', { exact: true }).selectOption(name)
+    await page.getByLabel('Origins').fill('https://www.example.com')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    const value = (await page.locator('.secret code').first().textContent()) ?? ''
+    expect(await page.locator('.secret code').last().textContent()).toContain(`key="${value}"`)
+    await expectSound(page, 'key')
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByText(`page of ${name}`).first().waitFor()
+    expect(await page.locator('body').textContent()).not.toContain(value)
+    const key = value
+    expect((await request('GET', `/a/${name}`, undefined, key)).status).toBe(200)
+    expect((await request('GET', '/collections', undefined, key)).status).toBe(401)
+    await page.getByRole('button', { name: `Delete the key page of ${name}` }).click()
+    await page.getByRole('button', { name: 'Delete the key', exact: true }).click()
+    await page.getByText(`page of ${name}`).first().waitFor({ state: 'detached' })
+  })
+
+  test('the first run leads from content to a snippet', async () => {
+    const page = await stage.tab({}, '#/start')
+    const name = unique('first')
+    await page.getByRole('link', { name: 'Import files' }).click()
+    await page.getByLabel('Files').setInputFiles({
+      name: 'tides.md',
+      mimeType: 'text/markdown',
+      buffer: Buffer.from('# Tides\n\nThe moon pulls the sea, which makes the tides.'),
+    })
+    await page.getByLabel('Collection').fill(name)
+    await page.getByText('The collection is made with').waitFor()
+    await page.getByRole('button', { name: 'Import', exact: true }).click()
+    await page.getByRole('link', { name: 'Go on' }).click()
+    await page.getByRole('button', { name: 'Make the assistant' }).click()
+    await page.getByLabel('A question that your content answers').fill('What makes the tides?')
+    await expectSound(page, 'start')
+    await page.getByRole('button', { name: 'Ask', exact: true }).click()
+    await page.locator('.step .prose').getByText('The moon pulls the sea').waitFor()
+    await page.getByRole('button', { name: 'Make a key and a snippet' }).click()
+    const text = (await page.locator('.secret code').textContent()) ?? ''
+    const [, key = ''] = /assistant="[^"]+" key="([^"]+)"/.exec(text) ?? []
+    expect(text).toContain(`${url}/widget/parley-chat.js`)
+    expect((await request('GET', `/a/${name}`, undefined, key)).status).toBe(200)
+    await page.getByRole('link', { name: 'See its sources, and how it came about' }).click()
+    await page.locator('.question-text', { hasText: 'What makes the tides?' }).waitFor()
+  })
+
+  for (const [size, options] of Object.entries(SIZES)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      test(`have no fault that axe knows, on a ${size}, ${colorScheme}`, async () => {
+        const page = await stage.tab({ ...options, colorScheme }, '#/conversations')
+        for (const [address, shown] of [
+          ['conversations', '.row'],
+          ['models', '.item'],
+          ['assistants', '.item'],
+          ['assistants/default', 'parley-chat'],
+          ['usage', '.chart'],
+          ['keys', '.page-head'],
+          ['start', '.step'],
+        ] as const) {
+          await page.goto(`${url}/#/${address}`)
+          await page.locator(shown).first().waitFor()
+          await page.locator('.loading').waitFor({ state: 'detached' })
+          await expectSound(page, address)
+        }
+        await page.goto(`${url}/#/conversations`)
+        await page.locator('.row').first().click()
+        await page.locator('.read-turn').first().waitFor()
+        await expectSound(page, 'conversation')
+      })
+    }
+  }
+})

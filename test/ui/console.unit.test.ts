@@ -1,0 +1,125 @@
+/** What the console reckons: usage, spans of time, and what is known of a turn while it runs. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Insight, learn } from '../../ui/console/src/chat/insight'
+import { liveSpans, traceSpans } from '../../ui/console/src/chat/spans'
+import { byDay, byName, ceiling, daysOf, total, type UsageRow } from '../../ui/console/src/usage/sums'
+
+const row = fc.record<UsageRow>({
+  day: fc.constantFrom('2026-02-27', '2026-02-28', '2026-03-01'),
+  key: fc.constantFrom('admin', '1', '2'),
+  conversation_model_id: fc.constantFrom('a', 'b'),
+  turns: fc.nat(1_000),
+  input_tokens: fc.nat(1_000_000),
+  output_tokens: fc.nat(1_000_000),
+})
+
+describe('usage', () => {
+  test('days go on over the end of a month', () => {
+    expect(daysOf('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01'])
+    expect(daysOf('2026-03-01', '2026-03-01')).toEqual(['2026-03-01'])
+  })
+
+  test('sums by day, by key and by model are all of it', () => {
+    const days = daysOf('2026-02-26', '2026-03-02')
+    fc.assert(
+      fc.property(
+        fc.array(row),
+        fc.constantFrom('turns', 'input_tokens', 'output_tokens'),
+        (rows, measure) => {
+          const all = total(rows, measure)
+          const plotted = byDay(rows, days, measure)
+          expect(plotted.map(({ day }) => day)).toEqual(days)
+          expect(plotted.reduce((sum, { value }) => sum + value, 0)).toBe(all)
+          for (const name of ['key', 'conversation_model_id'] as const) {
+            expect(byName(rows, name).reduce((sum, each) => sum + each[measure], 0)).toBe(all)
+          }
+        },
+      ),
+    )
+  })
+
+  test('an axis ends at a round number, not far above what it holds', () => {
+    expect([0, 1, 3, 9, 10, 11, 180, 5_001].map(ceiling)).toEqual([1, 1, 5, 10, 10, 20, 200, 10_000])
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1e12 }), (most) => {
+        expect(ceiling(most)).toBeGreaterThanOrEqual(most)
+        expect(ceiling(most)).toBeLessThanOrEqual(most * 2.5)
+      }),
+    )
+  })
+})
+
+describe('a turn', () => {
+  const event = (type: string, data: unknown) => ({ turn: 1, seq: 0, type, data })
+  const HIT = {
+    document: { id: '1', heading: 'Tides', title: 'The sea' },
+    text_match: 7,
+    vector_distance: 0.25,
+    hybrid_search_info: { rank_fusion_score: 0.8 },
+  }
+
+  test('is known better with each event', () => {
+    const events = [
+      [event('question', { question: 'And why?', standalone: 'Why are there tides?' }), 5],
+      [
+        event('retrieval', {
+          replies: [
+            { result: { found: 3, hits: [HIT], request_params: { collection_name: 'sea' } } },
+            { error: 'Not found' },
+          ],
+          sources: [{ collection: 'sea', document_id: '1' }],
+          cut: [{ collection: 'sea', document_id: '2', passages: 0, of: 4 }],
+        }),
+        20,
+      ],
+      [event('delta', { text: 'The ' }), 90],
+      [event('delta', { text: 'moon' }), 95],
+      [event('usage', { usage: { model: 'm' }, timings: { finished: 130 } }), 120],
+      [event('done', { answer: 'The moon' }), 130],
+    ] as const
+    const insight = events.reduce<Insight>((known, [next, at]) => learn(known, next, at), {})
+    expect(insight).toEqual({
+      standalone: 'Why are there tides?',
+      searches: [
+        {
+          collection: 'sea',
+          found: 3,
+          hits: [{ id: '1', title: 'Tides', text_match: 7, vector_distance: 0.25, score: 0.8 }],
+        },
+        { collection: '', found: 0, hits: [], error: 'Not found' },
+      ],
+      sources: [{ collection: 'sea', document_id: '1' }],
+      cut: [{ collection: 'sea', document_id: '2', passages: 0, of: 4 }],
+      usage: { model: 'm' },
+      timings: { finished: 130 },
+      retrieved: 20,
+      firstWords: 90,
+      ended: 130,
+    })
+    expect(liveSpans(insight, 500).map(({ name, from, to }) => [name, from, to])).toEqual([
+      ['Search', 0, 20],
+      ['First words', 20, 90],
+      ['Writing', 90, 130],
+    ])
+    expect(liveSpans({ retrieved: 20 }, 50).at(-1)).toMatchObject({ from: 20, to: 50, running: true })
+  })
+
+  test('that has ended has the spans of its trace, in their order', () => {
+    const call = { model: 'm', prompt: [], input_tokens: 1, output_tokens: 1 }
+    const spans = traceSpans({
+      question: 'q',
+      searches: [{ collection: 'sea', params: {}, started: 40, took: 10 }],
+      calls: [
+        { ...call, purpose: 'standalone', started: 0, took: 38 },
+        { ...call, purpose: 'answer', started: 52, first_token: 80, took: 60 },
+      ],
+    })
+    expect(spans.map(({ name, from, to }) => [name, from, to])).toEqual([
+      ['Rewrite', 0, 38],
+      ['Search sea', 40, 50],
+      ['Answer: first words', 52, 80],
+      ['Answer: writing', 80, 112],
+    ])
+  })
+})

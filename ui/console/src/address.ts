@@ -1,0 +1,67 @@
+/**
+ * The address of a page stands behind the `#`, which browsers send to nobody: `#/collections/docs` is a page, `#<id>` a
+ * conversation in the chat, and nothing at all a new conversation.
+ */
+import { computed, signal } from '@preact/signals'
+
+/** The address of a new conversation. */
+export const NEW = '#/'
+
+const hash = signal(location.hash)
+
+/** The text that an encoding stands for; a text that is no encoding stands for itself. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+export interface Place {
+  /** the first word of a page's path; `chat` for a conversation */
+  page: string
+  /** the words after it, decoded */
+  rest: string[]
+  query: URLSearchParams
+}
+
+export function parse(text: string): Place {
+  const inside = text.replace(/^#/, '')
+  if (inside === '/' || !inside.startsWith('/')) {
+    return {
+      page: 'chat',
+      rest: inside === '' || inside === '/' ? [] : [decoded(inside)],
+      query: new URLSearchParams(),
+    }
+  }
+  const [path = '', query = ''] = inside.slice(1).split(/\?(.*)/s)
+  const [page = '', ...rest] = path.split('/').filter(Boolean).map(decoded)
+  return { page, rest, query: new URLSearchParams(query) }
+}
+
+export const place = computed(() => parse(hash.value))
+
+/** The address of a page, from words that are encoded here. Values of the query that are empty are left out. */
+export function to(words: string[], query: Record<string, string | undefined> = {}): string {
+  const given = Object.entries(query).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
+  )
+  const search = given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+  return `#/${words.map(encodeURIComponent).join('/')}${search}`
+}
+
+export const toConversation = (id: string): string => `#${encodeURIComponent(id)}`
+
+/** Goes to an address that begins with `#`. */
+export function go(address: string, { replace = false } = {}): void {
+  const target = address === NEW ? location.pathname + location.search : address
+  history[replace ? 'replaceState' : 'pushState'](null, '', target)
+  hash.value = location.hash
+}
+
+const follow = () => {
+  hash.value = location.hash
+}
+addEventListener('popstate', follow)
+addEventListener('hashchange', follow)

@@ -1,0 +1,122 @@
+/** Calls of Parley's API with the key of this browser. */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { visitorSecret } from '../../widget/src/storage'
+import { key, refused } from './key'
+
+/** A request that failed; `status` 0 where the server was not reached. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** @throws Refusal */
+export async function call(path: string, init: RequestInit = {}, as = key.peek()): Promise<Response> {
+  const headers = { ...init.headers, 'x-typesense-api-key': as, 'x-parley-visitor': visitorSecret() }
+  let response: Response
+  try {
+    response = await fetch(path, { ...init, headers, credentials: 'omit' })
+  } catch (error) {
+    init.signal?.throwIfAborted()
+    console.warn(error)
+    throw new Refusal(0, 'Parley cannot be reached. Check that it is running and try again.')
+  }
+  if (response.ok) return response
+  throw new Refusal(response.status, await reasonOf(response))
+}
+
+async function reasonOf(response: Response): Promise<string> {
+  const body = await response.json().catch(() => ({}))
+  const message = typeof body.message === 'string' ? body.message : ''
+  if (response.status === 401) {
+    return /valid `x-typesense-api-key`/.test(message) ? 'Your API key may not do this.' : message
+  }
+  if (response.status === 429) return 'There were too many requests at once. Wait a moment and try again.'
+  return message || `The server answered with status ${response.status}.`
+}
+
+export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await call(path, signal ? { signal } : {})).json()
+}
+
+export async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const response = await call(path, {
+    method,
+    ...(body !== undefined && {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    }),
+  })
+  return response.json()
+}
+
+/**
+ * Whether the server takes a key at all.
+ * @throws Refusal where the server cannot say
+ */
+export async function isTaken(value: string): Promise<boolean> {
+  try {
+    await call('/conversations?limit=1', {}, value)
+    return true
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 401) return false
+    throw error
+  }
+}
+
+/** Has the console ask for another key where the server refuses this one. */
+export async function checkKey(): Promise<void> {
+  const value = key.peek()
+  const taken = await isTaken(value).catch(() => true)
+  if (!taken && key.peek() === value) refused.value = true
+}
+
+export interface Loaded<T> {
+  data: T | undefined
+  error: Refusal | undefined
+  loading: boolean
+  reload(): void
+  /** Shows other data at once, as after a change that the server has taken. */
+  set(data: T): void
+}
+
+/**
+ * Data of a page, loaded again when `name` changes.
+ * @param name what is loaded; undefined loads nothing
+ */
+export function useLoaded<T>(name: string | undefined, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
+  const [state, setState] = useState<{ name?: string | undefined; data?: T; error?: Refusal }>({})
+  const [again, setAgain] = useState(0)
+  const loading = useRef(load)
+  loading.current = load
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `again` asks for the same once more
+  useEffect(() => {
+    if (name === undefined) return
+    const abort = new AbortController()
+    loading.current(abort.signal).then(
+      (data) => !abort.signal.aborted && setState({ name, data }),
+      (error) => {
+        if (abort.signal.aborted) return
+        const known = error instanceof Refusal ? error : new Refusal(0, String(error))
+        setState((before) => ({ ...(before.name === name && before), name, error: known }))
+      },
+    )
+    return () => abort.abort()
+  }, [name, again])
+  const current = state.name === name ? state : {}
+  const reload = useCallback(() => {
+    setState(({ name: of, data }) => ({ name: of, ...(data !== undefined && { data }) }))
+    setAgain((count) => count + 1)
+  }, [])
+  const set = useCallback((data: T) => setState({ name, data }), [name])
+  return {
+    data: current.data,
+    error: current.error,
+    loading: name !== undefined && current.data === undefined && current.error === undefined,
+    reload,
+    set,
+  }
+}

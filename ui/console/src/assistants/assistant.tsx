@@ -1,0 +1,237 @@
+/** One assistant: its form, and its widget beside it. */
+import { useEffect, useState } from 'preact/hooks'
+import { go, to } from '../address'
+import { Refusal, read, send, useLoaded } from '../api'
+import { type Choices, loadChoices } from '../chat/choices'
+import { Icon } from '../parts/icon'
+import { Page } from '../parts/page'
+import { Loading, Problem } from '../parts/states'
+import { Preview } from './preview'
+import type { AssistantBody, StoredAssistant } from './wire'
+
+const EMPTY: AssistantBody = { model: '', collections: [], questions: [], followups: true }
+
+export function AssistantPage({ name }: { name: string }) {
+  const isNew = name === 'new'
+  const loaded = useLoaded(`assistant ${name}`, async (signal): Promise<AssistantBody> => {
+    if (isNew) return EMPTY
+    const {
+      name: _,
+      created_at: __,
+      updated_at: ___,
+      ...body
+    } = await read<StoredAssistant>(`/assistants/${encodeURIComponent(name)}`, signal)
+    return body
+  })
+  const choices = useLoaded('choices', loadChoices)
+  const [saved, setSaved] = useState(0)
+  return (
+    <Page
+      title={isNew ? 'New assistant' : name}
+      up={{ title: 'Assistants', href: to(['assistants']) }}
+      lead={
+        isNew ? 'Name it, choose what it searches and who answers.' : 'Saved changes show in the preview.'
+      }
+      actions={
+        !isNew && (
+          <a class="button primary" href={`./?assistant=${encodeURIComponent(name)}`}>
+            <Icon name="chat" />
+            Ask
+          </a>
+        )
+      }
+    >
+      {(loaded.loading || choices.loading) && <Loading lines={6} />}
+      {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
+      {loaded.data && choices.data && (
+        <div class="split">
+          <Form
+            name={isNew ? undefined : name}
+            body={loaded.data}
+            choices={choices.data}
+            saved={(as) => {
+              setSaved((count) => count + 1)
+              if (as !== name) go(to(['assistants', as]), { replace: true })
+            }}
+          />
+          {!isNew && <Preview key={saved} assistant={name} />}
+        </div>
+      )}
+    </Page>
+  )
+}
+
+interface FormProps {
+  /** undefined for a new one */
+  name: string | undefined
+  body: AssistantBody
+  choices: Choices
+  saved: (name: string) => void
+}
+
+function Form({ name, body, choices, saved }: FormProps) {
+  const [as, setAs] = useState(name ?? '')
+  const [draft, setDraft] = useState(body)
+  const [questions, setQuestions] = useState(body.questions.join('\n'))
+  const [origins, setOrigins] = useState(body.allowed_origins?.join('\n') ?? '')
+  const [state, setState] = useState<'ready' | 'saving' | 'saved'>('ready')
+  const [error, setError] = useState<Refusal>()
+  const models = choices.models?.map(({ id }) => id) ?? []
+  const model = draft.model || models[0] || ''
+  const set = (part: Partial<AssistantBody>) => {
+    setDraft((before) => ({ ...before, ...part }))
+    setState('ready')
+  }
+  useEffect(() => setDraft(body), [body])
+  const lines = (text: string) =>
+    text
+      .split('\n')
+      .map((line) => line.trim())
+      .filter(Boolean)
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setState('saving')
+    setError(undefined)
+    const { allowed_origins: _, system_prompt: prompt, ...rest } = draft
+    try {
+      await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
+        ...rest,
+        model,
+        questions: lines(questions),
+        ...(prompt && { system_prompt: prompt }),
+        ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
+      })
+      setState('saved')
+      saved(as)
+    } catch (fault) {
+      setState('ready')
+      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
+    }
+  }
+  return (
+    <form class="panel-card form" onSubmit={submit} autocomplete="off">
+      {name === undefined && (
+        <div>
+          <label class="field-label" for="assistant-name">
+            Name
+          </label>
+          <input
+            id="assistant-name"
+            class="input"
+            required
+            pattern="[a-z0-9\-]{1,64}"
+            title="1 to 64 lower-case letters, digits and hyphens"
+            spellcheck={false}
+            value={as}
+            onInput={(event) => setAs(event.currentTarget.value)}
+          />
+        </div>
+      )}
+      {draft.searches ? (
+        <p class="hint">
+          It has searches of its own, on {draft.searches.map(({ collection }) => collection).join(', ')}:
+          change them over the API.
+        </p>
+      ) : (
+        <fieldset class="choices">
+          <legend class="field-label">Collections</legend>
+          {choices.collections?.length === 0 && <p class="hint">There is none yet: import files first.</p>}
+          {choices.collections?.map((each) => (
+            <label key={each.name} class="check">
+              <input
+                type="checkbox"
+                checked={draft.collections?.includes(each.name) ?? false}
+                onChange={(event) => {
+                  const others = (draft.collections ?? []).filter((one) => one !== each.name)
+                  set({ collections: event.currentTarget.checked ? [...others, each.name] : others })
+                }}
+              />
+              {each.name}
+            </label>
+          ))}
+        </fieldset>
+      )}
+      <div>
+        <label class="field-label" for="assistant-model">
+          Model
+        </label>
+        <select
+          id="assistant-model"
+          class="input"
+          required
+          value={model}
+          onChange={(event) => set({ model: event.currentTarget.value })}
+        >
+          {models.map((id) => (
+            <option key={id} value={id}>
+              {id}
+            </option>
+          ))}
+        </select>
+        {models.length === 0 && <p class="hint">There is none yet: make one under Models first.</p>}
+      </div>
+      <div>
+        <label class="field-label" for="assistant-prompt">
+          Instructions
+        </label>
+        <textarea
+          id="assistant-prompt"
+          class="input"
+          rows={4}
+          placeholder="In the place of the model's own system prompt. Empty: as the model has it"
+          value={draft.system_prompt ?? ''}
+          onInput={(event) => set({ system_prompt: event.currentTarget.value })}
+        />
+      </div>
+      <div>
+        <label class="field-label" for="assistant-questions">
+          First questions, one a line
+        </label>
+        <textarea
+          id="assistant-questions"
+          class="input"
+          rows={3}
+          value={questions}
+          onInput={(event) => {
+            setQuestions(event.currentTarget.value)
+            setState('ready')
+          }}
+        />
+      </div>
+      <div>
+        <label class="field-label" for="assistant-origins">
+          Origins whose pages may ask it, one a line
+        </label>
+        <textarea
+          id="assistant-origins"
+          class="input"
+          rows={2}
+          spellcheck={false}
+          placeholder="Empty: every origin"
+          value={origins}
+          onInput={(event) => {
+            setOrigins(event.currentTarget.value)
+            setState('ready')
+          }}
+        />
+      </div>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={draft.followups ?? false}
+          onChange={(event) => set({ followups: event.currentTarget.checked })}
+        />
+        Suggest what to ask next
+      </label>
+      {error && <Problem error={error} />}
+      <div class="page-actions">
+        <button type="submit" class="button primary" disabled={state === 'saving'}>
+          {state === 'saving' ? 'Saving …' : 'Save'}
+        </button>
+        <span role="status" class="soft saved">
+          {state === 'saved' && 'Saved.'}
+        </span>
+      </div>
+    </form>
+  )
+}

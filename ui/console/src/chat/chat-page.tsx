@@ -1,0 +1,224 @@
+/** The chat: a conversation, and beside it how the answers came about. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { Card } from '../../../widget/src/card'
+import { lex, render } from '../../../widget/src/markdown'
+import type { Turn } from '../../../widget/src/session'
+import type { TurnHost } from '../../../widget/src/turn-view'
+import { go, NEW } from '../address'
+import { useLoaded } from '../api'
+import { key } from '../key'
+import { Icon } from '../parts/icon'
+import { useTitle } from '../parts/page'
+import { type Chat, chat as currentChat } from './chat'
+import { loadChoices } from './choices'
+import { Composer } from './composer'
+import { Inspector } from './inspector'
+import { chosen, settings } from './settings'
+import { SettingsDialog } from './settings-dialog'
+import { TurnItem } from './turn'
+import { Welcome } from './welcome'
+import { WORDS } from './words'
+
+const MARKDOWN = { lex, render }
+const WIDE = '(min-width: 1180px)'
+/** How near to its end, in pixels, a conversation is followed. */
+const NEAR = 80
+const PANEL = 'parley.panel'
+
+export function ChatPage() {
+  const chat = currentChat()
+  const turns = chat.turns.value
+  const choices = useLoaded(`choices ${key.value} ${chat.ended.value > 0}`, loadChoices)
+  const [settled, setSettled] = useState(false)
+  const [asking, setAsking] = useState(false)
+  const [panel, setPanel] = useState(() =>
+    matchMedia(WIDE).matches ? localStorage.getItem(PANEL) !== 'closed' : false,
+  )
+  const [picked, setPicked] = useState<Turn>()
+  const stage = useStage(chat)
+  useTitle(turns[0]?.question ?? '')
+
+  const { data } = choices
+
+  // Where nobody has chosen, what there is takes the place of what there is not.
+  useEffect(() => {
+    if (!data) return
+    if (!chosen) {
+      const now = settings.peek()
+      const collection = pick(
+        now.collection,
+        data.collections?.map(({ name }) => name),
+      )
+      const model = pick(
+        now.model,
+        data.models?.map(({ id }) => id),
+      )
+      if (collection !== now.collection || model !== now.model) {
+        settings.value = { ...now, collection, model }
+      }
+    }
+    setSettled(true)
+  }, [data])
+
+  // By which fields sources are called is the assistant's to say, or seen in the schema.
+  const { assistant, collection } = settings.value
+  useEffect(() => {
+    const told = data?.assistants?.find(({ name }) => name === assistant)
+    const fields = data?.collections?.find(({ name }) => name === collection)?.fields
+    const title = told ? told.title_field : fields?.find(({ name }) => name === 'heading')?.name
+    chat.setFront({
+      ...(title !== undefined && { title_field: title }),
+      ...(told?.url_field !== undefined && { url_field: told.url_field }),
+    })
+  }, [data, assistant, collection, chat])
+
+  const last = turns.at(-1)
+  const inspected = picked && turns.includes(picked) ? picked : last
+  const show = (open: boolean) => {
+    setPanel(open)
+    if (matchMedia(WIDE).matches) localStorage.setItem(PANEL, open ? 'open' : 'closed')
+  }
+  const inspect = (turn: Turn) => {
+    if (panel && inspected === turn) return show(false)
+    setPicked(turn === last ? undefined : turn)
+    show(true)
+  }
+  const started = turns.length > 0
+  const panelShown = panel && started
+  return (
+    <div class={panelShown ? 'chat with-panel' : 'chat'}>
+      <div class="chat-main" ref={stage.holder}>
+        <header class="chat-head">
+          <h1 class={started ? 'chat-title' : 'hidden'} tabIndex={-1} dir="auto">
+            {turns[0]?.question ?? 'Ask your documents'}
+          </h1>
+          <span class="grow" />
+          <button type="button" class="button quiet" onClick={() => setAsking(true)}>
+            <Icon name="settings" />
+            <span>Settings</span>
+          </button>
+        </header>
+        <div class="chat-scroll" ref={stage.scroller} onScroll={stage.scrolled}>
+          <div class="chat-column">
+            {!started && (
+              <Welcome chat={chat} choices={choices} settled={settled} open={() => setAsking(true)} />
+            )}
+            {started && <h2 class="hidden">Conversation</h2>}
+            {turns.map((turn) => (
+              <TurnItem
+                key={turnKey(turn)}
+                turn={turn}
+                host={stage.host}
+                chat={chat}
+                inspected={panelShown && turn === inspected}
+                inspect={() => inspect(turn)}
+              />
+            ))}
+          </div>
+        </div>
+        <div class="chat-foot">
+          <Composer chat={chat} started={started} />
+          <p class="note">Answers are written by a machine. Check what matters.</p>
+        </div>
+        <div ref={stage.live} class="hidden" role="log" aria-live="polite" aria-label="Answers" />
+      </div>
+      {panelShown && inspected && <Inspector chat={chat} turn={inspected} close={() => show(false)} />}
+      {asking && (
+        <SettingsDialog
+          choices={data ?? {}}
+          close={() => {
+            setAsking(false)
+            if (!chat.busy.peek() && chat.lost.peek() !== undefined) go(NEW)
+          }}
+        />
+      )}
+    </div>
+  )
+}
+
+const pick = (wanted: string, names: string[] | undefined): string =>
+  names === undefined || names.length === 0 || names.includes(wanted) ? wanted : names[0]!
+
+const keys = new WeakMap<Turn, number>()
+let made = 0
+
+/** A turn's own name for the list: its number is not known at first. */
+function turnKey(turn: Turn): number {
+  const known = keys.get(turn)
+  if (known !== undefined) return known
+  made += 1
+  keys.set(turn, made)
+  return made
+}
+
+/** What the widget's views ask of the page around them. */
+function useStage(chat: Chat) {
+  const holder = useRef<HTMLDivElement>(null)
+  const scroller = useRef<HTMLDivElement>(null)
+  const live = useRef<HTMLDivElement>(null)
+  const follows = useRef(true)
+  const card = useMemo(() => new Card(() => WORDS), [])
+
+  useEffect(() => {
+    holder.current?.append(card.element)
+    return () => card.element.remove()
+  }, [card])
+
+  const host = useMemo<TurnHost>(() => {
+    const say = (text: string) => {
+      const said = document.createElement('p')
+      said.textContent = text
+      live.current?.append(said)
+      while ((live.current?.childElementCount ?? 0) > 20) live.current?.firstElementChild?.remove()
+    }
+    return {
+      words: WORDS,
+      markdown: () => MARKDOWN,
+      ask: (question, replaces) => {
+        follows.current = true
+        chat.ask(question, replaces)
+      },
+      cite: (opener, source, quote, sentence) => card.open(opener, holder.current!, source, quote, sentence),
+      copied: (text, button) => copy(text, button, say),
+      say,
+      isLast: (turn) => chat.session.turns.at(-1) === turn,
+      busy: () => chat.session.busy,
+    }
+  }, [chat, card])
+
+  const { length } = chat.turns.value
+  useEffect(() => {
+    follows.current = true
+    if (length === 0) {
+      card.close(false)
+      live.current?.replaceChildren()
+    }
+  }, [length, card])
+  useEffect(() => {
+    const element = scroller.current
+    const column = element?.firstElementChild
+    if (!element || !column) return
+    // What is written makes the column higher, and its reader stays at its end.
+    const observer = new ResizeObserver(() => {
+      if (follows.current && chat.turns.peek().length > 0) element.scrollTop = element.scrollHeight
+    })
+    observer.observe(column)
+    return () => observer.disconnect()
+  }, [chat])
+  const scrolled = () => {
+    const element = scroller.current
+    if (element) follows.current = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR
+  }
+  return { holder, scroller, live, host, scrolled }
+}
+
+async function copy(text: string, button: HTMLButtonElement, say: (text: string) => void): Promise<void> {
+  const done = await navigator.clipboard.writeText(text).then(
+    () => true,
+    () => false,
+  )
+  say(done ? WORDS.copied : 'The browser did not let this page copy.')
+  if (!done) return
+  button.classList.add('copied')
+  setTimeout(() => button.classList.remove('copied'), 1_600)
+}

@@ -1,0 +1,225 @@
+/** The conversation of this tab. It lives beside the pages, so that an answer goes on while another page is looked at. */
+import { effect, type Signal, signal } from '@preact/signals'
+import { Api, ApiError } from '../../../widget/src/api'
+import { type Kept, Session, type Turn } from '../../../widget/src/session'
+import { sourcesOf } from '../../../widget/src/sources'
+import { visitorSecret } from '../../../widget/src/storage'
+import type { Asking, Front, StoredTurn, TurnEvent } from '../../../widget/src/wire'
+import { go, NEW, place, toConversation } from '../address'
+import { key } from '../key'
+import { citedBy, type Retrieval } from './cited'
+import { type Insight, learn } from './insight'
+import { settings } from './settings'
+import type { Timings, Usage } from './wire'
+import { inWords } from './words'
+
+/** What is stored of a turn besides what the chat shows. */
+export interface TurnRecord {
+  usage: Usage
+  timings: Timings
+}
+
+class ChatApi extends Api {
+  readonly records = new Map<number, TurnRecord>()
+  cited = new Map<number, Retrieval>()
+
+  override ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
+    const { assistant, collection, model, fields, followups } = settings.peek()
+    const direct = {
+      model,
+      ...(fields === '' ? { collections: [collection] } : { searches: [{ collection, query_by: fields }] }),
+    }
+    const path = assistant === '' ? '/conversations' : `/a/${encodeURIComponent(assistant)}/conversations`
+    return this.call(path, {
+      method: 'POST',
+      headers: {
+        accept: 'text/event-stream',
+        'content-type': 'application/json',
+        'idempotency-key': name,
+      },
+      body: JSON.stringify({ ...asking, ...(assistant === '' && direct), ...(followups && { followups }) }),
+      signal,
+    })
+  }
+
+  /** No turn is finished while the first one of a conversation runs. */
+  override async turns(id: string): Promise<StoredTurn[]> {
+    const turns = await super.turns(id).catch((error) => {
+      if (error instanceof ApiError && error.status === 404) return []
+      throw error
+    })
+    for (const turn of turns as (StoredTurn & TurnRecord)[]) this.records.set(turn.turn, turn)
+    this.cited = await citedBy(turns)
+    return turns
+  }
+
+  protected override async call(path: string, init?: RequestInit): Promise<Response> {
+    try {
+      return await super.call(path, init)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      throw new ApiError(error.status, inWords(error.status, error.message), error.retryAfter)
+    }
+  }
+}
+
+/** The address names the conversation, so that a reload, "Back" and a link show it. */
+class InAddress implements Kept {
+  id = idInAddress()
+  answered = this.id !== undefined
+
+  keep(id: string | undefined, answered: boolean): void {
+    const isNew = id !== this.id
+    this.id = id
+    this.answered = answered
+    if (!isNew || place.peek().page !== 'chat' || id === idInAddress()) return
+    go(id === undefined ? NEW : toConversation(id))
+  }
+}
+
+const idInAddress = (): string | undefined => {
+  const { page, rest } = place.peek()
+  return page === 'chat' ? rest[0] : undefined
+}
+
+export class Chat {
+  readonly turns = signal<readonly Turn[]>([])
+  readonly busy = signal(false)
+  /** turns that a page has to draw again */
+  readonly drawn = signal(0)
+  /** why a conversation is not shown */
+  readonly lost = signal<string | undefined>(undefined)
+  /** counts turns that have ended: what lists conversations looks again */
+  readonly ended = signal(0)
+  readonly session: Session
+  readonly #api: ChatApi
+  readonly #insights = new WeakMap<Turn, Signal<Insight>>()
+  readonly #began = new WeakMap<Turn, number>()
+  readonly #retrieved = new WeakMap<Turn, Retrieval>()
+  readonly changed = new Set<Turn>()
+  readonly #end: () => void
+
+  constructor() {
+    const at = { server: '', assistant: '', key: key.peek(), visitor: visitorSecret() }
+    this.#api = new ChatApi(at)
+    this.session = new Session(
+      at,
+      {
+        changed: (turn) => this.#changed(turn),
+        ended: () => {
+          this.#changed()
+          this.ended.value += 1
+        },
+        event: (turn, event) => this.#learn(turn, event),
+        lost: ({ message }) => {
+          this.lost.value = message
+          this.#changed()
+        },
+      },
+      { api: this.#api, kept: new InAddress() },
+    )
+    let first = true
+    this.#end = effect(() => {
+      const { page, rest } = place.value
+      const [id] = rest
+      if (page !== 'chat' || (id === this.session.id && !first)) return
+      first = false
+      this.lost.value = undefined
+      this.#api.records.clear()
+      this.#api.cited.clear()
+      if (id === undefined) this.session.leave()
+      else this.session.open(id, true)
+    })
+  }
+
+  get id(): string | undefined {
+    return this.session.id
+  }
+
+  ask(question: string, replaces?: Turn): void {
+    if (question.trim() === '' || this.busy.peek()) return
+    if (this.lost.peek() !== undefined) {
+      this.lost.value = undefined
+      this.session.leave()
+    }
+    this.session.ask(question.trim(), replaces)
+  }
+
+  stop(): void {
+    this.session.stop()
+  }
+
+  close(): void {
+    this.#end()
+    this.session.close()
+  }
+
+  insight(turn: Turn): Signal<Insight> {
+    const known = this.#insights.get(turn)
+    if (known) return known
+    const stored = turn.number === undefined ? undefined : this.#api.records.get(turn.number)
+    const made = signal<Insight>(
+      stored && turn.state === 'done' ? { usage: stored.usage, timings: stored.timings } : {},
+    )
+    this.#insights.set(turn, made)
+    this.#began.set(turn, performance.now())
+    return made
+  }
+
+  /** milliseconds since a turn was first seen */
+  age(turn: Turn): number {
+    return performance.now() - (this.#began.get(turn) ?? performance.now())
+  }
+
+  /** By which fields sources are called. Those that are shown already are called anew. */
+  setFront(front: Partial<Front>): void {
+    this.session.front = front
+    for (const turn of this.session.turns) this.#nameSources(turn)
+    this.#changed()
+  }
+
+  #nameSources(turn: Turn): void {
+    const retrieved = this.#retrieved.get(turn)
+    if (retrieved) turn.sources = sourcesOf(retrieved, this.session.front)
+  }
+
+  #learn(turn: Turn, event: TurnEvent): void {
+    if (event.type === 'retrieval') this.#retrieved.set(turn, event.data)
+    const insight = this.insight(turn)
+    insight.value = learn(insight.peek(), event, this.age(turn))
+  }
+
+  #changed(turn?: Turn): void {
+    if (turn) {
+      this.insight(turn)
+      if (turn.error) turn.error.message = inWords(turn.error.status, turn.error.message)
+      this.changed.add(turn)
+      this.drawn.value += 1
+    }
+    // The session keeps one array and changes it.
+    const { turns, busy } = this.session ?? { turns: [], busy: false }
+    if (!turn || busy !== this.busy.peek() || turns.length !== this.turns.peek().length) {
+      for (const each of turns) {
+        const cited = each.number === undefined ? undefined : this.#api.cited.get(each.number)
+        if (!cited || this.#retrieved.has(each) || each.state !== 'done') continue
+        this.#retrieved.set(each, cited)
+        this.#nameSources(each)
+      }
+      this.turns.value = [...turns]
+      this.busy.value = busy
+      for (const each of turns) this.changed.add(each)
+      this.drawn.value += 1
+    }
+  }
+}
+
+let current: { chat: Chat; key: string } | undefined
+
+/** The chat of the key that is in use. */
+export function chat(): Chat {
+  if (current?.key !== key.peek()) {
+    current?.chat.close()
+    current = { chat: new Chat(), key: key.peek() }
+  }
+  return current.chat
+}

@@ -1,0 +1,148 @@
+/** The latest conversations, in the menu: to open, rename and delete. */
+import { useRef, useState } from 'preact/hooks'
+import { go, NEW, place, toConversation } from '../address'
+import { Refusal, read, send, useLoaded } from '../api'
+import { key } from '../key'
+import { Confirm } from '../parts/dialog'
+import { Icon } from '../parts/icon'
+import { chat as currentChat } from './chat'
+import type { Summary } from './wire'
+
+const MOST = 30
+
+export function Recent() {
+  const chat = currentChat()
+  // A conversation that begins is listed as soon as it has an id.
+  const list = useLoaded(`recent ${key.value} ${chat.ended.value} ${chat.turns.value.length > 0}`, (signal) =>
+    read<{ conversations: Summary[] }>(`/conversations?limit=${MOST}`, signal),
+  )
+  const shown = useRef<Summary[]>([])
+  if (list.data) shown.current = list.data.conversations
+  const [renaming, setRenaming] = useState<string>()
+  const [removing, setRemoving] = useState<Summary>()
+  const [problem, setProblem] = useState('')
+  const { page, rest } = place.value
+  const open = page === 'chat' ? rest[0] : undefined
+
+  const rename = async (id: string, title: string) => {
+    setRenaming(undefined)
+    setProblem('')
+    try {
+      await send('PATCH', `/conversations/${encodeURIComponent(id)}`, { title })
+      list.reload()
+    } catch (error) {
+      setProblem(error instanceof Refusal ? error.message : String(error))
+    }
+  }
+  const remove = async ({ id }: Summary) => {
+    await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
+    if (id === open) go(NEW)
+    list.reload()
+  }
+
+  return (
+    <section class="recent" aria-labelledby="recent-title">
+      <h2 id="recent-title">Recent</h2>
+      {problem !== '' && (
+        <p class="recent-note bad" role="alert">
+          {problem}
+        </p>
+      )}
+      {list.error && <p class="recent-note">{list.error.message}</p>}
+      {!list.error && !list.loading && shown.current.length === 0 && (
+        <p class="recent-note">Conversations that you begin are listed here.</p>
+      )}
+      <ul>
+        {shown.current.map((each) => (
+          <li key={each.id} class={each.id === open ? 'recent-item current' : 'recent-item'}>
+            {renaming === each.id ? (
+              <Rename
+                title={each.title}
+                save={(title) => rename(each.id, title)}
+                cancel={() => setRenaming(undefined)}
+              />
+            ) : (
+              <>
+                <a
+                  href={toConversation(each.id)}
+                  aria-current={each.id === open ? 'page' : undefined}
+                  title={each.title}
+                  dir="auto"
+                >
+                  {each.title || 'Untitled'}
+                </a>
+                <span class="recent-tools">
+                  <button
+                    type="button"
+                    class="tool small"
+                    aria-label={`Rename ${each.title}`}
+                    title="Rename"
+                    onClick={() => setRenaming(each.id)}
+                  >
+                    <Icon name="edit" />
+                  </button>
+                  <button
+                    type="button"
+                    class="tool small"
+                    aria-label={`Delete ${each.title}`}
+                    title="Delete"
+                    onClick={() => setRemoving(each)}
+                  >
+                    <Icon name="bin" />
+                  </button>
+                </span>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      {removing && (
+        <Confirm
+          title="Delete this conversation?"
+          action="Delete"
+          run={() => remove(removing)}
+          close={() => setRemoving(undefined)}
+        >
+          <p>“{removing.title}” and its answers are deleted for good.</p>
+        </Confirm>
+      )}
+    </section>
+  )
+}
+
+interface RenameProps {
+  title: string
+  save: (title: string) => void
+  cancel: () => void
+}
+
+function Rename({ title, save, cancel }: RenameProps) {
+  const done = useRef(false)
+  const finish = (value: string) => {
+    if (done.current) return
+    done.current = true
+    if (value.trim() === '' || value.trim() === title) cancel()
+    else save(value.trim())
+  }
+  return (
+    <input
+      class="input small"
+      aria-label="Title"
+      maxLength={200}
+      dir="auto"
+      ref={(element) => {
+        if (element && document.activeElement !== element && !done.current) {
+          element.focus()
+          element.select()
+        }
+      }}
+      defaultValue={title}
+      onKeyDown={(event) => {
+        event.stopPropagation()
+        if (event.key === 'Enter') finish(event.currentTarget.value)
+        if (event.key === 'Escape') finish(title)
+      }}
+      onBlur={(event) => finish(event.currentTarget.value)}
+    />
+  )
+}

@@ -1,0 +1,51 @@
+/** A document as it is stored. */
+import { useState } from 'preact/hooks'
+import { Refusal as Fault, type Refusal, send } from '../api'
+import { Copy } from '../parts/copy'
+import { Dialog } from '../parts/dialog'
+import { Raw } from '../parts/raw'
+import { Problem } from '../parts/states'
+import { type Doc, pathOf } from './wire'
+
+interface DocumentProps {
+  collection: string
+  document: Doc
+  close: () => void
+  /** absent: it is only looked at */
+  removed?: () => void
+}
+
+export function DocumentDialog({ collection, document, close, removed }: DocumentProps) {
+  const [sure, setSure] = useState(false)
+  const [error, setError] = useState<Refusal>()
+  const text = JSON.stringify(document, null, 2)
+  const remove = async () => {
+    if (!sure) return setSure(true)
+    try {
+      await send('DELETE', `${pathOf(collection)}/documents/${encodeURIComponent(document.id)}`)
+      removed?.()
+      close()
+    } catch (fault) {
+      setError(fault instanceof Fault ? fault : new Fault(0, String(fault)))
+    }
+  }
+  return (
+    <Dialog title={document.id} close={close} class="wide">
+      <div class="dialog-body">
+        <div class="message-head">
+          <span>JSON</span>
+          <Copy text={text} label="Copy the document" />
+        </div>
+        <Raw text={text} label="The document as JSON" />
+      </div>
+      {error && <Problem error={error} />}
+      {removed && (
+        <div class="dialog-foot">
+          <button type="button" class={sure ? 'button danger' : 'button'} onClick={remove}>
+            {sure ? 'Delete for good' : 'Delete the document'}
+          </button>
+        </div>
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,50 @@
+/** Collections as Typesense's API tells of them. */
+
+export interface Field {
+  name: string
+  type: string
+  facet: boolean
+  optional: boolean
+  index: boolean
+  num_dim?: number
+  embed?: { from: string[]; model_config: { model_name: string }; served_by?: string }
+}
+
+export interface Collection {
+  name: string
+  num_documents: number
+  /** in seconds since 1970 */
+  created_at: number
+  fields: Field[]
+  metadata?: Record<string, unknown>
+  /** vectors that are still to be made */
+  pending_embeddings?: number
+}
+
+export type Doc = Record<string, unknown> & { id: string }
+
+export interface Hit {
+  document: Doc
+  highlights?: { field: string; snippet?: string; snippets?: string[] }[]
+  text_match?: number
+  text_match_info?: { tokens_matched?: number; fields_matched?: number; best_field_weight?: number }
+  vector_distance?: number
+  hybrid_search_info?: { rank_fusion_score?: number }
+}
+
+export interface SearchResult {
+  found: number
+  out_of: number
+  search_time_ms: number
+  hits: Hit[]
+  facet_counts?: { field_name: string; counts: { value: string; count: number }[] }[]
+}
+
+export const pathOf = (collection: string): string => `/collections/${encodeURIComponent(collection)}`
+
+/** Fields of text that can be searched by their words. */
+export const textFields = ({ fields }: Collection): string[] =>
+  fields.filter(({ type, index }) => index && /^string(\[\])?$/.test(type)).map(({ name }) => name)
+
+export const vectorField = ({ fields }: Collection): Field | undefined =>
+  fields.find(({ type, embed }) => type === 'float[]' && embed)

@@ -1,0 +1,138 @@
+/** A conversation to read, export and delete. */
+import { useState } from 'preact/hooks'
+import { go, to, toConversation } from '../address'
+import { send, useLoaded } from '../api'
+import { Confirm } from '../parts/dialog'
+import { duration, many, when } from '../parts/format'
+import { Icon } from '../parts/icon'
+import { Page } from '../parts/page'
+import { Prose } from '../parts/prose'
+import { Loading, Problem } from '../parts/states'
+import { asMarkdown, failedTurns, isUnanswered, type RecordedTurn, readConversation } from './record'
+
+export function ConversationPage({ id }: { id: string }) {
+  const loaded = useLoaded(`conversation ${id}`, (signal) => readConversation(id, signal))
+  const failed = useLoaded(`failed ${id}`, (signal) => failedTurns(id, signal))
+  const [removing, setRemoving] = useState(false)
+  const { data } = loaded
+  return (
+    <Page
+      title={data?.title ?? 'Conversation'}
+      up={{ title: 'Conversations', href: to(['conversations']) }}
+      lead={
+        data && (
+          <>
+            {many(data.turns.length, 'turn')} · {data.protocol} · {data.model_id}
+            {data.user_id !== '' && ` · ${data.user_id}`} · begun {when(data.created_at)} · kept until{' '}
+            {when(data.expires_at)}
+          </>
+        )
+      }
+      actions={
+        data && (
+          <>
+            <button
+              type="button"
+              class="button"
+              onClick={() => download(`${id}.json`, 'application/json', JSON.stringify(data, null, 2))}
+            >
+              <Icon name="download" />
+              JSON
+            </button>
+            <button
+              type="button"
+              class="button"
+              onClick={() => download(`${id}.md`, 'text/markdown', asMarkdown(data))}
+            >
+              <Icon name="download" />
+              Markdown
+            </button>
+            <button type="button" class="button" onClick={() => setRemoving(true)}>
+              <Icon name="bin" />
+              Delete
+            </button>
+            <a class="button primary" href={toConversation(id)}>
+              <Icon name="chat" />
+              Open in the chat
+            </a>
+          </>
+        )
+      }
+    >
+      {loaded.loading && <Loading lines={8} />}
+      {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
+      {data?.turns.map((turn) => (
+        <Turn key={turn.turn} turn={turn} />
+      ))}
+      {(failed.data?.length ?? 0) > 0 && (
+        <section class="panel-card">
+          <h2>Failed: {failed.data?.length}</h2>
+          <ul class="faults">
+            {failed.data?.map(({ turn, question, created_at, error }) => (
+              <li key={turn}>
+                <span dir="auto">{question}</span>
+                <span class="soft">{when(created_at)}</span>
+                <span class="bad">{error.message}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {removing && (
+        <Confirm
+          title="Delete this conversation?"
+          action="Delete"
+          run={async () => {
+            await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
+            go(to(['conversations']))
+          }}
+          close={() => setRemoving(false)}
+        >
+          <p>Its questions, answers and traces are deleted for good.</p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}
+
+function Turn({ turn }: { turn: RecordedTurn }) {
+  const { question, standalone, answer, citations, usage, timings, created_at } = turn
+  const sources = [...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`))]
+  return (
+    <article class="read-turn">
+      <h2 dir="auto">{question}</h2>
+      {standalone !== undefined && standalone !== question && (
+        <p class="hint" dir="auto">
+          Searched as: {standalone}
+        </p>
+      )}
+      <Prose answer={answer} citations={citations} />
+      {sources.length > 0 && (
+        <ol class="read-sources">
+          {sources.map((source, index) => (
+            <li key={source}>
+              <span class="number">{index + 1}</span>
+              <a href={`/document#${source.split('/').map(encodeURIComponent).join('/')}`}>{source}</a>
+            </li>
+          ))}
+        </ol>
+      )}
+      <p class="turn-meta">
+        <span>{when(created_at)}</span>
+        <span>{usage.model}</span>
+        {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
+        {isUnanswered(turn) && <span class="badge warn">cites nothing</span>}
+      </p>
+    </article>
+  )
+}
+
+/** Hands a text to the browser as a file. */
+function download(name: string, type: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = address
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(address)
+}

@@ -1,0 +1,110 @@
+/** A conversation as it is stored, and as what it is exported. */
+
+import type { Citation } from '../../../widget/src/wire'
+import { Refusal, read } from '../api'
+import type { Summary, Timings, Usage } from '../chat/wire'
+
+export interface RecordedTurn {
+  turn: number
+  question: string
+  standalone?: string
+  answer: string
+  citations: Citation[]
+  finish_reason: string
+  usage: Usage
+  timings: Timings
+  created_at: number
+}
+
+/** A turn that came to no answer, as the trace has it. */
+export interface FailedTurn {
+  turn: number
+  question: string
+  created_at: number
+  error: { status: number; message: string }
+}
+
+/** Turns of a conversation that failed, of the latest ones. None where the key may not read traces. */
+export async function failedTurns(id: string, signal?: AbortSignal): Promise<FailedTurn[]> {
+  type Traced = Omit<FailedTurn, 'error'> & Partial<Pick<FailedTurn, 'error'>>
+  const { turns } = await read<{ turns: Traced[] }>(`${pathOf(id)}/trace`, signal).catch((error) => {
+    if (error instanceof Refusal) return { turns: [] as Traced[] }
+    throw error
+  })
+  return turns.flatMap(({ error, ...turn }) => (error ? [{ ...turn, error }] : []))
+}
+
+export interface RecordedConversation extends Summary {
+  turns: RecordedTurn[]
+}
+
+const pathOf = (id: string): string => `/conversations/${encodeURIComponent(id)}`
+
+/** A conversation with all of its turns, oldest first. */
+export async function readConversation(id: string, signal?: AbortSignal): Promise<RecordedConversation> {
+  const turns: RecordedTurn[] = []
+  for (let before = ''; ; ) {
+    const page = await read<RecordedConversation & { earlier?: number }>(pathOf(id) + before, signal)
+    turns.unshift(...page.turns)
+    if (page.earlier === undefined) {
+      const { earlier: _, ...rest } = page
+      return { ...rest, turns }
+    }
+    before = `?before=${page.earlier}`
+  }
+}
+
+export interface ConversationPage {
+  conversations: Summary[]
+  next_cursor?: string
+}
+
+export const listConversations = (
+  { user, cursor, limit }: { user?: string; cursor?: string; limit: number },
+  signal?: AbortSignal,
+): Promise<ConversationPage> => {
+  const query = new URLSearchParams({
+    limit: String(limit),
+    ...(user && { user_id: user }),
+    ...(cursor && { cursor }),
+  })
+  return read(`/conversations?${query}`, signal)
+}
+
+/** A conversation in Markdown, to be read anywhere. */
+export function asMarkdown({ title, id, created_at, turns }: RecordedConversation): string {
+  const parts = turns.map(({ question, answer, citations }) => {
+    const sources = [
+      ...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`)),
+    ]
+    const listed = sources.length > 0 ? `\n\nSources: ${sources.map((each) => `\`${each}\``).join(', ')}` : ''
+    return `## ${question.replace(/\s+/g, ' ')}\n\n${answer}${listed}\n`
+  })
+  return `# ${title}\n\nConversation ${id}, begun ${new Date(created_at).toISOString()}\n\n${parts.join('\n')}`
+}
+
+/** Whether nothing that was found stands behind an answer. */
+export const isUnanswered = ({ citations }: RecordedTurn): boolean => citations.length === 0
+
+export interface Group {
+  question: string
+  turns: { conversation: string; at: number }[]
+}
+
+/** The same question, however it is spelt, in one group: the most asked first, then the latest. */
+export function grouped(conversations: readonly RecordedConversation[]): Group[] {
+  const groups = new Map<string, Group>()
+  for (const { id, turns } of conversations) {
+    for (const turn of turns.filter(isUnanswered)) {
+      const name = turn.question
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}]+/gu, ' ')
+        .trim()
+      const group = groups.get(name) ?? { question: turn.question, turns: [] }
+      group.turns.push({ conversation: id, at: turn.created_at })
+      groups.set(name, group)
+    }
+  }
+  const latest = ({ turns }: Group) => Math.max(...turns.map(({ at }) => at))
+  return [...groups.values()].sort((a, b) => b.turns.length - a.turns.length || latest(b) - latest(a))
+}

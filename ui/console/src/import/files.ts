@@ -1,0 +1,96 @@
+/** Files that somebody drops on the page or chooses, as the command line names those of a folder. */
+
+import { type Entry, type Folder, filesOf } from '../../../../scripts/parley/import/tree.mjs'
+import { isReadable } from '../../../../scripts/parley/read/index.mjs'
+
+/** What is to be imported, and the name that the import goes by: that of the folder, or of the one file. */
+export interface Chosen {
+  source: string
+  files: { name: string; file: File }[]
+  /** names of files that cannot be read, of those that were chosen one by one */
+  unreadable: string[]
+}
+
+const text = (file: File): Promise<string> => file.text()
+
+/** Files that were chosen one by one, as the command line takes several paths. */
+export function ofFiles(files: readonly File[]): Chosen {
+  const readable = files.filter(({ name }) => isReadable(name))
+  return {
+    source: files.length === 1 ? (files[0]?.name ?? 'files') : 'files',
+    files: readable.map((file) => ({ name: file.name, file })),
+    unreadable: files.filter(({ name }) => !isReadable(name)).map(({ name }) => name),
+  }
+}
+
+/** The files of a folder that was chosen: the browser gives them with their paths. */
+export async function ofFolder(files: readonly File[]): Promise<Chosen> {
+  type Node = Map<string, Node | File>
+  const root: Node = new Map()
+  for (const file of files) {
+    const parts = file.webkitRelativePath.split('/')
+    const name = parts.pop() ?? file.name
+    let at = root
+    for (const part of parts) {
+      const next = at.get(part)
+      const folder: Node = next instanceof Map ? next : new Map()
+      at.set(part, folder)
+      at = folder
+    }
+    at.set(name, file)
+  }
+  const folderOf = (node: Node): Folder<File> => ({
+    entries: async () =>
+      Array.from(
+        node,
+        ([name, each]): Entry<File> =>
+          each instanceof Map ? { name, folder: folderOf(each) } : { name, file: each },
+      ),
+    text,
+  })
+  const [[source, top] = ['files', root]] = root
+  return {
+    source,
+    files: top instanceof Map ? await filesOf(folderOf(top)) : [],
+    unreadable: [],
+  }
+}
+
+/** What was dropped: one folder, or files. @throws Error where it is more than one folder */
+export async function ofDrop(items: readonly FileSystemEntry[]): Promise<Chosen> {
+  const [first] = items
+  if (items.some(({ isDirectory }) => isDirectory)) {
+    if (items.length > 1 || !first) throw new Error('Drop one folder at a time, or several files.')
+    return {
+      source: first.name,
+      files: await filesOf(folderOf(first as FileSystemDirectoryEntry)),
+      unreadable: [],
+    }
+  }
+  return ofFiles(await Promise.all(items.map((item) => fileOf(item as FileSystemFileEntry))))
+}
+
+const fileOf = (entry: FileSystemFileEntry): Promise<File> =>
+  new Promise((resolve, reject) => entry.file(resolve, reject))
+
+const folderOf = (entry: FileSystemDirectoryEntry): Folder<File> => ({
+  async entries() {
+    const reader = entry.createReader()
+    const found: Entry<File>[] = []
+    for (;;) {
+      // A browser lists a hundred at a time.
+      const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+        reader.readEntries(resolve, reject),
+      )
+      if (some.length === 0) return found
+      for (const each of some) {
+        found.push(
+          each.isDirectory
+            ? { name: each.name, folder: folderOf(each as FileSystemDirectoryEntry) }
+            : { name: each.name, file: await fileOf(each as FileSystemFileEntry) },
+        )
+      }
+    }
+  },
+  text,
+})

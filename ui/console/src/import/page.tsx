@@ -1,0 +1,88 @@
+/** Import: files that are dropped or chosen, read in the browser by the command line's own readers. */
+import { useState } from 'preact/hooks'
+import { place, to } from '../address'
+import { Refusal } from '../api'
+import { Icon } from '../parts/icon'
+import { Page } from '../parts/page'
+import { Problem } from '../parts/states'
+import { Drop } from './drop'
+import type { Chosen } from './files'
+import { Preview } from './preview'
+
+/** The readers and what they need are heavy: they are loaded when there is something to read. */
+export type Runner = typeof import('./run')
+
+type State =
+  | { step: 'choose'; error?: Refusal }
+  | { step: 'reading'; chosen: Chosen; count: number }
+  | { step: 'read'; runner: Runner; content: Awaited<ReturnType<Runner['readFiles']>>; chosen: Chosen }
+
+export default function ImportPage() {
+  const into = place.value.query.get('into') ?? ''
+  const [state, setState] = useState<State>({ step: 'choose' })
+  const start = async (choose: () => Promise<Chosen>) => {
+    try {
+      const chosen = await choose()
+      if (chosen.files.length === 0) {
+        const [name] = chosen.unreadable
+        throw new Refusal(
+          0,
+          name === undefined
+            ? 'There is no file in it that can be read. Markdown, HTML, CSV, JSON, PDF, DOCX and text can.'
+            : `${name} cannot be read. Markdown, HTML, CSV, JSON, PDF, DOCX and text files can.`,
+        )
+      }
+      setState({ step: 'reading', chosen, count: 0 })
+      const runner = await import('./run')
+      const content = await runner.readFiles(chosen, (count) => setState({ step: 'reading', chosen, count }))
+      setState({ step: 'read', runner, content, chosen })
+    } catch (error) {
+      const known =
+        error instanceof Refusal
+          ? error
+          : new Refusal(0, error instanceof Error ? error.message : String(error))
+      setState({ step: 'choose', error: known })
+    }
+  }
+  return (
+    <Page
+      title="Import files"
+      up={
+        into === ''
+          ? { title: 'Collections', href: to(['collections']) }
+          : { title: into, href: to(['collections', into]) }
+      }
+      lead="Files are read in your browser, by the readers of the command line. Only what has changed is sent."
+    >
+      {state.step === 'choose' && (
+        <>
+          {state.error && <Problem error={state.error} />}
+          <Drop start={start} />
+          <p class="hint">
+            Of a folder everything in it is read, but for hidden files, node_modules and what a .gitignore
+            names. Importing the same folder again updates what changed. For a website or a schedule use{' '}
+            <code>npm run parley -- import</code>.
+          </p>
+        </>
+      )}
+      {state.step === 'reading' && (
+        <div class="panel-card" role="status">
+          <p>
+            <Icon name="file" /> Reading {state.chosen.source}: {state.count} of {state.chosen.files.length}{' '}
+            files
+          </p>
+          <progress max={state.chosen.files.length} value={state.count} aria-label="Files read" />
+        </div>
+      )}
+      {state.step === 'read' && (
+        <Preview
+          runner={state.runner}
+          content={state.content}
+          unreadable={state.chosen.unreadable}
+          into={into}
+          again={() => setState({ step: 'choose' })}
+        />
+      )}
+    </Page>
+  )
+}

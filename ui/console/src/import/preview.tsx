@@ -1,0 +1,178 @@
+/** What an import will do, what it does, and what came of it. */
+import { useState } from 'preact/hooks'
+import { place, to } from '../address'
+import { Refusal, useLoaded } from '../api'
+import { count, many } from '../parts/format'
+import { Icon } from '../parts/icon'
+import { Loading, Problem } from '../parts/states'
+import type { Runner } from './page'
+import { Embedding, type Fault, Faults } from './result'
+
+interface PreviewProps {
+  runner: Runner
+  content: Awaited<ReturnType<Runner['readFiles']>>
+  unreadable: string[]
+  /** the collection, where the page was opened for one */
+  into: string
+  again: () => void
+}
+
+type Sending =
+  | { step: 'ready' }
+  | { step: 'sending'; sent: number }
+  | { step: 'failed'; error: Refusal }
+  | { step: 'done'; faults: Fault[] }
+
+/** A name for a collection, from that of a folder or a file. */
+export const collectionName = (source: string): string =>
+  source
+    .replace(/\.[a-z0-9]+$/i, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 64) || 'content'
+
+export function Preview({ runner, content, unreadable, into, again }: PreviewProps) {
+  const [name, setName] = useState(into || collectionName(content.read.source))
+  const [prune, setPrune] = useState(false)
+  const [sending, setSending] = useState<Sending>({ step: 'ready' })
+  const prepared = useLoaded(name === '' ? undefined : `import ${name}`, () =>
+    runner.prepare(content, name, runner.EMBEDDING),
+  )
+  const { data } = prepared
+  const unread: Fault[] = [
+    ...unreadable.map((source) => ({ source, error: 'files of this kind are not read' })),
+    ...content.read.unread,
+    ...content.leftOut.map((source) => ({
+      source,
+      error: 'left out, since a table is a collection of its own: import it by itself',
+    })),
+  ]
+  const start = async () => {
+    if (!data) return
+    setSending({ step: 'sending', sent: 0 })
+    try {
+      const rejected = await runner.send(data, name, prune, (sent) => setSending({ step: 'sending', sent }))
+      setSending({ step: 'done', faults: rejected.map(({ id, error }) => ({ source: id, error })) })
+    } catch (error) {
+      setSending({
+        step: 'failed',
+        error:
+          error instanceof Refusal
+            ? error
+            : new Refusal(0, error instanceof Error ? error.message : String(error)),
+      })
+    }
+  }
+  if (sending.step === 'done' && data) {
+    const taken = data.plan.changed.length - sending.faults.length
+    return (
+      <>
+        <div class="notice good" role="status">
+          <Icon name="check" />
+          <p>
+            {many(taken, 'document')} imported into {name}
+            {data.plan.unchanged > 0 ? `, ${count(data.plan.unchanged)} had not changed` : ''}.
+          </p>
+        </div>
+        <Embedding collection={name} />
+        <Faults title="Refused by the server" faults={sending.faults} />
+        <Faults title="Not read" faults={unread} />
+        <div class="page-actions">
+          {place.value.query.get('next') === 'start' ? (
+            <a class="button primary" href={to(['start'], { collection: name })}>
+              Go on
+              <Icon name="right" />
+            </a>
+          ) : (
+            <a class="button primary" href={`./?collection=${encodeURIComponent(name)}`}>
+              <Icon name="chat" />
+              Ask {name}
+            </a>
+          )}
+          <a class="button" href={to(['collections', name])}>
+            Search it
+          </a>
+          <button type="button" class="button quiet" onClick={again}>
+            Import more
+          </button>
+        </div>
+      </>
+    )
+  }
+  const busy = sending.step === 'sending'
+  const idle = data !== undefined && data.plan.changed.length === 0 && !(prune && data.plan.gone.length > 0)
+  const nothing = content.read.articles.length + content.read.rows.length === 0
+  return (
+    <>
+      {nothing ? (
+        <Problem error={new Refusal(0, 'Nothing could be read. The reasons are below.')} />
+      ) : (
+        <div class="panel-card form">
+          <div>
+            <label class="field-label" for="into">
+              Collection
+            </label>
+            <input
+              id="into"
+              class="input"
+              value={name}
+              disabled={busy || into !== ''}
+              spellcheck={false}
+              onInput={(event) => setName(event.currentTarget.value.trim())}
+            />
+          </div>
+          {prepared.loading && <Loading lines={2} label="Comparing with what is there" />}
+          {prepared.error && <Problem error={prepared.error} retry={prepared.reload} />}
+          {data && (
+            <>
+              <p role="status">
+                <strong>{many(data.documents.length, 'document')}</strong>
+                {data.exists
+                  ? `: ${count(data.plan.added)} new, ${count(data.plan.changed.length - data.plan.added)} changed, ${count(data.plan.unchanged)} unchanged, ${count(data.plan.gone.length)} gone`
+                  : `. The collection is made with the fields ${data.fields.map((field) => field.name).join(', ')}.`}
+              </p>
+              {data.plan.gone.length > 0 && (
+                <label class="check">
+                  <input
+                    type="checkbox"
+                    checked={prune}
+                    onChange={(event) => setPrune(event.currentTarget.checked)}
+                  />
+                  Remove the {many(data.plan.gone.length, 'document')} that the source does not have any more
+                </label>
+              )}
+            </>
+          )}
+          {idle && <p class="soft">Everything is there already: there is nothing to import.</p>}
+          {sending.step === 'failed' && <Problem error={sending.error} />}
+          {busy && data && (
+            <div role="status">
+              <p>
+                Sent {count(sending.sent)} of {count(data.plan.changed.length)}
+              </p>
+              <progress max={data.plan.changed.length} value={sending.sent} aria-label="Documents sent" />
+            </div>
+          )}
+          <div class="page-actions">
+            <button type="button" class="button primary" disabled={!data || busy || idle} onClick={start}>
+              <Icon name="upload" />
+              {sending.step === 'failed' ? 'Try again' : 'Import'}
+            </button>
+            <button type="button" class="button quiet" disabled={busy} onClick={again}>
+              Choose other files
+            </button>
+          </div>
+        </div>
+      )}
+      <Faults title="Not read" faults={unread} />
+      {nothing && (
+        <div class="page-actions">
+          <button type="button" class="button" onClick={again}>
+            Choose other files
+          </button>
+        </div>
+      )}
+    </>
+  )
+}

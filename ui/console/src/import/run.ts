@@ -1,0 +1,83 @@
+/** An import in its steps: read, compare with what is there, send. The steps are the command line's own. */
+import { addContent, asDocuments, newRead, type Read } from '../../../../scripts/parley/import/documents.mjs'
+import {
+  type Document,
+  type Plan,
+  planImport,
+  storedHashes,
+} from '../../../../scripts/parley/import/plan.mjs'
+import { type Field, SOURCE } from '../../../../scripts/parley/import/schema.mjs'
+import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
+import { readContent } from '../../../../scripts/parley/read/index.mjs'
+import type { Chosen } from './files'
+import { server } from './server'
+
+export const EMBEDDING = 'ts/all-MiniLM-L12-v2'
+
+export interface Prepared {
+  read: Read
+  plan: Plan
+  documents: Document[]
+  fields: Field[]
+  /** whether the collection is there already */
+  exists: boolean
+  /** tables that are left out beside pages: rows and pages have no fields in common */
+  leftOut: string[]
+}
+
+/** Reads files, and says at each how far it is. What cannot be read is in `unread`. */
+export async function readFiles(
+  { source, files }: Chosen,
+  onRead: (count: number) => void,
+): Promise<{ read: Read; leftOut: string[] }> {
+  const read = newRead(source)
+  const tables: string[] = []
+  for (const [at, { name, file }] of files.entries()) {
+    const id = files.length === 1 && name === source ? name : `${source}/${name}`
+    try {
+      const content = await readContent(new Uint8Array(await file.arrayBuffer()), name)
+      if ('rows' in content) tables.push(name)
+      addContent(read, { id, name }, content)
+    } catch (error) {
+      read.unread.push({ source: name, error: error instanceof Error ? error.message : String(error) })
+    }
+    onRead(at + 1)
+    // The page is drawn between two files.
+    if (at % 10 === 9) await new Promise((resolve) => setTimeout(resolve))
+  }
+  const mixed = read.articles.length > 0 && read.rows.length > 0
+  if (mixed) read.rows = []
+  read.complete = read.unread.length === 0
+  return { read, leftOut: mixed ? tables : [] }
+}
+
+/** Compares what was read with what earlier imports of the same source left. @throws Refusal */
+export async function prepare(
+  { read, leftOut }: { read: Read; leftOut: string[] },
+  collection: string,
+  embedding: string,
+): Promise<Prepared> {
+  const present = await server.find(`/collections/${encodeURIComponent(collection)}`)
+  const { source } = read
+  const { fields, documents } = await asDocuments(read, { source, collection, server: server.url, embedding })
+  // A collection that no import has made has no list of what one left.
+  const isOurs = present?.fields?.some(({ name }) => name === SOURCE) ?? false
+  const stored = isOurs ? await storedHashes(server as never, collection, source) : new Map()
+  const plan = planImport(documents, stored)
+  // What could not be read today may still be there: only what is known to be gone is removed.
+  if (!read.complete) plan.gone = []
+  return { read, plan, documents, fields, exists: present !== undefined, leftOut }
+}
+
+/** Makes the collection where there is none, and sends what is new. @returns what the server refused */
+export async function send(
+  { plan, fields, exists }: Prepared,
+  collection: string,
+  prune: boolean,
+  onSent: (count: number) => void,
+): Promise<Rejected[]> {
+  if (!exists) await server.call('POST', '/collections', { body: { name: collection, fields } })
+  const rejected = await sendDocuments(server as never, collection, plan.changed, onSent)
+  if (prune && plan.gone.length > 0) await removeDocuments(server as never, collection, plan.gone)
+  return rejected
+}

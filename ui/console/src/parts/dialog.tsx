@@ -1,0 +1,81 @@
+/** Dialogs of the browser's own kind: Escape closes them, and the focus stays inside and comes back. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { Refusal } from '../api'
+import { Icon } from './icon'
+import { Problem } from './states'
+
+interface DialogProps {
+  title: string
+  close: () => void
+  children: ComponentChildren
+  class?: string
+}
+
+export function Dialog({ title, close, children, class: className = '' }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const opener = document.activeElement
+    element.current?.showModal()
+    return () => {
+      if (opener instanceof HTMLElement) opener.focus()
+    }
+  }, [])
+  return (
+    <dialog ref={element} class={`dialog ${className}`} aria-labelledby={id} onClose={close}>
+      <div class="dialog-head">
+        <h2 id={id}>{title}</h2>
+        <button
+          type="button"
+          class="tool"
+          aria-label="Close"
+          title="Close"
+          onClick={() => element.current?.close()}
+        >
+          <Icon name="close" />
+        </button>
+      </div>
+      {children}
+    </dialog>
+  )
+}
+
+interface ConfirmProps {
+  title: string
+  children: ComponentChildren
+  /** what the button says */
+  action: string
+  run: () => Promise<unknown>
+  close: () => void
+}
+
+/** Asks before something is deleted, and stays open with the reason when that fails. */
+export function Confirm({ title, children, action, run, close }: ConfirmProps) {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<Refusal>()
+  const start = async () => {
+    setBusy(true)
+    try {
+      await run()
+      close()
+    } catch (fault) {
+      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={title} close={close}>
+      <div class="dialog-body">{children}</div>
+      {error && <Problem error={error} />}
+      <div class="dialog-foot">
+        <button type="button" class="button" onClick={close}>
+          Cancel
+        </button>
+        <button type="button" class="button danger" disabled={busy} onClick={start}>
+          {action}
+        </button>
+      </div>
+    </Dialog>
+  )
+}

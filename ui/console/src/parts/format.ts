@@ -1,0 +1,38 @@
+/** Numbers, times and sizes for people. */
+
+const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 })
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
+export const count = (value: number): string => number.format(value)
+
+/** `1 document`, `2 documents`. */
+export const many = (value: number, one: string, more = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : more}`
+
+/** Milliseconds as `84 ms` or `2.4 s`. */
+export const duration = (ms: number): string =>
+  ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`
+
+/** A time in milliseconds since 1970, in full. */
+export const when = (time: number): string => moment.format(time)
+
+/** How long ago, in its largest unit. */
+export function ago(time: number, now = Date.now()): string {
+  const seconds = (time - now) / 1_000
+  const units: [Intl.RelativeTimeFormatUnit, number][] = [
+    ['day', 86_400],
+    ['hour', 3_600],
+    ['minute', 60],
+  ]
+  for (const [unit, size] of units) {
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit)
+  }
+  return 'just now'
+}
+
+export function bytes(size: number): string {
+  if (size < 1_000) return `${size} B`
+  if (size < 1_000_000) return `${(size / 1_000).toFixed(0)} KB`
+  return `${(size / 1_000_000).toFixed(1)} MB`
+}

@@ -1,0 +1,59 @@
+/** What a page says while it loads, when it has nothing to show and when something failed. */
+import type { ComponentChildren } from 'preact'
+import type { Refusal } from '../api'
+import { forgetKey } from '../key'
+import { Icon, type IconName } from './icon'
+
+export function Empty({
+  icon,
+  title,
+  children,
+}: {
+  icon: IconName
+  title: string
+  children?: ComponentChildren
+}) {
+  return (
+    <div class="empty">
+      <span class="empty-icon">
+        <Icon name={icon} />
+      </span>
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+/** A fault with what to do about it. */
+export function Problem({ error, retry }: { error: Refusal; retry?: () => void }) {
+  const isKey = error.status === 401 || error.status === 403
+  return (
+    <div class="notice bad" role="alert">
+      <Icon name="warning" />
+      <p>{error.message}</p>
+      <div class="notice-actions">
+        {isKey && (
+          <button type="button" class="button" onClick={forgetKey}>
+            Use another key
+          </button>
+        )}
+        {retry && (
+          <button type="button" class="button" onClick={retry}>
+            Try again
+          </button>
+        )}
+      </div>
+    </div>
+  )
+}
+
+/** Grey lines in the place of what is to come. */
+export const Loading = ({ lines = 4, label = 'Loading' }: { lines?: number; label?: string }) => (
+  <div class="loading" role="status">
+    <span class="hidden">{label}</span>
+    {Array.from({ length: lines }, (_, index) => (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
+      <span key={index} class="bone" aria-hidden="true" />
+    ))}
+  </div>
+)

@@ -1,0 +1,140 @@
+/** The menu beside every page. On a phone it opens over the page. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { go, NEW, place } from './address'
+import { checkKey } from './api'
+import { Recent } from './chat/recent'
+import { forgetKey, key } from './key'
+import { Icon, type IconName } from './parts/icon'
+
+interface Entry {
+  page: string
+  title: string
+  icon: IconName
+}
+
+const ENTRIES: Entry[] = [
+  { page: 'chat', title: 'Ask', icon: 'chat' },
+  { page: 'collections', title: 'Collections', icon: 'collections' },
+  { page: 'conversations', title: 'Conversations', icon: 'conversations' },
+  { page: 'assistants', title: 'Assistants', icon: 'assistants' },
+  { page: 'models', title: 'Models', icon: 'models' },
+  { page: 'keys', title: 'Keys', icon: 'keys' },
+  { page: 'usage', title: 'Usage', icon: 'usage' },
+  { page: 'start', title: 'Get started', icon: 'start' },
+]
+
+const PHONE = '(max-width: 860px)'
+
+export function Shell({ children }: { children: ComponentChildren }) {
+  const main = useArrival()
+  const [open, setOpen] = useState(false)
+  const [phone, setPhone] = useState(() => matchMedia(PHONE).matches)
+  const toggle = useRef<HTMLButtonElement>(null)
+  const { page, rest } = place.value
+  const name = [page, ...rest].join('/')
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another key may be refused
+  useEffect(() => {
+    checkKey()
+  }, [key.value])
+  useEffect(() => {
+    const media = matchMedia(PHONE)
+    const changed = () => setPhone(media.matches)
+    media.addEventListener('change', changed)
+    return () => media.removeEventListener('change', changed)
+  }, [])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when the address changes
+  useEffect(() => setOpen(false), [name])
+  const close = () => {
+    setOpen(false)
+    toggle.current?.focus()
+  }
+  const hidden = phone && !open
+  return (
+    <div class={open ? 'shell open' : 'shell'}>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <header class="bar">
+        <button
+          ref={toggle}
+          type="button"
+          class="tool"
+          aria-label={open ? 'Close the menu' : 'Open the menu'}
+          aria-expanded={open}
+          aria-controls="menu"
+          onClick={() => setOpen(!open)}
+        >
+          <Icon name={open ? 'close' : 'menu'} />
+        </button>
+        <a class="brand" href={NEW}>
+          <img src="/icon.svg" alt="" width="24" height="24" />
+          Parley
+        </a>
+      </header>
+      {open && phone && (
+        <button type="button" class="veil" tabIndex={-1} aria-hidden="true" onClick={close} />
+      )}
+      <aside
+        id="menu"
+        class="side"
+        aria-label="Menu"
+        inert={hidden}
+        onKeyDown={(event) => event.key === 'Escape' && open && close()}
+      >
+        <a class="brand" href={NEW}>
+          <img src="/icon.svg" alt="" width="26" height="26" />
+          Parley
+        </a>
+        <button type="button" class="button new-chat" onClick={() => go(NEW)}>
+          <Icon name="plus" />
+          New conversation
+        </button>
+        <nav class="menu" aria-label="Pages">
+          <ul>
+            {ENTRIES.map(({ page: of, title, icon }) => (
+              <li key={of}>
+                <a href={of === 'chat' ? NEW : `#/${of}`} aria-current={page === of ? 'page' : undefined}>
+                  <Icon name={icon} />
+                  {title}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <Recent />
+        <div class="side-foot">
+          <a href="/api">
+            <Icon name="book" />
+            API reference
+          </a>
+          <button type="button" onClick={forgetKey}>
+            <Icon name="leave" />
+            Use another key
+          </button>
+        </div>
+      </aside>
+      <main ref={main} class="main" tabIndex={-1} inert={phone && open}>
+        {children}
+      </main>
+    </div>
+  )
+}
+
+/** Moves the focus to what is shown when the address changes, so that a screen reader starts there. */
+function useArrival(): { current: HTMLElement | null } {
+  const main = useRef<HTMLElement>(null)
+  const { page, rest } = place.value
+  const name = [page, ...rest].join('/')
+  const first = useRef(true)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs for each address
+  useEffect(() => {
+    if (first.current || page === 'chat') {
+      first.current = false
+      return
+    }
+    main.current?.scrollTo(0, 0)
+    main.current?.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true })
+  }, [name])
+  return main
+}

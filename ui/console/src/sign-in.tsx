@@ -1,0 +1,72 @@
+/** Asks for an API key, and says why when it was refused. */
+import { useState } from 'preact/hooks'
+import { isTaken, Refusal } from './api'
+import { key, refused, setKey } from './key'
+import { Icon } from './parts/icon'
+import { useTitle } from './parts/page'
+import { Problem } from './parts/states'
+
+export function SignIn() {
+  useTitle('')
+  const [value, setValue] = useState('')
+  const [remember, setRemember] = useState(false)
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<Refusal>()
+  const [denied, setDenied] = useState(refused.value && key.value !== '')
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    const given = value.trim()
+    if (given === '') return
+    setBusy(true)
+    setError(undefined)
+    setDenied(false)
+    try {
+      if (await isTaken(given)) setKey(given, remember)
+      else setDenied(true)
+    } catch (fault) {
+      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
+    }
+    setBusy(false)
+  }
+  return (
+    <main class="sign-in">
+      <form class="sign-in-box" onSubmit={submit} autocomplete="off">
+        <img src="/icon.svg" alt="" width="44" height="44" />
+        <h1>Parley</h1>
+        <p class="lead">Enter an API key to open the console. The admin key opens all of it.</p>
+        {denied && (
+          <div class="notice bad" role="alert">
+            <Icon name="warning" />
+            <p>The API key was refused. Enter another one.</p>
+          </div>
+        )}
+        {error && <Problem error={error} />}
+        <label class="field-label" for="key">
+          API key
+        </label>
+        <input
+          id="key"
+          type="password"
+          class="input"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          value={value}
+          onInput={(event) => setValue(event.currentTarget.value)}
+        />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={remember}
+            onChange={(event) => setRemember(event.currentTarget.checked)}
+          />
+          Remember it in this browser
+        </label>
+        <p class="hint">Otherwise it is kept in this tab only, until it is closed.</p>
+        <button type="submit" class="button primary wide" disabled={busy}>
+          {busy ? 'Checking …' : 'Open the console'}
+        </button>
+      </form>
+    </main>
+  )
+}
