@@ -1,7 +1,6 @@
 /** Conversations as OpenSearch's memories: pages by number, and what their messages say of themselves. */
 import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
-import type { ConversationRow } from './conversations'
 import { conversations, messages, type turns as Turns, turns } from './schema'
 
 export type MessageTurn = Pick<
@@ -33,7 +32,7 @@ export const pageOfConversations = (
   { owner, userId, proof }: Of,
   by: 'createdAt' | 'updatedAt',
   { limit, offset, now }: Page,
-): Promise<ConversationRow[]> =>
+) =>
   db
     .select()
     .from(conversations)
@@ -68,7 +67,7 @@ export const pageOfTurns = (
   conversationId: string,
   order: 'asc' | 'desc',
   { limit, offset, now }: Page,
-): Promise<MessageTurn[]> =>
+) =>
   db
     .select(MESSAGE)
     .from(turns)

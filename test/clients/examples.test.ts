@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, url } from './harness'
+import { promptOf, says, startScriptedLlm } from './scripted-llm'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 
@@ -15,9 +16,9 @@ const ANSWER = 'two documents in the model'
 beforeAll(() => loadSample(url, KEY))
 
 /** @returns what an example prints */
-async function run(program: string, file: string): Promise<string> {
+async function run(program: string, file: string, more: Record<string, string> = {}): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(program, [join(EXAMPLES, file)], {
-    env: { ...process.env, PARLEY_URL: url, PARLEY_KEY: KEY },
+    env: { ...process.env, PARLEY_URL: url, PARLEY_KEY: KEY, ...more },
   })
   expect(stderr).toBe('')
   return stdout
@@ -46,6 +47,31 @@ test('curl.sh gets the same answer twice', async () => {
   expect(events).toContain(ANSWER)
   expect(chunks).toContain('chat.completion.chunk')
   expect(printed).toMatch(/data: \[DONE\]\s*$/)
+})
+
+test("opensearch.sh walks through OpenSearch's conversational search", async () => {
+  const llm = await startScriptedLlm()
+  llm.script.body = says('He was president from 1861. [1]')
+  const printed = await run('sh', 'opensearch.sh', {
+    OPENAI_URL: llm.url,
+    OPENAI_API_KEY: 'sk-of-the-example',
+  })
+  await llm.stop()
+  const replies = printed
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+  const answers = replies.flatMap(({ ext }) => (ext ? [ext.retrieval_augmented_generation] : []))
+  expect(answers.map(({ answer }) => answer)).toEqual(Array(3).fill('He was president from 1861. [1]'))
+  expect(answers[0].interaction_id).toBeUndefined()
+  const { interactions } = replies.at(-2)
+  expect(interactions).toMatchObject([
+    { input: 'When was he president', interaction_id: answers[2].interaction_id },
+    { input: 'Was Abraham Lincoln a good politician', origin: 'retrieval_augmented_generation' },
+  ])
+  expect(promptOf(llm.sent.at(-1)!)).toContain('Was Abraham Lincoln a good politician')
+  expect(llm.sent[0]!.headers.authorization).toBe('Bearer sk-of-the-example')
+  expect(replies.at(-1)).toEqual({ success: true })
 })
 
 test('the sample is cited by names that a person can read, and addresses that lead somewhere', async () => {

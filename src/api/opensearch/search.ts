@@ -27,6 +27,7 @@ import { and, type Filter, filterBy } from './filter'
 import { highlightOf, highlightParameters } from './highlight'
 import { combine, depthOf, hybridQueries } from './hybrid'
 import { keptOf } from './mapping'
+import { withOwnModels } from './ml/own-models'
 import { type Normalization, pipelineOf } from './pipelines'
 import { compileQuery } from './query'
 import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
@@ -52,7 +53,7 @@ const AT_ONCE = 4
 export async function search(call: Call): Promise<unknown> {
   const { env, path, query } = call
   const text = await readBody(call.request)
-  const { search_pipeline: given, ext, stream, ...body } = text.trim() === '' ? {} : parseObject(text)
+  const { search_pipeline: given, ext, stream, ...plain } = text.trim() === '' ? {} : parseObject(text)
   checkExtras(ext, stream)
   const opened = await open(call, path.collection!)
   const pipeline = await pipelineOf(
@@ -63,6 +64,7 @@ export async function search(call: Call): Promise<unknown> {
   )
   const find = (caller: Caller, wanted: Json) =>
     execute(caller, opened, wanted, query, pipeline?.normalization)
+  const body = await withOwnModels(env, plain)
   if (pipeline?.rag !== undefined) {
     return answerSearch(call, pipeline.rag, pipeline, {
       ext,
@@ -368,7 +370,10 @@ export async function multiSearch(call: Call): Promise<unknown> {
     const caller = { ...call, gone }
     const responses = await mapFew(wanted, AT_ONCE, async ({ name, body }): Promise<Json> => {
       try {
-        return { ...(await execute(caller, await open(caller, name), body, {})), status: 200 }
+        return {
+          ...(await execute(caller, await open(caller, name), await withOwnModels(call.env, body), {})),
+          status: 200,
+        }
       } catch (error) {
         return errorEnvelope(error, record).body
       }

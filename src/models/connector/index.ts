@@ -84,12 +84,15 @@ const withoutStar = ({ ALLOWED_HOSTS = '' }: Egress): Egress => ({
 
 /** The URL as the connector alone has it; parts of its path may be the request's. */
 function ownUrl({ url, parameters }: Connector): string | undefined {
-  const [, base = '', path = ''] = /^(\w+:\/\/[^/]*)(.*)$/s.exec(url) ?? []
-  try {
-    return new URL(fillText(base, parameters) + (path === '' ? '' : '/')).href
-  } catch {
-    return undefined
+  const [base] = /^\w+:\/\/[^/]+/.exec(url) ?? []
+  for (const template of base === undefined ? [url] : [url, base]) {
+    try {
+      return new URL(fillText(template, parameters)).href
+    } catch {
+      // The next one says less, and needs less.
+    }
   }
+  return undefined
 }
 
 function headersOf({ headers, parameters, credential }: Connector, given: Values): Record<string, string> {

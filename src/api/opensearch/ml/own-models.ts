@@ -1,0 +1,26 @@
+/** Embedding models that were registered under an id of their own: each stands for the model of the field it meets. */
+import { database } from '../../../db/client'
+import { listResources } from '../../../db/resources'
+import { modelIn } from '../../../registry/resources'
+import { isObject, type Json } from '../route'
+
+/** A search without the ids of such models in its `neural` queries. */
+export async function withOwnModels(env: Cloudflare.Env, body: Json): Promise<Json> {
+  if (!JSON.stringify(body.query ?? '').includes('"neural":')) return body
+  const rows = await listResources(database(env), 'model')
+  const own = new Set(rows.filter((row) => modelIn(row).connector === undefined).map(({ id }) => id))
+  return { ...body, query: withoutIds(body.query, own) }
+}
+
+function withoutIds(query: unknown, own: ReadonlySet<string>, inNeural = false): unknown {
+  if (Array.isArray(query)) return query.map((each) => withoutIds(each, own))
+  if (!isObject(query)) return query
+  return Object.fromEntries(
+    Object.entries(query).flatMap(([key, value]) => {
+      const field = inNeural && isObject(value) ? value : undefined
+      if (field === undefined) return [[key, withoutIds(value, own, key === 'neural')]]
+      const { model_id: id, ...rest } = field
+      return [[key, typeof id === 'string' && own.has(id) ? rest : field]]
+    }),
+  )
+}
