@@ -259,6 +259,7 @@ export class TurnRun {
       rewriter: () => rewriterOf(request.model, env),
       search: (place, params, scope) => told(() => retrieverOf(env, place).search(params, scope)),
       schema: (place) => told(() => retrieverOf(env, place).schema()),
+      known,
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>

@@ -1,6 +1,6 @@
 /** What was said before, as far as it still counts. */
 import type { ChatMessage } from '../models/language-model'
-import type { StoredMessage } from '../search/types'
+import type { RecentMessages, StoredMessage } from '../search/types'
 import type { HistoryMessage } from './events'
 import type { TurnPorts } from './ports'
 import { fitTranscript, type TranscriptMessage } from './transcript'
@@ -66,5 +66,24 @@ const toHistory = ({ role, message, timestamp }: StoredMessage): HistoryMessage 
   message,
   timestamp,
 })
+
+/** The last question of a history. */
+export const saidIn = (history: readonly HistoryMessage[]): string | undefined =>
+  history.findLast(({ role }) => role === 'user')?.message
+
+/**
+ * The last question of messages that are there already, without waiting for anything. One that another model answered may
+ * have expired by that model's ttl, which has to be asked for: then nothing is said of it.
+ * @param now milliseconds since 1970
+ */
+export function questionBefore(
+  known: RecentMessages | undefined,
+  { id, ttl }: { id: string; ttl: number },
+  now: number,
+): string | undefined {
+  const last = known?.messages.findLast(({ role }) => role === 'user')
+  if (!last || last.modelId !== id) return undefined
+  return isAlive(last, new Map([[id, ttl]]), Math.floor(now / 1000)) ? last.message : undefined
+}
 
 export const toChat = ({ role, message }: HistoryMessage): ChatMessage => ({ role, content: message })

@@ -25,6 +25,8 @@ export interface TurnPorts {
     scope?: SearchScope,
   ): Promise<Outcome<SearchResult>>
   schema(place: CollectionPlace): Promise<Outcome<CollectionSchema>>
+  /** What `messages` will answer for the model's `max_bytes`, where it was read before the turn began. */
+  known?: RecentMessages | undefined
   /**
    * What was said in this conversation, oldest first, expired or not.
    * @param bytes of text after which older messages are left out; undefined: everything

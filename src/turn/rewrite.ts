@@ -10,7 +10,7 @@ import { namespaceOf } from '../models/providers'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
-import { toChat } from './look-back'
+import { saidIn, toChat } from './look-back'
 import { familyOf, standalonePrompt } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, fatalError, type Retrieved, retrieve } from './retrieve'
@@ -81,8 +81,8 @@ export async function rewriteAndRetrieve(
 
 /** What a follow-up leans on: the question before it, with the follow-up's own words. */
 function saidBefore(history: HistoryMessage[], question: string): string | undefined {
-  const before = history.findLast(({ role }) => role === 'user')
-  return before && `${before.message} ${question}`
+  const said = saidIn(history)
+  return said && `${said} ${question}`
 }
 
 /** Half a question would be searched for something else than was asked. */

@@ -20,7 +20,7 @@ import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
 import { fitPassages, latestTurns } from './given'
 import { hasGuardrail, judge } from './judge'
-import { type History, historyOf, readHistory } from './look-back'
+import { type History, historyOf, questionBefore, readHistory, saidIn } from './look-back'
 import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
@@ -106,7 +106,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
   // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
   // to another object leaves only when the writes before it are stored.
-  const raw = mayLeanOn(request) ? undefined : retrieve(request.searches, request.question, ports)
+  const raw = searchAtOnce(request, ports, started)
   // Looked at when the history is there, if it comes to that.
   raw?.catch(() => {})
 
@@ -193,6 +193,22 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
 const mayLeanOn = ({ continues, transcript = [], question }: AskRequest): boolean =>
   (continues || transcript.length > 0) && isShort(question)
 
+/**
+ * Searches the question in its own wording. One that may lean on the question before it waits for that, unless it is known
+ * already: from a transcript, or from the messages that were read before the turn began.
+ * @returns undefined where it has to wait
+ */
+function searchAtOnce(
+  request: AskRequest,
+  ports: TracedPorts,
+  now: number,
+): Promise<Retrieved[]> | undefined {
+  const { continues, model, searches, question } = request
+  if (!mayLeanOn(request)) return retrieve(searches, question, ports)
+  const said = continues ? questionBefore(ports.known, model, now) : saidIn(beginning(request, now).messages)
+  return said === undefined ? undefined : retrieve(searches, question, ports, `${said} ${question}`)
+}
+
 /** What was said before a turn. */
 interface Past extends History {
   /** whether the conversation begins with the turn: what was said before is then only its caller's word */
@@ -203,15 +219,20 @@ interface Past extends History {
  * @throws ApiError for a conversation that nobody knows, unless it goes by its caller's own name
  */
 async function lookBack(request: AskRequest, ports: TracedPorts, now: number): Promise<Past> {
-  const { continues, named, replaces, model, transcript = [] } = request
+  const { continues, named, replaces, model } = request
   if (continues) {
     const history = await readHistory(ports, model, model.max_bytes)
     if (history.messages.length > 0) return { ...history, begins: false }
     if (!named && !replaces) throw unknownConversation()
   }
+  return { ...beginning(request, now), begins: true }
+}
+
+/** The caller's transcript as the history of a conversation that begins. */
+function beginning(request: AskRequest, now: number): History {
+  const { model, transcript = [] } = request
   // What is not judged is not used either.
-  const said = hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript
-  return { ...historyOf(said, now), begins: true }
+  return historyOf(hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript, now)
 }
 
 /** Texts that came with the question. They have no id: nothing that is cited leads back to them. */

@@ -152,7 +152,8 @@ describe('the sweep', () => {
       const id = `old-${n}`
       await env.DB.batch([
         env.DB.prepare(
-          `INSERT INTO conversations VALUES (?, 'h', 'm', 'admin', '', 'typesense', 't', 2, 1, 1, ?, '')`,
+          `INSERT INTO conversations (id, history_id, model_id, owner, user_id, protocol, title, turns, created_at,
+              updated_at, expires_at) VALUES (?, 'h', 'm', 'admin', '', 'typesense', 't', 2, 1, 1, ?)`,
         ).bind(id, NOW * 1000 - n),
         ...[1, 2].map((turn) =>
           env.DB.prepare(

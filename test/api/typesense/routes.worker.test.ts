@@ -29,9 +29,8 @@ describe('routes', () => {
     ['PUT', '/collections'],
     ['DELETE', '/multi_search'],
     ['GET', '/collections/a/nope/b'],
-    // Gone since v27, though the client still has methods for some. GET and DELETE are Parley's own routes now.
+    // Gone since v27, though the client still has methods for some. GET, PATCH and DELETE are Parley's own routes now.
     ['PUT', '/conversations'],
-    ['PATCH', '/conversations/7'],
     ['PUT', '/conversations/7'],
     ['GET', '/conversations/7/nothing'],
   ])('%s %s is not found, key or no key', async (method, path) => {
