@@ -11,7 +11,7 @@ import { OwnParley } from '../own-parley'
 import { ANSWER, doubled, REFUSED, startDouble, startMock, TOKENS } from './counterparts'
 import { type AiGateway, startGateway } from './gateway'
 import type { Relay } from './relay'
-import { CUT, kept, prepare, usageIn, watch, whole } from './turns'
+import { CUT, kept, prepare, question, usageIn, watch, whole } from './turns'
 
 const GATEWAY = 'account/parley'
 const TOKEN = 'a token of the gateway'
@@ -19,7 +19,7 @@ const TOKEN = 'a token of the gateway'
 interface Routed {
   label: string
   model: Record<string, unknown>
-  /** behind the gateway, for a whole answer and for a stream */
+  /** behind the gateway, for what is asked in one piece and for an answer */
   paths: [whole: string, stream: string]
 }
 
@@ -134,12 +134,21 @@ describe.each(Object.entries(ROUTED))('%s', (_, { label, model: properties, path
     return gateway.passed.map(({ path }) => decodeURIComponent(path))
   }
 
-  test('answers through the gateway', async () => {
+  test('answers and rewrites through the gateway', async () => {
+    let first: Record<string, unknown> = {}
     const asked = await pathsOf(async () => {
-      const { body } = await whole(model, 'answer')
-      expect(body).toMatchObject({ answer: ANSWER, finish_reason: 'stop' })
+      first = (await whole(model, 'answer')).body
+      expect(first).toMatchObject({ answer: ANSWER, finish_reason: 'stop' })
     })
-    expect(asked).toEqual([decodeURIComponent(wholePath)])
+    expect(asked).toEqual([decodeURIComponent(streamPath)])
+    const followed = await pathsOf(() =>
+      request('POST', '/conversations', {
+        ...question(model, 'answer'),
+        conversation_id: first.conversation_id,
+      }),
+    )
+    // The follow-up is rewritten in one piece before it is answered.
+    expect(followed).toEqual([wholePath, streamPath].map((path) => decodeURIComponent(path)))
   })
 
   test('streams through the gateway, with the tokens that the provider counted', async () => {

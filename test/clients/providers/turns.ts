@@ -13,7 +13,7 @@ export async function prepare(): Promise<string> {
   return shows
 }
 
-const question = (model: string, name: string) => ({
+export const question = (model: string, name: string) => ({
   question: `What is good? [case: ${name}]`,
   model,
   collections: [shows],
