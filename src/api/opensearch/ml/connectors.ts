@@ -44,8 +44,15 @@ export async function makeConnector(env: Cloudflare.Env, body: Json): Promise<st
   return id
 }
 
-/** A definition, checked in the order of the plugin's checks. @throws ApiError 400 */
-function parseConnector(body: Json): { stored: StoredConnector; credential: Record<string, string> } {
+/**
+ * A definition, checked in the order of the plugin's checks.
+ * @param keepsCredential whether a stored credential stays, and stands in the body under another name
+ * @throws ApiError 400
+ */
+function parseConnector(
+  body: Json,
+  keepsCredential = false,
+): { stored: StoredConnector; credential: Record<string, string> } {
   requireKnown(body, KEYS, 'a connector')
   const name = requireText(body.name, 'Connector name is null')
   const version = body.version === undefined || body.version === null ? '' : String(body.version)
@@ -55,7 +62,7 @@ function parseConnector(body: Json): { stored: StoredConnector; credential: Reco
     throw badRequest(`Unsupported connector protocol: ${protocol}`)
   const credential = textsOf(body.credential, 'credential')
   if (Object.keys(credential).length === 0) throw badRequest('Connector credential is null or empty list')
-  if (protocol === 'aws_sigv4' && !(credential.access_key && credential.secret_key)) {
+  if (protocol === 'aws_sigv4' && !keepsCredential && !(credential.access_key && credential.secret_key)) {
     throw badRequest('Missing credential: aws_sigv4 takes [access_key] and [secret_key]')
   }
   if (!Array.isArray(body.actions) || body.actions.length === 0) {
@@ -148,17 +155,18 @@ export async function updateConnector({ env, path, request }: Call): Promise<Jso
   if (row === undefined) throw missing(id)
   await requireUnused(env, id)
   const old = connectorIn(row)
-  const { stored, credential } = parseConnector({ credential: { kept: 'kept' }, ...old, ...body })
+  const keeps = body.credential === undefined
+  const { stored, credential } = parseConnector({ credential: { kept: 'kept' }, ...old, ...body }, keeps)
   await requireCallable(env, stored)
   const moves =
     JSON.stringify([old.protocol, old.parameters, old.actions.map(({ url }) => url)]) !==
     JSON.stringify([stored.protocol, stored.parameters, stored.actions.map(({ url }) => url)])
-  if (body.credential === undefined && moves) {
+  if (keeps && moves) {
     throw badRequest(
       'The change may have the connector call elsewhere, where its stored credential does not go. Send [credential] again.',
     )
   }
-  const given = body.credential === undefined ? undefined : credential
+  const given = keeps ? undefined : credential
   return written(CONNECTORS, id, 'updated', await storeConnector(env, id, stored, given, row.sealed))
 }
 
