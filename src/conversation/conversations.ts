@@ -245,7 +245,11 @@ const recordedTurn = (row: StoredTurn): RecordedTurn => ({
   created_at: row.createdAt,
 })
 
-const tracedTurn = (row: TracedRow): TracedTurn => ({ ...recordedTurn(row), trace: JSON.parse(row.trace) })
+/** What OpenSearch's messages say of themselves stands in the trace, and is shown by OpenSearch's API alone. */
+function tracedTurn(row: TracedRow): TracedTurn {
+  const { message: _, traces: __, ...trace } = JSON.parse(row.trace)
+  return { ...recordedTurn(row), trace }
+}
 
 const makeCursor = ({ updatedAt, id }: PageEnd): string => encodeURIComponent(`${updatedAt}.${id}`)
 

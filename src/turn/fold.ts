@@ -252,11 +252,10 @@ export function traceOf({
 }
 
 /** A turn that has ended as operators read it. @param createdAt milliseconds since 1970 */
-export const tracedTurn = (turn: Turn, createdAt: number): TracedTurn => ({
-  ...recordOf(turn, createdAt),
-  ...(turn.error && { error: turn.error }),
-  trace: traceOf(turn),
-})
+export function tracedTurn(turn: Turn, createdAt: number): TracedTurn {
+  const { message: _, ...trace } = traceOf(turn)
+  return { ...recordOf(turn, createdAt), ...(turn.error && { error: turn.error }), trace }
+}
 
 /** They are told of when they end, and shown in the order in which they began. */
 const inOrder = <Entry extends { index: number }>(entries: Entry[]): Entry[] =>
