@@ -33,7 +33,7 @@ import { requireAsker } from './ownership'
 import { Reader } from './reader'
 import { askedOf } from './said'
 import { Succession, UNDERWAY_MS } from './succession'
-import { type Told, tell } from './tell'
+import { isChange, type Told, tell } from './tell'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
@@ -158,6 +158,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   tell(told: Told): Promise<Outcome<number>> {
+    if (!this.#memory && isChange(told)) return attempt(() => 0)
     this.#memory ??= this.#create()
     const memory = this.#memory
     return attempt(() => tell(memory, this.env, told).finally(() => memory.closed || this.#schedule(memory)))

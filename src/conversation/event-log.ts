@@ -84,6 +84,22 @@ export class EventLog {
       .map((line) => upgrade(parseExact(line), version).event)
   }
 
+  /** Writes a turn's log anew. @param change gives the events that take an event's place; [it]: it stays as it is */
+  protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
+    const text = this.#sql
+      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
+      .toArray()
+      .map(({ lines }) => lines)
+      .join('')
+    const lines = text.split('\n').slice(0, -1)
+    const changed = lines.flatMap((line) => {
+      const event: LogEvent = parseExact(line)
+      return change(event).map((next) => `${next === event ? line : JSON.stringify(next)}\n`)
+    })
+    this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
+    if (changed.length > 0) this.append(turn, changed.join(''))
+  }
+
   /**
    * The lines of a turn's events for readers after the one of a number, read piece by piece; undefined when there is no
    * log of it. A line's place does not tell its number: events that readers were handed may be missing from the log of an

@@ -20,6 +20,7 @@ import {
 import { findResource } from '../db/resources'
 import { unwrap } from '../errors'
 import { historyStore } from '../registry/engines'
+import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
@@ -157,14 +158,20 @@ export async function changeMemory(
   return v.parse(Details, JSON.parse(details)).version ?? 1
 }
 
-const whose = ({ id, historyId, modelId, expiresAt }: ConversationRow, asker: Asker) => ({
-  conversationId: id,
+/** What D1 knows of a conversation goes along: its object may have forgotten it since. */
+const whose = (row: ConversationRow, asker: Asker) => ({
+  conversationId: row.id,
   asker,
-  protocol: 'opensearch',
-  historyId,
-  modelId,
+  protocol: row.protocol,
+  historyId: row.historyId,
+  modelId: row.modelId,
   // What is said in it lives as long as the conversation does.
-  ttl: Math.max(1, Math.round((expiresAt - Date.now()) / 1000)),
+  ttl: Math.max(1, Math.round((row.expiresAt - Date.now()) / 1000)),
+  begun: {
+    owner: { owner: row.owner, userId: row.userId, proof: row.proof },
+    title: row.title,
+    createdAt: row.createdAt,
+  },
 })
 
 /** Adds a message that no turn made. @returns its turn's number */
@@ -290,15 +297,34 @@ export const addTraceTo = (
   trace: NewTrace,
 ): Promise<number | undefined> => addTrace(database(env), memoryId, turn, { ...trace, created: Date.now() })
 
-/** Changes what a message says of itself, key by key, and its answer as every protocol reads it. @returns its version */
+/**
+ * Whether what is said in a conversation is judged first. What is written into its history is not, and a later turn has it
+ * in its prompt.
+ */
+export async function isJudged(env: Cloudflare.Env, { modelId }: ConversationRow): Promise<boolean> {
+  const model = await findModel(env, modelId)
+  return typeof model?.input_guardrail_prompt === 'string' && model.input_guardrail_prompt !== ''
+}
+
+/**
+ * Changes what a message says of itself, key by key, and its answer as every protocol reads it.
+ * @returns its version
+ * @throws ApiError 409 for the answer of a turn that is running
+ */
 export async function changeMessage(
   env: Cloudflare.Env,
+  asker: Asker,
   row: ConversationRow,
   message: MessageView,
   { info, response }: { info?: Record<string, unknown>; response?: string },
 ): Promise<number> {
   const patch = { ...(info !== undefined && { additional_info: info }), updated: Date.now() }
-  if (response !== undefined) await rewriteAnswer(env, row, message, response)
+  if (response !== undefined) {
+    const { turn } = message
+    const change = { what: 'answer', turn, answer: response, ...whose(row, asker) } as const
+    unwrap(await conversationObject(env, row.id).tell(change))
+    await rewriteAnswer(env, row, message, response)
+  }
   return mergeMessage(database(env), row.id, message.turn, patch, response)
 }
 

@@ -3,13 +3,17 @@
 import type { Asker, AskRequest } from '../turn/request'
 import { isCreated, migrate, readMeta, type Self, writeMeta } from './migrations'
 import { Outbox } from './outbox'
-import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
+import { ADMIN, type Begun, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
-type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'question' | 'historyId' | 'foundUntil'>
+interface Introduction
+  extends Pick<AskRequest, 'asker' | 'protocol' | 'question' | 'historyId' | 'foundUntil'> {
+  /** of a conversation that began before; it wins over the asker, the question and the moment */
+  begun?: Begun
+}
 
 /** Whose a conversation is that nobody has begun here: only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
@@ -104,16 +108,16 @@ export class Memory {
    * Notes what there is to know of a conversation when a turn of it begins.
    * @returns whether it is the first one
    */
-  introduce({ asker, protocol, question, historyId, foundUntil }: Introduction, now: number): boolean {
+  introduce({ asker, protocol, question, historyId, foundUntil, begun }: Introduction, now: number): boolean {
     const self = this.#self
     const first = self.owner === undefined
     if (!first && self.histories.includes(historyId)) return false
     if (first) {
       Object.assign(self, {
-        owner: ownerOf(asker),
+        owner: begun?.owner ?? ownerOf(asker),
         protocol,
-        title: clip(question, LONGEST_TITLE),
-        created_at: now,
+        title: clip(begun?.title ?? question, LONGEST_TITLE),
+        created_at: begun?.createdAt ?? now,
         ...(foundUntil !== undefined && { found_until: foundUntil }),
       })
     }

@@ -17,6 +17,14 @@ export interface Owner {
   proof?: string
 }
 
+/** Whose a conversation is and how it began, as its row has it. */
+export interface Begun {
+  owner: Owner
+  title: string
+  /** milliseconds since 1970 */
+  createdAt: number
+}
+
 /** The admin key on nobody's behalf. */
 export const ADMIN: Asker = { owner: 'admin', userId: '' }
 

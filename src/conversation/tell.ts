@@ -11,7 +11,7 @@ import { settlesWithin } from '../settles'
 import type { MessageDetails } from '../turn/events'
 import type { Asker } from '../turn/request'
 import type { Memory } from './memory'
-import { ownerOf } from './ownership'
+import { type Begun, ownerOf } from './ownership'
 
 interface Whose {
   conversationId: string
@@ -24,10 +24,17 @@ interface Whose {
   ttl: number
   /** JSON, kept with the conversation's row */
   details?: string
+  /** what D1 knows of the conversation, whose row outlives what its object holds; absent: it begins now */
+  begun?: Begun
 }
 
 export type Told = Whose &
-  ({ what: 'open'; title: string } | { what: 'title'; title: string } | ({ what: 'message' } & SaidMessage))
+  (
+    | { what: 'open'; title: string }
+    | { what: 'title'; title: string }
+    | ({ what: 'message' } & SaidMessage)
+    | { what: 'answer'; turn: number; answer: string }
+  )
 
 export interface SaidMessage {
   /** '' where nothing was said */
@@ -36,21 +43,31 @@ export interface SaidMessage {
   more: MessageDetails
 }
 
+/** Whether it only changes what an object holds, and tells nothing to one that holds nothing. */
+export const isChange = ({ what }: Told): boolean => what === 'title' || what === 'answer'
+
 /** Far enough for any ttl, and a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
 const RETRY_SECONDS = 5
 
 /**
  * @returns the number of the message's turn; 0 for anything else
- * @throws ApiError 404 for a conversation that is deleted or another asker's, 503 while D1 does not hear of one that
- *   is opened, and what the history says of a message that it refuses
+ * @throws ApiError 404 for a conversation that is deleted or another asker's, 409 for another answer to a turn
+ *   that is running, 503 while D1 does not hear of one that is opened, and what the history says of a message that it refuses
  */
 export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Promise<number> {
   if (memory.closed || !memory.mayContinue(told.asker)) throw new ApiError(404, 'Conversation not found')
   const now = Date.now()
   if (told.what === 'message') return say(memory, env, told, now)
   if (told.what === 'title') {
+    memory.introduce({ ...told, question: told.title }, now)
     memory.title = told.title
+    return 0
+  }
+  if (told.what === 'answer') {
+    if (memory.log.standing(told.turn) === 'running')
+      throw new ApiError(409, 'The answer is still being written. Try again when it has ended.')
+    memory.log.replaceAnswer(told.turn, told.answer)
     return 0
   }
   memory.introduce({ ...told, question: told.title }, now)

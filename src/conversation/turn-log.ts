@@ -164,7 +164,8 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * What the turns that have ended hold after a position: a source for each that has any.
+   * What the turns that have ended hold after a position: a source for each that has any. While a turn runs, messages
+   * that were added meanwhile have later numbers. A reader gets them only after its end.
    * @param from the position's turn @param seq its event there @param running the turn that is running
    * @throws ApiError 404 when some of them are not kept
    */
@@ -172,7 +173,8 @@ export class TurnLog extends EventLog {
     const ended = this.ended(from)
     const latest = Math.max(this.latest() ?? 0, running ?? 0)
     if (from <= latest && from !== running && ended[0]?.turn !== from) throw unknownTurn()
-    return ended.flatMap(({ turn }) => {
+    const due = running === undefined || from > running ? ended : ended.filter(({ turn }) => turn < running)
+    return due.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
       const source = this.reading(turn, after, asked)
       if (!source) throw unknownTurn()
@@ -290,6 +292,24 @@ export class TurnLog extends EventLog {
     this.#sql.exec(`DELETE FROM results WHERE turn IN (${expired})`, now)
     this.#sql.exec(`DELETE FROM log WHERE turn IN (${expired})`, now)
     this.#sql.exec(`DELETE FROM turns WHERE turn IN (${expired})`, now)
+  }
+
+  /** Gives a turn that has ended another answer. Citations go: their places are those of the old text. */
+  replaceAnswer(turn: number, answer: string): void {
+    let isSaid = answer === ''
+    this.rewrite(turn, (event) => {
+      const { conversation_id, seq } = event
+      if (event.type === 'citation') return []
+      if (event.type === 'delta') {
+        if (isSaid) return []
+        isSaid = true
+        return [{ ...event, text: answer }]
+      }
+      if (event.type !== 'done') return [event]
+      if (isSaid) return [{ ...event, answer }]
+      const delta: LogEvent = { type: 'delta', text: answer, conversation_id, turn, seq }
+      return [delta, { ...event, answer, seq: seq + 1 }]
+    })
   }
 
   /** When the next turn expires, in milliseconds since 1970. */

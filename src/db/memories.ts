@@ -158,7 +158,8 @@ export async function mergeMessage(
     .update(turns)
     .set({
       trace: sql`json_set(${turns.trace}, '$.message', json(json_set(${message}, '$.version', ${version})))`,
-      ...(answer !== undefined && { answer }),
+      // The places of citations are those of the old text.
+      ...(answer !== undefined && { answer, citations: '[]' }),
     })
     .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
     .returning({ version: sql<number>`json_extract(${turns.trace}, '$.message.version')` })

@@ -4,14 +4,16 @@ import {
   addTraceTo,
   changeMessage,
   findMessage,
+  isJudged,
   listMessages,
   listTraces,
   type MessageView,
   wasEver,
 } from '../../../conversation/memories'
 import type { ConversationRow } from '../../../db/conversations'
+import type { Asker } from '../../../turn/request'
 import type { Call } from '../../edge/route'
-import { OpenSearchError } from '../errors'
+import { illegalArgument, OpenSearchError } from '../errors'
 import { searchEntries } from '../json-query'
 import { written } from '../ml/shapes'
 import { type Json, readObject } from '../route'
@@ -32,6 +34,7 @@ const adding =
     const asker = await askerFor(call, 'conversations:create')
     const row = await openMemory(call, asker, call.path.id!, generation)
     if (message.parent !== undefined) return addTrace(call, row, message, message.parent)
+    await requireTrusted(call, row)
     const { input, response, prompt_template, origin, info } = message
     const more = {
       ...(prompt_template !== undefined && { prompt_template }),
@@ -41,6 +44,24 @@ const adding =
     const turn = await addMessage(call.env, asker, row, { input, response, more })
     return messageIdOf({ memoryId: row.id, turn })
   }
+
+/**
+ * What is written into a history comes into the prompts of later turns, and nobody judges it.
+ * @throws OpenSearchError 403 for a key made for pages, 400 where the conversation's model has a guardrail
+ */
+async function requireTrusted({ env, access }: Call, row: ConversationRow): Promise<void> {
+  if (access.forPages) {
+    throw new OpenSearchError(
+      403,
+      'security_exception',
+      'A key made for pages cannot write messages into a history. Use a key without limits, from a server.',
+    )
+  }
+  if (!(await isJudged(env, row))) return
+  throw illegalArgument(
+    `The model [${row.modelId}] of this memory has an [input_guardrail_prompt], which does not judge messages that are written into the history. Ask the question as a turn instead.`,
+  )
+}
 
 async function addTrace(
   { env }: Call,
@@ -89,6 +110,7 @@ export const listInteractions = listing(1, 'interactions', 'desc', interactionSh
 export const list = listing(2, 'messages', 'asc', messageShown)
 
 interface Found {
+  asker: Asker
   message: MessageView
   row: ConversationRow
 }
@@ -106,7 +128,7 @@ async function open(call: Call, action: string, word = 'Message'): Promise<Found
   })
   const message = await findMessage(call.env, place)
   if (message === undefined) throw unknown
-  return { message, row }
+  return { asker, message, row }
 }
 
 export async function get(call: Call): Promise<Json> {
@@ -125,13 +147,14 @@ export async function update(call: Call): Promise<Json> {
   if (info === undefined && response === undefined) {
     throw new OpenSearchError(400, 'parse_exception', 'Failed to update interaction: Request body is empty')
   }
-  const { message, row } = await open(call, 'conversations:create', 'message').catch((error) =>
+  const { asker, message, row } = await open(call, 'conversations:create', 'message').catch((error) =>
     virgin(call, error, 'turn', 'cannot update message since the message index does not exist'),
   )
   if (message.before !== undefined || message.trace !== undefined) {
     throw new OpenSearchError(400, 'illegal_argument_exception', 'Only messages of turns can be changed.')
   }
-  const version = await changeMessage(env, row, message, {
+  if (response !== undefined && response !== null) await requireTrusted(call, row)
+  const version = await changeMessage(env, asker, row, message, {
     ...(info !== undefined && { info }),
     ...(response !== undefined && response !== null && { response: String(response) }),
   })
