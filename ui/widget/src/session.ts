@@ -21,7 +21,15 @@ export interface Turn {
   /** the turn that it is to replace, with whatever came after that */
   replaces?: number
   /** of a turn that failed */
-  error?: { status: number; message: string }
+  error?: TurnFault
+}
+
+/** Why a turn failed. `status` is 0 where the server could not be reached. */
+export interface TurnFault {
+  status: number
+  message: string
+  /** the server's, where an `error` event told of it */
+  code?: string
 }
 
 /** What the session tells of itself. */
@@ -50,7 +58,6 @@ export interface SessionParts {
   kept?: Kept
 }
 
-const STOPPED = 'The turn was stopped.'
 /** A number that no event has: the events after a finished turn. */
 const PAST_THE_END = 999_999_999
 /** turns whose log the server surely has */
@@ -321,8 +328,8 @@ export class Session {
       this.#finish(turn, 'done')
       return
     } else if (type === 'error') {
-      const { status, message } = data
-      this.#finish(turn, message === STOPPED ? 'stopped' : 'failed', { status, message })
+      const { status, message, code } = data
+      this.#finish(turn, code === 'stopped' ? 'stopped' : 'failed', { status, message, code })
       return
     }
     this.#listener.changed(turn)
