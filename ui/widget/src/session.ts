@@ -3,7 +3,7 @@ import { Api, ApiError, type Place } from './api'
 import { NetworkError, readEvents } from './events'
 import { type Source, sourcesCited, sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
-import type { Asking, Citation, Front, TurnEvent } from './wire'
+import type { Asking, Citation, Front, TurnEvent, TurnFault } from './wire'
 
 export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
 
@@ -22,14 +22,6 @@ export interface Turn {
   replaces?: number
   /** of a turn that failed */
   error?: TurnFault
-}
-
-/** Why a turn failed. `status` is 0 where the server could not be reached. */
-export interface TurnFault {
-  status: number
-  message: string
-  /** the server's, where an `error` event told of it */
-  code?: string
 }
 
 /** What the session tells of itself. */

@@ -1,5 +1,5 @@
 /** What the chat says of faults, in words that tell what to do. */
-import type { TurnFault } from '../../../widget/src/session'
+import type { TurnFault } from '../../../widget/src/wire'
 import { ENGLISH, type Words } from '../../../widget/src/words'
 
 export const WORDS: Words = {
