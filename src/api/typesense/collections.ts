@@ -14,9 +14,9 @@ import { openCollection } from './collection'
  * gets a plain message with the request's id, and the log has the provider's words.
  */
 function shown(summary: CollectionSummary, { access, record }: Call): CollectionSummary {
-  const message = summary.embedding_error
-  if (!access.forPages || typeof message !== 'string') return summary
-  const plain = plainFailure({ status: 503, message, confidential: true }, record.requestId)
+  const reason = summary.embedding_error
+  if (!access.forPages || typeof reason !== 'string') return summary
+  const plain = plainFailure({ status: 503, message: reason, confidential: true }, record.requestId)
   return { ...summary, embedding_error: plain.message }
 }
 
