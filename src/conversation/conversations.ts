@@ -21,6 +21,7 @@ import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { mayOpen, scopeOf } from './ownership'
 import { requireConversationId } from './sealed-id'
+import { citationsShape, readStored, stringsShape, timingsShape, traceShape, usageShape } from './stored'
 
 /** A conversation as it is listed. Times in milliseconds since 1970. */
 export interface ConversationSummary {
@@ -237,15 +238,18 @@ const recordedTurn = (row: StoredTurn): RecordedTurn => ({
   question: row.question,
   ...(row.standalone !== null && { standalone: row.standalone }),
   answer: row.answer,
-  citations: JSON.parse(row.citations),
-  ...(row.followups !== null && { followups: JSON.parse(row.followups) }),
-  usage: JSON.parse(row.usage),
-  timings: JSON.parse(row.timings),
+  citations: readStored(citationsShape, row.citations),
+  ...(row.followups !== null && { followups: readStored(stringsShape, row.followups) }),
+  usage: readStored(usageShape, row.usage),
+  timings: readStored(timingsShape, row.timings),
   finish_reason: row.finishReason,
   created_at: row.createdAt,
 })
 
-const tracedTurn = (row: TracedRow): TracedTurn => ({ ...recordedTurn(row), trace: JSON.parse(row.trace) })
+const tracedTurn = (row: TracedRow): TracedTurn => ({
+  ...recordedTurn(row),
+  trace: readStored(traceShape, row.trace),
+})
 
 const makeCursor = ({ updatedAt, id }: PageEnd): string => encodeURIComponent(`${updatedAt}.${id}`)
 

@@ -1,10 +1,11 @@
 /** All that a Conversation object holds, from its first turn until it is deleted. */
 
 import type { Asker, AskRequest } from '../turn/request'
-import { isCreated, migrate, readMeta, type Self, writeMeta } from './migrations'
+import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
+import { costShape, readStored, type Self } from './stored'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
@@ -29,7 +30,7 @@ export class Memory {
     const memory = new Memory(...given)
     memory.log.interrupt(conversationId, Date.now())
     for (const { turn, spent } of memory.log.unpaid()) {
-      memory.records.putCost(turn, JSON.parse(spent))
+      memory.records.putCost(turn, readStored(costShape, spent))
       memory.log.spend(turn, null)
     }
     return memory

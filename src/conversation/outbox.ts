@@ -9,15 +9,7 @@ import { type Failure, type Outcome, reasonOf } from '../errors'
 import { historyStore } from '../registry/engines'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
-
-export interface HistoryDocument {
-  conversation_id: string
-  role: 'user' | 'assistant'
-  message: string
-  /** unix seconds */
-  timestamp: number
-  model_id: string
-}
+import { documentsShape, type HistoryDocument, readStored, stringsShape } from './stored'
 
 type Row = { turn: number; history_id: string; documents: string; replaced: string }
 
@@ -99,8 +91,8 @@ export class Outbox {
       try {
         const outcome = await historyStore(this.#env, history_id).appendTurn(
           this.originsOf([turn])[0]!,
-          JSON.parse(documents),
-          JSON.parse(replaced),
+          readStored(documentsShape, documents),
+          readStored(stringsShape, replaced),
         )
         this.#failures = 0
         if (!outcome.ok) this.#refusals.set(turn, outcome.error)
@@ -117,7 +109,7 @@ export class Outbox {
 
   /** Origins of the turns whose place is taken by those that are waiting: their history does not know it yet. */
   get replaced(): string[] {
-    return this.#rows().flatMap(({ replaced }): string[] => JSON.parse(replaced))
+    return this.#rows().flatMap(({ replaced }) => readStored(stringsShape, replaced))
   }
 
   /**
@@ -128,7 +120,7 @@ export class Outbox {
     return this.#rows()
       .filter((row) => row.history_id === historyId)
       .flatMap(({ turn, documents }) =>
-        (JSON.parse(documents) as HistoryDocument[])
+        readStored(documentsShape, documents)
           .slice(0, without.includes(this.originsOf([turn])[0]!) ? -MESSAGES_A_TURN : undefined)
           .map((document) => ({
             documentId: '',

@@ -14,6 +14,7 @@ import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
 import { settlesWithin } from '../settles'
 import { byteLength } from '../turn/serialise'
+import { costShape, type Note, noteShape, readStored } from './stored'
 
 /** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
 const PATIENCE_MS = 1_500
@@ -23,12 +24,6 @@ const SENT_AT_ONCE = 20
 
 /** The place of a conversation's beginning: before its turns, whose numbers begin with 1. */
 const BEGINNING = 0
-
-interface Beginning {
-  conversation: ConversationEntry
-}
-
-type Note = TurnRecord | Beginning | Cost
 
 export class Records {
   readonly #sql: SqlStorage
@@ -82,7 +77,7 @@ export class Records {
     const [row] = this.#sql
       .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn)
       .toArray()
-    if (row) this.putCost(turn, JSON.parse(row.record) as Cost)
+    if (row) this.putCost(turn, readStored(costShape, row.record))
   }
 
   /** The turns that are still waiting. */
@@ -136,7 +131,7 @@ export class Records {
       .toArray()
     for (const { turn, record } of rows) {
       try {
-        const erased = await this.#send(JSON.parse(record))
+        const erased = await this.#send(readStored(noteShape, record))
         this.#failures = 0
         // Without a pause until it is dropped, or its cost could be counted twice.
         if (erased && !this.closed) this.#onErased()
@@ -171,7 +166,7 @@ export class Records {
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()
     for (const { turn, record } of rows) {
-      await recordCost(database(this.#env), JSON.parse(record) as Cost)
+      await recordCost(database(this.#env), readStored(costShape, record))
       this.drop(turn)
     }
   }

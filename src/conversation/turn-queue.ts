@@ -3,8 +3,7 @@
  * which they came.
  */
 import { coded } from '../errors'
-import type { TurnError } from '../turn/errors'
-import type { Reading, TurnEvent } from '../turn/events'
+import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import { Reader } from './reader'
 import type { RequestNames } from './turn-log'
@@ -36,7 +35,7 @@ export class QueuedTurn {
   /** whether its answer is complete and becomes history: from then on it is not stopped */
   committed = false
   /** what the turn ended in, where it never began */
-  #refusal: TurnError | undefined
+  #refusal: ErrorEvent | undefined
 
   constructor(
     readonly request: AskRequest,
@@ -95,7 +94,7 @@ export class QueuedTurn {
   }
 
   /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
-  refuse(error: TurnError): void {
+  refuse(error: ErrorEvent): void {
     this.#refusal = error
     const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }
     for (const { reader } of this.#waiting.splice(0)) {

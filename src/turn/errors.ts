@@ -13,7 +13,7 @@ import {
   type StatusCode,
 } from '../errors'
 import { ProviderError, passes } from '../models/provider-error'
-import type { TurnEvent, TurnEventBody } from './events'
+import type { ErrorEvent, TurnEvent } from './events'
 
 export type { ErrorCode } from '../errors'
 
@@ -103,10 +103,8 @@ export function codeOf(failure: ApiError | Pick<Failure, 'status' | 'code'>): Er
 /** Whether a model's provider failed, through no fault of the request. */
 const isUpstream = (code: ErrorCode): boolean => code === 'model_failed' || code === 'model_denied'
 
-export type TurnError = Extract<TurnEventBody, { type: 'error' }>
-
 /** The event of a turn that ends in this error. @param plain whether it hides what is the operator's (errors.ts) */
-export function errorOf(error: ApiError, plain = false): TurnError {
+export function errorOf(error: ApiError, plain = false): ErrorEvent {
   const code = codeOf(error)
   return {
     type: 'error',
@@ -127,7 +125,7 @@ const WORDS_BEFORE_CODES = new Map<string, ErrorCode>([
 /** An event as it is today: errors of logs that were written before errors had codes get theirs here. */
 export function withCode(event: TurnEvent): TurnEvent {
   if (event.type !== 'error' || event.code !== undefined) return event
-  const { status, message, upstream, retryable } = event as Omit<TurnError, 'code'>
+  const { status, message, upstream, retryable } = event as Omit<ErrorEvent, 'code'>
   const ofModel = retryable ? 'model_failed' : 'model_denied'
   const code = upstream ? ofModel : (WORDS_BEFORE_CODES.get(message) ?? codeOfStatus(status))
   return { ...event, code }

@@ -170,6 +170,18 @@ export type OperatorEventBody =
   /** kept with the turn's message */
   | { type: 'message'; details: MessageDetails }
 
+/** Why a turn failed. */
+export interface TurnError {
+  /** what went wrong (errors.ts): code reads this, and never the message */
+  code: ErrorCode
+  status: number
+  message: string
+  /** whether the same request may succeed */
+  retryable: boolean
+  /** true where a model's provider failed through no fault of the request */
+  upstream?: boolean
+}
+
 /** Events for readers. */
 export type TurnEventBody =
   | { type: 'question'; question: string; standalone?: string }
@@ -187,16 +199,7 @@ export type TurnEventBody =
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }
-  | {
-      type: 'error'
-      /** what went wrong (errors.ts): code reads this, and never the message */
-      code: ErrorCode
-      status: number
-      message: string
-      retryable: boolean
-      /** true where a model's provider failed through no fault of the request */
-      upstream?: boolean
-    }
+  | ({ type: 'error' } & TurnError)
   | {
       type: 'done'
       finish_reason: string

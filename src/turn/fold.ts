@@ -12,19 +12,12 @@ import type {
   SearchSummary,
   SearchTrace,
   Timings,
+  TurnError,
   Usage,
 } from './events'
 
 /** `interrupted`: it failed, and the same request may well succeed. */
 export type TurnStatus = 'running' | 'done' | 'failed' | 'interrupted'
-
-export interface TurnError {
-  status: number
-  message: string
-  retryable: boolean
-  /** true where a model's provider failed through no fault of the request */
-  upstream?: boolean
-}
 
 /** A turn so far: plain data. */
 export interface Turn {
@@ -133,9 +126,9 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       turn.message = event.details
       break
     case 'error': {
-      const { status, message, retryable, upstream } = event
+      const { code, status, message, retryable, upstream } = event
       turn.status = retryable ? 'interrupted' : 'failed'
-      turn.error = { status, message, retryable, ...(upstream !== undefined && { upstream }) }
+      turn.error = { code, status, message, retryable, ...(upstream !== undefined && { upstream }) }
       break
     }
     case 'done':
