@@ -30,8 +30,39 @@ async function historiesOf(
   from: number,
 ): Promise<Map<number, HistoryMessage[]>> {
   const turns = memory.log.ended(from).filter(({ status }) => status === 'done')
-  const historyId = memory.histories.at(-1)
-  if (turns.length === 0 || historyId === undefined) return new Map()
+  if (turns.length === 0) return new Map()
+  const all = await Promise.all(
+    memory.histories.map((historyId) => messagesIn(env, memory, conversationId, historyId)),
+  )
+  return new Map(
+    turns.map(({ turn, saidAt }) => {
+      const answer = memory.log.turn(turn)?.answer
+      const told = all.map((messages) => upTo(messages, answer, saidAt)).find((found) => found !== undefined)
+      // Its answer was deleted or changed: what was said until then.
+      return [turn, told ?? (all.at(-1) ?? []).filter(({ timestamp }) => timestamp <= (saidAt ?? 0))]
+    }),
+  )
+}
+
+/** The messages up to an answer. Several turns may share its second, so the time alone does not tell. */
+function upTo(
+  messages: HistoryMessage[],
+  answer: string | undefined,
+  saidAt: number | null,
+): HistoryMessage[] | undefined {
+  const at = messages.findIndex(
+    ({ role, message, timestamp }) => role === 'assistant' && message === answer && timestamp === saidAt,
+  )
+  return at < 0 ? undefined : messages.slice(0, at + 1)
+}
+
+/** What one history holds of a conversation, oldest first, without what has expired. */
+async function messagesIn(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+  historyId: string,
+): Promise<HistoryMessage[]> {
   const { messages } = await readHistory(
     {
       messages: async () => {
@@ -44,10 +75,5 @@ async function historiesOf(
     },
     { id: '', ttl: Number.POSITIVE_INFINITY },
   )
-  return new Map(
-    turns.map(({ turn, saidAt }) => [
-      turn,
-      messages.filter(({ timestamp }) => saidAt !== null && timestamp <= saidAt),
-    ]),
-  )
+  return messages
 }

@@ -1,4 +1,5 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
+import { parseExact } from '../exact-json'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
@@ -18,6 +19,9 @@ export const ABANDONED_MS = 60_000
  * end of an answer has arrived (api/edge/deliver.ts).
  */
 const UNNOTICED_MS = 2_000
+
+/** Lines within which a log names its question: what else comes first is for operators. */
+const MOST_BEFORE_QUESTION = 20
 
 /** What a request that began a turn is known by, its asker included. */
 export interface RequestNames {
@@ -213,8 +217,16 @@ export class TurnLog extends EventLog {
     return last === undefined ? [] : said.filter((turn) => turn >= last)
   }
 
+  /** A log begins with its question: nothing after that is read. */
   #questionOf(turn: number): string | undefined {
-    return this.turn(turn)?.question
+    const [first] = this.#sql
+      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)
+      .toArray()
+    for (const line of first?.lines.split('\n', MOST_BEFORE_QUESTION) ?? []) {
+      const event: LogEvent | undefined = line === '' ? undefined : parseExact(line)
+      if (event?.type === 'begin' || event?.type === 'question') return event.question
+    }
+    return undefined
   }
 
   /** A turn as far as its log has it; undefined when there is no log of it. */
