@@ -31,10 +31,10 @@ export interface ConversationRpc {
    */
   ask(request: AskRequest): Promise<Outcome<Asked>>
   /**
-   * The events after a position: the rest of its turn and whatever turns came after it, to the end of the one
-   * that is running. Without a position: the latest turn from its beginning. Null when nothing comes after the
-   * position and nothing is running. `reading` is what is asked for besides the usual events. Fails with 404 for a conversation that is unknown, deleted, or another
-   * asker's.
+   * Returns the events after a position: the rest of its turn and all later turns, to the end of the running one. Without a
+   * position it begins at the start of the latest turn. Null if nothing follows the position and nothing is running.
+   * `reading` says what the reader asks for besides the usual events. Fails with 404 if the conversation is unknown,
+   * deleted, or another asker's.
    */
   events(
     asker: Asker,

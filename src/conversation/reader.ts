@@ -72,7 +72,7 @@ export class Reader {
     this.wake()
   }
 
-  /** To be called when a source has more. */
+  /** Call this when a source has more. */
   wake(): void {
     if (this.#closed) return
     try {

@@ -32,7 +32,7 @@ export class QueuedTurn {
   #onAbandoned = (): void => {}
   /** whether its answer is complete and being stored; from then on it cannot be stopped */
   committed = false
-  /** the error it ended in, if it never began */
+  /** what the turn ended in, where it never began */
   #refusal: TurnError | undefined
 
   constructor(
@@ -94,7 +94,7 @@ export class QueuedTurn {
     for (const { reader, reading } of this.#waiting.splice(0)) stream.join(reader, -1, reading)
   }
 
-  /** Ends a turn that has not begun. Nothing of it is stored, so its number is 0. */
+  /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
   refuse(error: TurnError): void {
     this.#refusal = error
     const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }

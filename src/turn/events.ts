@@ -194,12 +194,12 @@ export type TurnEventBody =
   | { type: 'usage'; usage: Usage; timings: Timings }
   | {
       type: 'error'
-      /** what went wrong (errors.ts). Code reads this and never the message */
+      /** what went wrong (errors.ts): code reads this, and never the message */
       code: ErrorCode
       status: number
       message: string
       retryable: boolean
-      /** true if a model's provider failed and the request is not at fault */
+      /** true where a model's provider failed through no fault of the request */
       upstream?: boolean
     }
   | {
@@ -241,7 +241,8 @@ export const audienceOf = ({ type }: LogEventBody): 'reader' | 'operator' =>
   type in OPERATOR ? 'operator' : 'reader'
 
 /**
- * Whether an event has its own number and is kept in the log. The others are made for readers who ask for them.
+ * Whether an event has a number of its own. Operator events are logged without one; `results` and `history` are made for
+ * readers who ask for them.
  */
 export const isNumbered = (event: LogEventBody): boolean =>
   event.type !== 'results' && event.type !== 'history' && audienceOf(event) === 'reader'
