@@ -1,34 +1,35 @@
 /**
  * The tables of a Conversation object.
  *
- *     meta(key, value)                      who owns the conversation, and what else it knows of itself
+ *     meta(key, value)                      whose the conversation is, and what else it knows of itself
  *     turns(turn, status, ...)              one row a turn; numbers are never used twice
  *     log(turn, segment, lines)             its events, lines of JSON, cut into segments
- *     results(turn, seq, segment, lines)    an engine's reply, before the event of this number: for readers who ask
- *                                           for it
+ *     results(turn, seq, segment, lines)    what an engine replied, before the event of this number: for readers who
+ *                                           ask for it
  *     outbox(turn, history_id, documents, replaced)
- *                                           finished turns that are not yet in their history, and the turns they
- *                                           replace
+ *                                           finished turns that are not yet in their history, and those that they
+ *                                           take the place of
  *     records(turn, record)                 finished turns that are not yet in D1
  *
- * Columns of `turns`: `status` is running, done, failed, or interrupted, which means that the same request may
- * well succeed. `idempotency_key` and `fingerprint` are those of the request that began it. `abandoned` says
- * that its caller had left when it ended. `said_at` is the timestamp of its messages, once they are to become
- * history. `finish_reason` says why its answer ended. `version` is the format of its log (turn/events.ts);
- * older formats are upgraded (turn/upgrade.ts). `spent` is what it has cost so far (JSON), until a record
- * reports it.
+ * Of a turn: `status` is running, done, failed, or interrupted, which means that the same request may well
+ * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
+ * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
+ * `finish_reason` says why its answer ended.
  *
- * There are no indexes. The tables are created on the way to a conversation's first token, and a row of an
- * index costs as much as one of a table. Without an index, hundreds of turns are read in a fraction of a
- * millisecond.
+ * `version` says in which words its log is written (turn/events.ts), older ones included (turn/upgrade.ts).
  *
- * A segment is a piece of the text of all lines. Its borders mean nothing, because one line can be longer than
- * a row may be.
+ * `spent` is what it has cost so far (JSON), as long as no record tells of it.
+ *
+ * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
+ * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
+ *
+ * A segment is a piece of the text of all lines: its borders mean nothing, because a single line can be longer
+ * than a row may be.
  */
 
 import type { Owner } from './ownership'
 
-/** Append only: an object runs each of these once. */
+/** Append only: an object that has run one of these never runs it again. */
 const MIGRATIONS = [
   `CREATE TABLE turns (
      turn INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -67,11 +68,11 @@ const MIGRATIONS = [
    ) WITHOUT ROWID;`,
 ]
 
-/** Whether this object has ever stored anything. An object that was only queried stays empty. */
+/** Whether this object has ever held anything. One that was merely asked about stays empty. */
 export const isCreated = (sql: SqlStorage): boolean =>
   sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").toArray().length > 0
 
-/** Brings the tables up to date and creates missing ones. */
+/** Brings the tables up to date, making them where there are none. */
 export function migrate(sql: SqlStorage): void {
   sql.exec('CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY)')
   const { version } = sql.exec<{ version: number }>('SELECT count(*) AS version FROM migrations').one()
@@ -84,11 +85,11 @@ export function migrate(sql: SqlStorage): void {
 
 /** What a conversation knows of itself from its beginning. */
 export interface Self {
-  /** tells this conversation from an earlier, deleted one with the same id */
+  /** tells this conversation from an earlier one of its id, which was deleted */
   incarnation: string
   /**
-   * who asked first. Absent before the first turn, and if the conversation is older than owners. Conversations
-   * older than proofs have no proof: the user may only have been claimed
+   * whose it is: who asked first; absent before, and where that was before conversations had owners. In one of the time
+   * before proofs there is none: a user may have been claimed
    */
   owner?: Owner
   /** the beginning of the first question */
@@ -96,17 +97,17 @@ export interface Self {
   protocol: string
   /** milliseconds since 1970 */
   created_at: number
-  /** until when the same request leads to its id, in milliseconds since 1970; absent: its id is random */
+  /** until when, in milliseconds since 1970, the same request leads to its id; absent: its id is random */
   found_until?: number
-  /** objects of the history collections it was written to */
+  /** objects of the history collections that it was written to */
   histories: string[]
 }
 
 export interface Meta {
   self: Self
-  /** the last id given out to this conversation's request when it was asked again */
+  /** the last id given out for a request that is this conversation's, asked again */
   successor: string
-  /** set while it is being deleted: nothing may be read any more */
+  /** set when it is being deleted: nothing may be read any more */
   erasing: boolean
 }
 
