@@ -1,8 +1,8 @@
 /**
  * Finished turns on their way to their history collection.
  *
- * A turn is written here first and leaves when its history has it, at the first try or at an alarm's. The
- * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
+ * A turn is written here first and removed once its history has it, at the first attempt or at an alarm's. The
+ * history accepts each origin once, so an attempt whose reply was lost can be repeated.
  */
 import { backoff } from '../backoff'
 import { type Failure, type Outcome, reasonOf } from '../errors'
@@ -26,14 +26,17 @@ export class Outbox {
   readonly #refusals = new Map<number, Failure>()
   closed = false
 
-  /** @param origin tells this conversation's turns from those of any other, and from an earlier one of its id */
+  /**
+   * @param origin tells this conversation's turns from those of any other, including an earlier one with the
+   *   same id
+   */
   constructor(sql: SqlStorage, env: Cloudflare.Env, origin: string) {
     this.#sql = sql
     this.#env = env
     this.#origin = origin
   }
 
-  /** @param replaced turns whose questions and answers go when this one comes */
+  /** @param replaced turns whose questions and answers are removed when this one is added */
   put(turn: number, historyId: string, documents: HistoryDocument[], replaced: number[]): void {
     this.#sql.exec(
       'INSERT INTO outbox (turn, history_id, documents, replaced) VALUES (?, ?, ?, ?)',
@@ -44,7 +47,7 @@ export class Outbox {
     )
   }
 
-  /** By what the history knows turns. */
+  /** The origins by which the history knows turns. */
   originsOf(turns: number[]): string[] {
     return turns.map((turn) => `${this.#origin}/${turn}`)
   }
@@ -53,17 +56,20 @@ export class Outbox {
     return this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length === 0
   }
 
-  /** The turns that are still waiting. */
+  /** Turns that are still waiting. */
   get turns(): Set<number> {
     return new Set(this.#rows().map(({ turn }) => turn))
   }
 
-  /** How long to wait until the next try, in milliseconds. */
+  /** How long to wait before the next attempt, in milliseconds. */
   get patience(): number {
     return backoff(this.#failures, FIRST_RETRY_MS)
   }
 
-  /** Delivers a turn and what waits before it. @returns its refusal, if it was refused; waiting on is no failure */
+  /**
+   * Delivers a turn and all that wait before it. @returns its refusal, if it was refused; still waiting is no
+   * failure
+   */
   async settle(turn: number): Promise<Outcome<void>> {
     await this.deliver()
     const refusal = this.#refusals.get(turn)
@@ -72,15 +78,15 @@ export class Outbox {
   }
 
   /**
-   * Delivers what is waiting, oldest first. A turn that its history refuses is dropped: it would be refused for
-   * ever.
+   * Delivers what is waiting, oldest first. A turn that its history refuses is dropped, because it would be
+   * refused for ever.
    */
   deliver(): Promise<void> {
     this.#delivering = this.#delivering.then(() => this.#deliver())
     return this.#delivering
   }
 
-  /** Settles when nothing is under way any more. */
+  /** Settles when no delivery is running any more. */
   settled(): Promise<void> {
     return this.#delivering
   }
@@ -97,7 +103,7 @@ export class Outbox {
         this.#failures = 0
         if (!outcome.ok) this.#refusals.set(turn, outcome.error)
       } catch (error) {
-        // Out of reach, which passes: the turn stays, and with it all later ones, so that order is kept.
+        // The history is unavailable for now. Keep this turn and all later ones, so that their order is kept.
         this.#failures += 1
         console.error('history is out of reach; the turn will be delivered later', reasonOf(error))
         return
@@ -107,14 +113,14 @@ export class Outbox {
     }
   }
 
-  /** Origins of the turns whose place is taken by those that are waiting: their history does not know it yet. */
+  /** Origins of the turns that the waiting ones replace. Their history does not know of that yet. */
   get replaced(): string[] {
     return this.#rows().flatMap(({ replaced }) => readStored(stringsShape, replaced))
   }
 
   /**
-   * What is still waiting, as its history would tell it.
-   * @param without origins of turns whose question and answer do not count
+   * What is still waiting, as its history would return it.
+   * @param without origins of turns whose question and answer are left out
    */
   pending(historyId: string, without: string[]): StoredMessage[] {
     return this.#rows()

@@ -1,4 +1,4 @@
-/** What was said in a conversation up to each of its turns, for readers of turns that have ended. */
+/** What was said in a conversation up to each of its turns, for readers of finished turns. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import { historyStore } from '../registry/engines'
@@ -7,7 +7,7 @@ import { readHistory } from '../turn/look-back'
 import type { Asked } from './event-log'
 import type { Memory } from './memory'
 
-/** What a reader of turns that have ended gets besides their logs. @param from the first of them */
+/** What a reader of finished turns gets besides their logs. @param from the first of them */
 export async function askedOf(
   env: Cloudflare.Env,
   memory: Memory,
@@ -21,7 +21,7 @@ export async function askedOf(
 
 /**
  * @param from the first turn
- * @returns by turn: its messages and all before it, oldest first, without those that have expired
+ * @returns by turn: its messages and all before it, oldest first, without expired ones
  */
 async function historiesOf(
   env: Cloudflare.Env,
