@@ -1,6 +1,6 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models|quality]`: all
- * without a name. Prints ratios and a table.
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models|quality|start]`:
+ * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEncoders } from './encoders.mjs'
@@ -13,6 +13,7 @@ import { benchQuality } from './quality.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
+import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
 import { benchSweep } from './sweep.mjs'
 
@@ -27,6 +28,7 @@ const benches = {
   sweep: benchSweep,
   load: benchLoad,
   quality: benchQuality,
+  start: benchStart,
   hostile: benchHostile,
   'hostile-models': benchHostileModels,
 }
@@ -38,6 +40,11 @@ if (unknown) {
   process.exit(2)
 }
 for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
+  if (name === 'start') {
+    // It starts a server itself, which is part of what it measures.
+    await benchStart()
+    continue
+  }
   const server = await startServer()
   try {
     await benches[name](server)
@@ -45,4 +52,4 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (wanted.join() !== 'quality') console.log(`\n${table()}`)
+if (!['quality', 'start'].includes(wanted.join())) console.log(`\n${table()}`)

@@ -1,8 +1,8 @@
-/** The one error type of the project, what its codes are, and how it crosses a Durable Object's RPC border. */
+/** The project's one error type, its codes, and how it crosses a Durable Object's RPC border. */
 
 /**
- * What went wrong: a closed set, the same for every protocol. A protocol's own status, type and words for a code are
- * in its table (api/<protocol>/errors.ts). What a retry can do is in turn/errors.ts.
+ * What went wrong: a closed set, the same for every protocol. Each protocol maps a code to its own status, type and
+ * words in a table (api/<protocol>/errors.ts). turn/errors.ts says what a retry can do.
  */
 export type ErrorCode =
   // Why a turn ended.
@@ -17,7 +17,7 @@ export type ErrorCode =
   | 'model_refused'
   | 'model_denied'
   | 'model_failed'
-  // What a request names and is not there.
+  // What a request names but does not exist.
   | 'unknown_conversation'
   | 'unknown_turn'
   | 'unknown_assistant'
@@ -27,7 +27,7 @@ export type ErrorCode =
   // What an HTTP status says by itself.
   | StatusCode
 
-/** The codes of errors that have nothing but an HTTP status to tell them apart. */
+/** The codes of errors that only their HTTP status tells apart. */
 export type StatusCode =
   | 'bad_request'
   | 'unauthorized'
@@ -44,18 +44,18 @@ export type StatusCode =
   | 'internal'
 
 /**
- * Everything a caller can cause is an ApiError; the app's single error handler writes it in the shape of
- * the protocol that was spoken. Anything else is a fault of ours and is answered as a 500 without detail.
+ * Every error that a caller can cause is an ApiError. The app's single error handler writes it in the shape of the
+ * protocol spoken. Anything else is a bug here and is answered as a 500 without detail.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
 
   /**
-   * @param status HTTP status to answer with
+   * @param status HTTP status of the reply
    * @param message the wire's own sentence, saying what to do
-   * @param retryAfter seconds after which the same request may succeed, where that is known
-   * @param confidential whether the message is for whoever runs the server: it quotes a provider, or tells of the
-   *   deployment. Whoever holds a key made for pages is told `plainMessage` in its place
+   * @param retryAfter seconds after which the same request may succeed, if known
+   * @param confidential whether only the operator may read the message, because it quotes a provider or describes
+   *   the deployment. A page key gets `plainMessage` instead
    * @param code what went wrong, for code to read. Absent: the status says it all (turn/errors.ts, `codeOf`)
    */
   constructor(
@@ -77,18 +77,18 @@ export const coded = (code: ErrorCode, status: number, message: string, retryAft
 export const forbidden = (): ApiError =>
   new ApiError(401, 'Forbidden - a valid `x-typesense-api-key` header must be sent.')
 
-/** An ApiError as plain data: exceptions lose their class and properties on their way through RPC. */
+/** An ApiError as plain data: exceptions lose their class and properties when they cross RPC. */
 export interface Failure {
   status: number
   message: string
   /** seconds */
   retryAfter?: number
-  /** present: the message is for whoever runs the server (ApiError) */
+  /** present: only the operator may read the message (ApiError) */
   confidential?: true
   code?: ErrorCode
 }
 
-/** What an RPC method that can fail on its caller's account returns. */
+/** What an RPC method returns if its caller can make it fail. */
 export type Outcome<T> = { ok: true; value: T } | { ok: false; error: Failure }
 
 /** Runs `work` and turns a thrown ApiError into data. Other errors pass through: they are bugs. */
@@ -103,17 +103,16 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Outcome<T>
   }
 }
 
-/** The value of an outcome. @throws ApiError when it is a failure */
+/** The value of an outcome. @throws ApiError if it is a failure */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value
   throw asError(outcome.error)
 }
 
-/** A failure as the error that it was. */
+/** Turns a failure back into its error. */
 export const asError = ({ status, message, retryAfter, confidential, code }: Failure): ApiError =>
   new ApiError(status, message, retryAfter, confidential, code)
 
-/** An ApiError as plain data. */
 export const failed = ({ status, message, retryAfter, confidential, code }: ApiError): Failure => ({
   status,
   message,
@@ -123,9 +122,9 @@ export const failed = ({ status, message, retryAfter, confidential, code }: ApiE
 })
 
 /**
- * A failure as a visitor of a page is told it. What a confidential message says goes to the log, under the reference that
- * the visitor can pass on.
- * @param reference an id: of the request, where the caller knows it, else a new one
+ * A failure as a page's visitor may see it. A confidential message goes to the log, under a reference that the
+ * visitor can pass on.
+ * @param reference an id: the request's if known, else a new one
  */
 export function plainFailure<F extends Failure>(failure: F, reference: string = crypto.randomUUID()): F {
   if (!failure.confidential) return failure
@@ -135,7 +134,7 @@ export function plainFailure<F extends Failure>(failure: F, reference: string = 
   return { ...rest, message: plainMessage(reference) } as F
 }
 
-/** What a visitor is told in the place of a message that is the operator's. */
+/** What a visitor reads in place of a message for the operator. */
 export const plainMessage = (reference: string): string =>
   `This did not work through no fault of yours. Try again later, or report it with the reference ${reference}.`
 
@@ -143,18 +142,18 @@ export const plainMessage = (reference: string): string =>
 export const placesOf = (error: unknown): string[] =>
   error instanceof Error ? (error.stack?.match(/^ {4}at .*$/gm) ?? []).slice(0, 8) : []
 
-/** The beginning of a message, enough to tell what failed. */
+/** Characters of a message's beginning: enough to tell what failed. */
 const LONGEST_REASON = 200
 
 /**
- * What the log may hold of an error of the platform. Not the error as it is: D1's client puts every value of a query
- * that failed into its message, and those are questions, answers and documents. What D1 itself said is its cause.
+ * What the log may hold of a platform error. Never log the error itself: D1's client puts every value of a failed
+ * query into its message, and those are questions, answers and documents. D1's own message is the cause.
  */
 export function reasonOf(error: unknown): string {
   let cause = error
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
   if (!(cause instanceof Error)) return typeof error
-  // A parser quotes what it could not read.
+  // A parser quotes what it could not read, so leave its message out.
   const said = cause instanceof SyntaxError ? '' : `: ${cause.message.slice(0, LONGEST_REASON)}`
   return [`${cause.name}${said}`, ...placesOf(error)].join('\n')
 }

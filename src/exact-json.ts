@@ -1,19 +1,19 @@
 /**
  * JSON with exact whole numbers.
  *
- * `JSON.parse` reads every number as a double, which has 53 bits: 1712345678901234567 becomes another number. Here a
- * whole number that a double cannot hold becomes a BigInt. All others stay numbers, so only documents that hold such
- * values ever meet a BigInt. With this module loaded `JSON.stringify` writes a BigInt as its digits.
+ * `JSON.parse` reads every number as a double, which has 53 bits: 1712345678901234567 becomes another number. Here
+ * a whole number that a double cannot hold becomes a BigInt. All others stay numbers, so only documents with such
+ * values ever meet a BigInt. Once this module is loaded, `JSON.stringify` writes a BigInt as its digits.
  *
- * `JSON.parse` could do it with a reviver and the source text of each value. A reviver is called for every value
- * though: a list of 1,536 floats takes ten times as long, and 4 MB of small numbers more than a second. Libraries
- * parse in JavaScript, or use that reviver. So the long numbers become marked strings in the text, the platform parses
- * that, and the marked strings become numbers again.
+ * A reviver with source text access could do this too. But `JSON.parse` calls a reviver for every value: a list of
+ * 1,536 floats takes ten times as long, and 4 MB of small numbers more than a second. Libraries parse in JavaScript
+ * or use that reviver. So here long numbers become marked strings in the text, the platform parses that, and the
+ * marked strings become numbers again.
  */
 
 declare global {
   interface JSON {
-    /** Text that `JSON.stringify` writes as it is (ECMAScript 2026, JSON.parse source text access). */
+    /** Text that `JSON.stringify` writes unchanged (ECMAScript 2026, JSON.parse source text access). */
     rawJSON(text: string): unknown
   }
 }
@@ -26,22 +26,24 @@ Object.defineProperty(BigInt.prototype, 'toJSON', {
   writable: true,
 })
 
-/** Doubles end at 309 digits. Larger numbers are refused, as Typesense's parser does; reading them is slow, too. */
+/**
+ * Doubles end at 309 digits. Larger numbers are refused, as in Typesense's parser; reading them would also be slow.
+ */
 const MOST_DIGITS = 308
 
 // Safe integers have up to 16 digits. The first test costs next to nothing on text without such a run. The second
-// passes over the fractions of floats; it costs a fifth of parsing them.
+// skips the fractions of floats; it costs a fifth of parsing them.
 const LONG_RUN = /[1-9]\d{15}/
 const LONG_NUMBER = /[[:,\s-]\d{16}/
 
-/** Whole numbers of 16 digits and more with what stands before them, in text that is outside of strings. */
+/** Whole numbers of 16 digits and more, with the character before them, in text outside of strings. */
 const LONG_INTEGERS = /([[:,\s])(-?\d{16,})(?![\d.eE])/g
 
-/** Begins a string that stands for a number. Nobody outside can know it, so no document can hold such a string. */
+/** Begins a string that stands for a number. It is secret, so no document can hold such a string. */
 let mark: string | undefined
 
 /**
- * Parses JSON. Whole numbers that a double cannot hold come as BigInt.
+ * Parses JSON. Whole numbers that a double cannot hold become BigInt.
  * @throws SyntaxError as `JSON.parse` does, and for a whole number of more than 308 digits
  */
 // biome-ignore lint/suspicious/noExplicitAny: as JSON.parse
@@ -54,7 +56,7 @@ export function parseExact(text: string): any {
   return restore(JSON.parse(marked(text, mark)), mark)
 }
 
-/** @param text valid JSON @returns it with a marked string in the place of each long whole number */
+/** @param text valid JSON @returns the text with each long whole number replaced by a marked string */
 function marked(text: string, prefix: string): string {
   const pieces: string[] = []
   let done = 0
@@ -76,7 +78,7 @@ function marked(text: string, prefix: string): string {
 
 const MIN_LENGTH = 16
 
-/** @param open where a string begins @returns where it has ended */
+/** @param open where a string begins @returns where it ends */
 function afterString(text: string, open: number): number {
   for (let at = open + 1; ; ) {
     const close = text.indexOf('"', at)
@@ -94,7 +96,7 @@ function restore(value: unknown, prefix: string): unknown {
       if (typeof element === 'string' || typeof element === 'object') value[index] = restore(element, prefix)
     }
   } else if (typeof value === 'object' && value !== null) {
-    // Every name is the object's own, `__proto__` too, so that no assignment reaches a prototype.
+    // Assign only to the object's own names, `__proto__` included, so that no assignment reaches a prototype.
     const object = value as Record<string, unknown>
     for (const name of Object.keys(object)) object[name] = restore(object[name], prefix)
   }
@@ -102,7 +104,7 @@ function restore(value: unknown, prefix: string): unknown {
 }
 
 /**
- * A whole number as a number where that is exact, as a BigInt otherwise.
+ * Reads a whole number: as a number if that is exact, else as a BigInt.
  * @param digits decimal digits, with or without a sign
  * @throws SyntaxError for more than 308 digits
  */
@@ -114,8 +116,8 @@ export function integer(digits: string): number | bigint {
 }
 
 /**
- * A number that came as text: a whole one exactly, any other as a double.
- * @returns NaN for what is no number
+ * Reads a number from text: a whole one exactly, any other as a double.
+ * @returns NaN if it is no number
  */
 export const exactNumber = (text: string): number | bigint =>
   /^[+-]?\d{1,308}$/.test(text) ? integer(text) : Number(text)
@@ -123,9 +125,9 @@ export const exactNumber = (text: string): number | bigint =>
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
 
-/** Whether a value is a whole number of 64 bits. */
+/** Whether a value is a 64-bit whole number. */
 export function isInt64(value: unknown): value is number | bigint {
   if (typeof value === 'bigint') return value >= INT64_MIN && value <= INT64_MAX
-  // As doubles the bounds are -2^63, which belongs to it, and 2^63, which does not.
+  // As doubles the bounds are -2^63, which is included, and 2^63, which is not.
   return Number.isInteger(value) && (value as number) >= -(2 ** 63) && (value as number) < 2 ** 63
 }

@@ -1,24 +1,21 @@
 /**
- * Retries calls to a Durable Object. At a deployment, or when an object moves to another machine, a call fails that would
- * succeed a moment later.
+ * Retries calls to a Durable Object. During a deployment, or while an object moves to another machine, a call fails
+ * that would succeed a moment later.
  *
- * Errors of the platform have `retryable` and `overloaded`
- * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling). A stub that threw stays broken,
- * so each attempt after a failure has a new one.
+ * The platform marks its errors with `retryable` and `overloaded`
+ * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling). A stub that threw stays
+ * broken, so each attempt after a failure gets a new one.
  */
 import { backoff, jittered } from './backoff'
 import { ApiError } from './errors'
 
-/**
- * Whether to retry a call that may have been carried out. `once`: a second run would do or return something
- * else.
- */
+/** Whether to retry a call that may already have run. `once`: a second run would do or return something else. */
 export type Repetition = 'repeat' | 'once'
 
-/** One entry for each method of an object. The type makes sure that none is missing. */
+/** One entry for each method of an object. The type ensures that none is missing. */
 export type Repetitions<Rpc> = Readonly<Record<keyof Rpc & string, Repetition>>
 
-/** Attempts of a call, and the wait before the second one in milliseconds, which doubles. */
+/** Attempts of a call, and the wait before the second in milliseconds. The wait doubles each time. */
 const MOST_ATTEMPTS = 4
 const FIRST_WAIT_MS = 100
 
@@ -27,10 +24,10 @@ const OVERLOADED_SECONDS = 5
 const LOST_SECONDS = 1
 
 /**
- * A handle on an object. The first attempt of a call is sent before the call returns, as with a stub.
+ * A handle on an object. Like a stub, it sends the first attempt of a call before the call returns.
  *
- * Methods throw an ApiError 503 with `retryAfter` if the object is overloaded, which is never retried, or if every attempt
- * lost its connection. Other errors are passed on.
+ * Methods throw an ApiError 503 with `retryAfter` if the object is overloaded (never retried), or if every attempt
+ * lost its connection. Other errors pass through.
  * @param connect makes a stub; called again after each failure
  */
 export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Repetitions<Rpc>): Rpc {
@@ -52,7 +49,7 @@ export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Rep
     }
   }
   return new Proxy({} as Rpc, {
-    // Only methods exist here. A promise asks whether the value it resolves to has a `then`.
+    // Only methods exist here: when a promise resolves to this object, it looks for `then`.
     get: (_, name) =>
       Object.hasOwn(methods, name)
         ? (...args: unknown[]) => call(name as keyof Rpc & string, args)

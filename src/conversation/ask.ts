@@ -1,15 +1,16 @@
 /**
- * The way into a conversation: which object a question goes to.
+ * The way into a conversation: decides which object a question goes to.
  *
- * A retry must find the turn that it began, and a new conversation has no id yet that could lead there. So the
- * id of a new conversation is made from the request: a digest of who asks and of the idempotency key, else of
- * the request's fingerprint, under a secret of the server, or whoever shares a key could work out the ids of
- * others. The first request and its retries thus meet in one object, in a single hop and without a
- * coordinator on the way.
+ * A retry must find the turn that it began, but a new conversation has no id yet that could lead there. So a
+ * new id is made from the request: a digest of the asker and the idempotency key, or else the request's
+ * fingerprint. A server secret goes into the digest. Otherwise anyone who shares a key could compute other
+ * people's ids. So the first request and its retries reach the same object, in one hop and without a
+ * coordinator.
  *
- * An idempotency key joins the turn that it named. A fingerprint does not show that the same person asks: two visitors
- * behind one address may click on the same question. Whoever comes second with it gets a conversation of a random id, at
- * most with a copy of the answer in it (joins.ts). Only repeated requests pay a second hop.
+ * An idempotency key joins the turn that it named. A fingerprint does not prove that the same person asks: two
+ * visitors behind one address may click the same question. The second request with a fingerprint gets a
+ * conversation with a random id and at most a copy of the answer (joins.ts). Only repeated requests pay a
+ * second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
 import { coded, unwrap } from '../errors'
@@ -24,7 +25,7 @@ import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */
 export interface Question extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
-  /** absent: a new conversation */
+  /** absent: begin a new conversation */
   conversationId?: string
 }
 
@@ -32,33 +33,38 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
-  /** The events after one of them, for a reader whose stream broke off. @throws ApiError */
+  /** Returns the events after a position, for a reader whose stream broke off. @throws ApiError */
   resume(after: Position): Promise<ReadableStream<Uint8Array> | null>
-  /** What the delivery of a whole answer needs, by the answer's turn. */
+  /** Returns what is needed to deliver a whole answer of this turn. */
   delivery(turn: number): Delivery
 }
 
-/** How a whole answer is seen to arrive. */
+/** Tracks whether a whole answer arrived. */
 export interface Delivery {
-  /** To be called when its caller had gone before it was delivered: a retry is then told this answer again. */
+  /** Call this if the caller left before delivery. A retry then gets this answer again. */
   lost(): Promise<void>
-  /** when it was asked for, in milliseconds since 1970 */
+  /** when the answer was asked for, in milliseconds since 1970 */
   asked: number
-  /** aborts when the caller leaves, where the runtime notices */
+  /** aborts when the caller leaves, if the runtime notices */
   signal?: AbortSignal
-  /** Keeps the request alive until a promise has settled: workerd ends those whose callers have gone. */
+  /**
+   * Keeps the request alive until a promise settles. Without it workerd ends a request whose caller has left.
+   */
   waitUntil(settled: Promise<unknown>): void
 }
 
-/** Objects that a question is sent on to. One or two is usual; more are requests that overtook each other. */
+/**
+ * Most objects that one question is sent on to. One or two is usual; more means that requests overtook each
+ * other.
+ */
 const MOST_HOPS = 5
 
 /**
- * Asks, joins the turn of the same idempotency key, running or finished, or has the answer copied that the same request
- * was given a moment ago.
+ * Asks a question. It joins the turn of the same idempotency key, running or finished. If the same request was
+ * answered a moment ago, its answer is copied.
  * @param signal of the request that asks
- * @throws ApiError 429 and 503 with `retryAfter`, 422; 400 for a question that is too long, and for another asker's
- *   conversation, as for an unknown one
+ * @throws ApiError 429 and 503 with `retryAfter`; 422; 400 for a question that is too long, and for an unknown
+ *   conversation or another asker's
  */
 export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
   const began = Date.now()
@@ -79,7 +85,7 @@ export async function ask(env: Cloudflare.Env, question: Question, signal?: Abor
       return {
         conversationId,
         events: asked.events,
-        // With a handle of its own: the stub of a stream that broke off is broken too.
+        // Get a new stub: once a stream has broken off, the stub that made it is broken too.
         resume: async (after) =>
           unwrap(await conversationObject(env, conversationId).events(question.asker, after, question.read)),
         delivery: (turn) => ({
@@ -94,7 +100,7 @@ export async function ask(env: Cloudflare.Env, question: Question, signal?: Abor
   throw new Error('No conversation took the question.')
 }
 
-/** What becomes of a question that begins another conversation than the one it came to. */
+/** A question that begins another conversation than the one it reached. */
 const beginningOf = ({ elsewhere, copies, transcript }: Elsewhere) => ({
   conversationId: elsewhere,
   named: false,
@@ -103,8 +109,8 @@ const beginningOf = ({ elsewhere, copies, transcript }: Elsewhere) => ({
 })
 
 /**
- * Whether an asker may go on with a conversation. A turn finds out by itself; this is for requests with another
- * fault, where an unknown conversation is reported first.
+ * Whether an asker may continue a conversation. A turn checks this itself. This is for requests with another
+ * fault, which must report an unknown conversation first.
  */
 export async function mayContinue(
   env: Cloudflare.Env,

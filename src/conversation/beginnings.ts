@@ -1,59 +1,60 @@
 /**
- * How fast the turns of an isolate begin.
+ * Limits how fast turns begin in an isolate.
  *
- * A beginning is the part of a turn that costs time of the processor: a key, a body, a search, a prompt, an object. A
- * turn that waits for its model, or for its reader, costs next to none. A thousand questions at once would keep
- * everybody else waiting until the last of them has begun, since workerd looks at other connections only when it has
- * nothing left to do. So a request waits here before anything else is done for it. Requests begin in the order in which
- * they came, with pauses in between, and the pauses are longer while the isolate is busy.
+ * Beginning a turn takes CPU time: a key, a body, a search, a prompt, an object. A turn that waits for its
+ * model or its reader takes almost none. workerd looks at other connections only when it has nothing else to
+ * do, so a thousand questions at once would block everybody until the last had begun. So each request waits
+ * here before anything else is done for it. Requests begin in the order they came, with pauses between them.
+ * The pauses grow while the isolate is busy.
  *
- * Each request waits with timers of its own, and nothing is held that it has to give back: the platform ends a request
- * whose caller leaves without running the rest of it, and whoever relied on that would wait for ever.
+ * Each request waits on its own timers and holds nothing that it must give back. The platform ends a request
+ * whose caller leaves without running the rest of it, so anyone waiting for a release would wait for ever.
  */
 import { type ApiError, coded } from '../errors'
 
-/** Milliseconds from one beginning to the next, at least. */
+/** Shortest time from one beginning to the next, in milliseconds. */
 const STEP_MS = 10
-/** Beginnings that nobody waits for, after a while without any. */
+/** After an idle while, this many turns begin without waiting. */
 const BURST = 4
-/** The longest that one waits, in milliseconds. */
+/** Longest wait, in milliseconds. */
 const LONGEST_WAIT_MS = 5_000
-/** After so many milliseconds a request looks again how far the others are. */
+/** A sleeping request checks the queue at least this often, in milliseconds. */
 const LONGEST_SLEEP_MS = 500
-/** After so many milliseconds without a timer nobody waits any more. */
+/** If no timer has run for this many milliseconds, nobody waits any more. */
 const FORSAKEN_MS = 2 * LONGEST_SLEEP_MS
-/** A request whose turn comes next looks every so many milliseconds whether the isolate is busy. */
+/** The request whose turn is next checks this often whether the isolate is busy, in milliseconds. */
 const TICK_MS = 2
-/** Milliseconds by which a timer may be late without the isolate being busy. */
+/** Milliseconds that a timer may be late without the isolate counting as busy. */
 const USUAL_DELAY_MS = 5
-/** What a millisecond counts in which the isolate was busy. More than nothing, or a busy isolate would begin no turn. */
+/** What a busy millisecond counts on the clock. It is above zero, or a busy isolate would begin no turn. */
 const BUSY_SHARE = 0.2
 
-/** Milliseconds in which turns could begin: those that passed, of busy ones only a part. */
+/** Milliseconds in which turns could begin: all that passed, but only a part of the busy ones. */
 let clock = 0
 /** when the clock was last set, in milliseconds since 1970 */
 let seen = 0
-/** where on the clock the last request of all begins */
+/** when the last request in line begins, on the clock */
 let next = 0
 
-/** Sets the clock. @param due when a timer should have called, in milliseconds since 1970 */
+/** Sets the clock. @param due when the calling timer should have fired, in milliseconds since 1970 */
 function advance(due?: number): void {
   const now = Date.now()
   const isLate = due !== undefined && now - due > USUAL_DELAY_MS
   const passed = Math.max(0, now - seen)
-  // A long standstill lets no more turns begin than a short one: they would be the next standstill.
+  // A long standstill counts no more than a short one. The turns it would let in would cause the next
+  // standstill.
   clock += isLate ? Math.min(passed * BUSY_SHARE, STEP_MS) : passed
   seen = now
 }
 
 /**
- * Waits until a turn may begin: for all but those that come in great numbers, not at all.
- * @throws ApiError 503 with `retryAfter` at once when too many wait already, and after five seconds of waiting
+ * Waits until a turn may begin. Without a crowd it does not wait at all.
+ * @throws ApiError 503 with `retryAfter`: at once if too many wait already, or after five seconds of waiting
  */
 export async function waitToBegin(): Promise<void> {
   const came = Date.now()
-  // Where others wait, their timers set the clock: they know how busy the isolate is. Timers end with their requests,
-  // so a clock that nobody has set for long has nobody waiting.
+  // While requests wait, their timers set the clock: they see how busy the isolate is. Timers end with their
+  // requests. So if nobody has set the clock for long, nobody waits.
   if (came - seen > FORSAKEN_MS) next = clock
   if (next <= clock) advance()
   const place = Math.max(next, clock - BURST * STEP_MS) + STEP_MS
@@ -69,14 +70,15 @@ export async function waitToBegin(): Promise<void> {
 }
 
 /**
- * How long to sleep before a place. The last steps are short ones: workerd reads 16 sockets between two looks at its
- * timers, so that a crowd of new requests makes each timer a few milliseconds late, and no long sleep shows that.
+ * How long to sleep before a place in line. The last sleeps are short: workerd reads 16 sockets between two
+ * looks at its timers. So a crowd of new requests delays each timer by a few milliseconds, and a long sleep
+ * would not show that.
  */
 function sleepBefore(ahead: number): number {
   return ahead > STEP_MS ? Math.min(ahead - STEP_MS, LONGEST_SLEEP_MS) : Math.min(ahead, TICK_MS)
 }
 
-/** A request that was let in began no turn: the next one may come in its place. */
+/** Call this if an admitted request began no turn. The next one may take its place. */
 export function giveBack(): void {
   clock += STEP_MS
 }

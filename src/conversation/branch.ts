@@ -1,4 +1,6 @@
-/** A question that goes on from an earlier turn than the last one: a conversation of its own, with what was said before. */
+/**
+ * A question that continues from an earlier turn begins a conversation of its own, with what was said before.
+ */
 import { coded } from '../errors'
 import { historyStore } from '../registry/engines'
 import { unknownTurn } from '../turn/errors'
@@ -8,10 +10,11 @@ import type { Memory } from './memory'
 import { QUEUE_LIMIT } from './turn-queue'
 
 /**
- * What was said up to the turn that a question goes on from.
- * @param continued whether another question is running there, or waiting
- * @returns undefined where that is the last turn, and the question goes on in the same conversation
- * @throws ApiError 404 for a turn that is not there, 409 for one that is being written while another question waits for it
+ * Returns what was said up to the turn that a question continues from.
+ * @param continued whether another question is running there or waiting
+ * @returns undefined if that is the last turn; the question then stays in its conversation
+ * @throws ApiError 404 for a turn that is not there; 409 for one that is still being written while another
+ *   question waits
  */
 export async function transcriptTo(
   env: Cloudflare.Env,
@@ -30,7 +33,7 @@ export async function transcriptTo(
       1,
     )
   }
-  // Turns that come to their end meanwhile included.
+  // Include turns that may end meanwhile.
   const later = Array.from(
     { length: memory.log.latest()! - after + QUEUE_LIMIT + 1 },
     (_, n) => after + 1 + n,

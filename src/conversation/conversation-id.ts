@@ -1,4 +1,4 @@
-/** Ids of conversations: random to whoever looks at them, and made from what they stand for. */
+/** Ids of conversations. They look random, but are derived from what they stand for. */
 
 import type { Asker, AskRequest } from '../turn/request'
 import { isToldApart } from './ownership'
@@ -6,19 +6,20 @@ import { sealedId } from './sealed-id'
 
 const DAY_MS = 86_400_000
 
-/** The id of a new conversation, and until when the same request is led to it, in milliseconds since 1970. */
+/** The id of a new conversation, and until when the same request leads to it, in milliseconds since 1970. */
 export interface NewId {
   conversationId: string
-  /** absent: by its idempotency key at any time, or, being random, never */
+  /** absent: always, if made from an idempotency key; never, if random */
   foundUntil?: number
 }
 
 /**
- * The id of a new conversation, which a retry of its first request is led to as well: by its idempotency key, else by
- * its fingerprint. Made under a secret of the server, or whoever shares a key could work out the ids of others.
+ * Makes the id of a new conversation. A retry of its first request gets the same id, from its idempotency key
+ * or else its fingerprint. A server secret goes into it. Otherwise anyone who shares a key could compute other
+ * people's ids.
  *
- * A fingerprint leads there for a day. Its object must not begin a second conversation in that time, since whoever
- * began the first one knows the id.
+ * A fingerprint leads there for a day. Within that time the object must not begin a second conversation, since
+ * whoever began the first one knows the id.
  */
 export async function newConversationId(
   env: Cloudflare.Env,
@@ -42,10 +43,10 @@ export async function newConversationId(
 }
 
 /**
- * The id of a conversation that its caller gave a name. Another key's conversation of the same name is another one, and
- * so is another user's, another visitor's, and that of somebody who merely claims to be the user. There is no secret in
- * it: the name alone lets its asker in, and the conversation has to be found again when the server's secrets have changed.
- * @param scope where the name counts
+ * Makes the id of a conversation that its caller named. The same name gives another id for another key, another
+ * user, another visitor, and somebody who only claims to be the user. It contains no secret: the name alone
+ * lets its asker in, and the id must stay the same when the server's secrets change.
+ * @param scope where the name is unique
  */
 export function namedConversationId(asker: Asker, scope: string, name: string): Promise<string> {
   const { owner, userId, proofs: [proof = ''] = [] } = asker

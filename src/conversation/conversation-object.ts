@@ -1,4 +1,4 @@
-/** What a Conversation object offers over RPC, as plain promises of plain data. */
+/** The Conversation object's RPC interface: plain promises of plain data. */
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
 import type { Position, Reading } from '../turn/events'
@@ -8,33 +8,33 @@ import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
 import type { Told } from './tell'
 
-/** Another conversation, which a question is to begin. */
+/** Sends a question to another conversation, which it is to begin. */
 export interface Elsewhere {
-  /** its id */
+  /** the id of that conversation */
   elsewhere: string
-  /** the conversation that has the answer to the same request, to be copied */
+  /** the conversation that has the answer to the same request; that answer is copied */
   copies?: string
-  /** what was said before, where the question goes on from an earlier turn than the last one */
+  /** what was said before, if the question continues from an earlier turn */
   transcript?: TranscriptMessage[]
 }
 
-/** Where a turn is to be read: here, or, where its place is taken, in another conversation. */
+/** Where to read a turn: here, or in another conversation if this one is taken. */
 export type Asked = { events: ReadableStream<Uint8Array> } | Elsewhere
 
 export interface ConversationRpc {
   /**
-   * Takes a turn, or joins the one that this request began before (see ask.ts, which is the way to call this):
-   * its events as lines of JSON (events.ts), from the first to its `done` or `error`. Turns of one
-   * conversation run one at a time, in the order they came. A reader who cancels leaves; the turn goes on.
-   * Fails with 429 when too many turns are waiting, with 400 when the conversation is another asker's and
-   * with 422 when its idempotency key has named another request.
+   * Takes a turn, or joins the one that this request began before. Call it through ask.ts. Returns the turn's
+   * events as lines of JSON (events.ts), from the first to its `done` or `error`. Turns of one conversation run
+   * one at a time, in the order they came. If a reader cancels, the turn goes on. Fails with 429 if too many
+   * turns wait, 400 if the conversation is another asker's, and 422 if the idempotency key has named another
+   * request.
    */
   ask(request: AskRequest): Promise<Outcome<Asked>>
   /**
-   * The events after a position: the rest of its turn and whatever turns came after it, to the end of the one
-   * that is running. Without a position: the latest turn from its beginning. Null when nothing comes after the
-   * position and nothing is running. `reading` is what is asked for besides the usual events. Fails with 404 for a conversation that is unknown, deleted, or another
-   * asker's.
+   * Returns the events after a position: the rest of its turn and all later turns, to the end of the running one. Without a
+   * position it begins at the start of the latest turn. Null if nothing follows the position and nothing is running.
+   * `reading` says what the reader asks for besides the usual events. Fails with 404 if the conversation is unknown,
+   * deleted, or another asker's.
    */
   events(
     asker: Asker,
@@ -42,66 +42,71 @@ export interface ConversationRpc {
     reading?: Reading,
   ): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
-   * The running turn from its beginning; where none is running, the latest one if it was interrupted within the last
-   * minute, with the error that it ended in. Null when there is neither. Fails with 404 as `events` does.
+   * Returns the running turn from its beginning. If none runs but the latest was interrupted within the last
+   * minute, returns that turn with its error. Otherwise null. Fails with 404 as `events` does.
    */
   running(asker: Asker): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
-   * Stops the running turn, which then ends in an `error`, and aborts its call to the provider. False when
-   * none is running, and when its answer is stored already: that turn ends well. Fails with 404 as `events` does.
+   * Stops the running turn: it ends in an `error`, and its call to the provider is aborted. False if none is
+   * running, or if its answer is already stored; that turn ends well. Fails with 404 as `events` does.
    */
   stop(asker: Asker): Promise<Outcome<boolean>>
   /**
-   * Its caller, who waited for the whole answer, had gone before a turn's answer was delivered: for the next
-   * minute the same request is told this answer again. Streams are noticed here; a whole answer is not.
+   * Reports that a caller who waited for the whole answer left before it was delivered. For the next minute the
+   * same request gets this answer again. The object itself notices a broken stream, but not an undelivered
+   * whole answer.
    */
   lost(turn: number): Promise<void>
-  /** Whether an asker may go on with this conversation, if there is one: whether there is, its history knows. */
+  /**
+   * Whether an asker may continue this conversation, if it exists. Only its history knows whether it exists.
+   */
   isOpenTo(asker: Asker): Promise<boolean>
   /**
-   * What there is here for a request that was sent elsewhere: a `turn` whose answer may be copied, `nothing` so far, or
-   * `other` turns.
+   * What this conversation holds for a request that was sent here from another object: a `turn` whose answer
+   * may be copied, `nothing` yet, or `other` turns.
    */
   holds(identity: RequestIdentity): Promise<'turn' | 'nothing' | 'other'>
   /**
-   * The events of the turn of the same request, from its first one, for another conversation to copy. A request that is
-   * on its way here is waited for a little. Null where there is none.
+   * Returns the events of the turn of the same request, from its first, for another conversation to copy. Waits
+   * a little for a request that is on its way here. Null if there is none.
    */
   copy(identity: RequestIdentity): Promise<Outcome<ReadableStream<Uint8Array> | null>>
-  /** Takes what is no turn (tell.ts). Fails with 404 for a conversation that is deleted or another asker's. */
+  /**
+   * Takes what is not a turn (tell.ts). Fails with 404 for a conversation that is deleted or another asker's.
+   */
   tell(told: Told): Promise<Outcome<number>>
   /**
-   * Sees to it that D1 has all that is to be read of it, where this object holds anything. Fails with 404 for a
-   * conversation that is deleted or another asker's, and with 503 while D1 does not take it.
+   * Makes sure that D1 holds everything readable of this conversation, if this object holds anything. Fails
+   * with 404 for a conversation that is deleted or another asker's, and with 503 while D1 is unavailable.
    */
   recorded(asker: Asker): Promise<Outcome<void>>
   /**
-   * The turns that ended without an answer, with their traces, oldest first, as long as their log is kept. Fails with 404
-   * as `recorded` does.
+   * Returns the turns that ended without an answer, with their traces, oldest first, while their log is kept.
+   * Fails with 404 as `recorded` does.
    * @param turn only this one
    */
   unanswered(asker: Asker, turn?: number): Promise<Outcome<TracedTurn[]>>
   /**
-   * Deletes the conversation as `erase` does, for an asker. False where this object holds nothing. Fails with 404 for a
-   * conversation that is deleted or another asker's.
+   * Deletes the conversation as `erase` does, on behalf of an asker. False if this object holds nothing. Fails
+   * with 404 for a conversation that is deleted or another asker's.
    */
   remove(asker: Asker): Promise<Outcome<boolean>>
   /**
-   * Deletes the conversation for good: what this object holds, its messages in its history collection and its
-   * rows in D1. A running turn is stopped. The conversation is unreadable at once; what cannot be deleted now
+   * Deletes the conversation for good: this object's storage, its messages in the history collection, and its
+   * rows in D1. A running turn is stopped. The conversation is unreadable at once. What cannot be deleted now
    * is deleted by alarm.
-   * @param historyId its history collection's object, should this object not know
-   * @returns false when something is left to the alarm
+   * @param historyId object of its history collection, in case this object does not know it
+   * @returns false if something is left for the alarm
    */
   erase(historyId?: string): Promise<boolean>
 }
 
 /**
- * Which calls may be made again when it is not known whether they were carried out (object-calls.ts). A stream that has
- * begun is not: its reader asks for the rest of it.
+ * Which calls may be repeated if it is unknown whether they ran (object-calls.ts). A stream that has begun is
+ * not repeated: its reader asks for the rest.
  */
 const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
-  // By its `attempt` a question finds the turn that it began.
+  // A repeated question finds its turn by its `attempt`.
   ask: 'repeat',
   events: 'repeat',
   running: 'repeat',
@@ -112,15 +117,15 @@ const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   recorded: 'repeat',
   unanswered: 'repeat',
   erase: 'repeat',
-  // The second time it would stop the turn that waited behind the first.
+  // A second stop would hit the turn that waited behind the first.
   stop: 'once',
-  // The second time a message would be said twice.
+  // A second call would add the message twice.
   tell: 'once',
-  // The second time there is no such conversation.
+  // A second call would find no conversation.
   remove: 'once',
 }
 
-/** A handle on a conversation. Makes no call. */
+/** Returns a handle on a conversation. Makes no call. */
 export function conversationObject(env: Cloudflare.Env, conversationId: string): ConversationRpc {
   const namespace = env.CONVERSATION as DurableObjectNamespace
   const id = namespace.idFromName(conversationId)

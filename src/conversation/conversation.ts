@@ -1,9 +1,9 @@
 /**
  * A conversation: the one place where its turns run, one after another.
  *
- * A turn belongs to this object and not to the request that asked for it: readers come and go, it runs to its
- * end. What is kept here is the log of recent turns and what history has not yet taken; history itself is in
- * the history collection and in D1. An object that was only asked about holds nothing.
+ * A turn belongs to this object, not to the request that asked for it. Readers come and go; the turn runs to its end.
+ * The object stores the log of recent turns and whatever the history has not taken yet. The history itself is in the
+ * history collection and in D1. An object that was only queried stores nothing.
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../alarm'
@@ -40,17 +40,17 @@ import { TurnRun } from './turn-run'
 import { UsedMark } from './used-mark'
 
 /**
- * While a turn runs an alarm is set this far ahead, in milliseconds: should the object not live to see its end, it
- * wakes and says so.
+ * While a turn runs, an alarm is set this many milliseconds ahead. If the object dies before the turn ends, the alarm
+ * wakes it and it reports the interruption.
  */
 const HEARTBEAT_MS = 30_000
-/** How long a deletion waits for writes that are under way, and until it is tried again. */
+/** How long a deletion waits for running writes, and when it is retried, in milliseconds. */
 const ERASE_PATIENCE_MS = 5_000
 const ERASE_RETRY_MS = 10_000
-/** When to look again whether the messages are gone that outlived the turns here, their model's ttl having grown. */
+/** Turn logs have expired, but messages remain because the model's ttl was raised. Check again after this long. */
 const LINGER_MS = 600_000
 
-/** What is told to a reader whom D1 keeps waiting, in seconds. */
+/** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
 
 export class Conversation extends DurableObject implements ConversationRpc {
@@ -80,7 +80,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       }
       const names = namesOf(request)
       if (!continues && names.idempotencyKey === undefined) {
-        // Somebody else may have asked the same. The id of a request without names is random: it met nobody here.
+        // Somebody else may have asked the same. Without names the id is random, so no one else can have reached it.
         return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueue(request, names)
       }
       const joined =
@@ -126,7 +126,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const first = after?.turn ?? known.log.latest() ?? 0
       await this.#forgetDeleted(known, first)
       const asked = await askedOf(this.env, known, this.#id, first, reading)
-      // From here on without a pause, so that no event falls between the log and the running turn.
+      // No await from here on: otherwise an event could fall between the log and the running turn.
       return follow(this.#readable(asker).log, this.#queue.current, after, reading, asked)
     })
   }
@@ -205,7 +205,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return this.#erase(memory)
   }
 
-  /** Delivers what D1 and history have not taken yet, and forgets turns past their time. */
+  /** Delivers what D1 and the history have not taken yet, and forgets expired turns. */
   override async alarm(): Promise<void> {
     this.#alarm.rang()
     const memory = this.#memory
@@ -225,7 +225,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return new Memory(...this.#held())
   }
 
-  /** What a memory is made of. */
+  /** The arguments to construct a Memory. */
   #held(): ConstructorParameters<typeof Memory> {
     return [this.ctx.storage.sql, this.env, this.#id, () => this.ctx.waitUntil(this.erase())]
   }
@@ -237,12 +237,12 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return memory
   }
 
-  /** Whether a new conversation cannot begin here: there is one. */
+  /** Whether a conversation exists here already, so that no new one can begin. */
   get #taken(): boolean {
     return !this.#queue.idle || this.#memory?.log.answered === true
   }
 
-  /** Whether somebody may know this id already whose request was led to it by what it says. */
+  /** Whether somebody else may already know this id. The request was led to it by what it says. */
   #isUsed({ foundUntil }: AskRequest): boolean {
     return foundUntil !== undefined && (this.#memory !== undefined || !this.#queue.idle || this.#mark.isSet)
   }
@@ -276,7 +276,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     return { events: reader.stream }
   }
 
-  /** @throws ApiError 422; 409 for an idempotency key of long ago */
+  /** @throws ApiError 422; 409 for an idempotency key used long ago */
   async #joinFinished(
     names: RequestNames,
     reading: Reading | undefined,
@@ -294,14 +294,15 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   /**
-   * Forgets the turns from this one on whose messages somebody has deleted from the history collection. Where
-   * nothing is left the conversation is deleted.
-   * @throws ApiError 404 where nothing is left
+   * Forgets turns, from this one on, whose messages somebody deleted from the history collection. If nothing is left,
+   * the conversation is deleted.
+   * @throws ApiError 404 if nothing is left
    */
   async #forgetDeleted(memory: Memory, from: number): Promise<void> {
-    // A turn that an earlier life of this object could not hand over: nobody is told its end before history has it.
+    // An earlier life of this object may have left a turn undelivered. Nobody learns its end before the history has
+    // it.
     if (!memory.outbox.empty) await memory.outbox.deliver()
-    // Where one is gone others may be: one question about a few turns is enough for the usual case.
+    // Usually one query about a few turns is enough. If one is gone, others may be too.
     const some = await deletedTurns(this.env, memory, this.#id, from)
     const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0)
     if (memory.closed || deleted.length === 0) return
@@ -312,14 +313,14 @@ export class Conversation extends DurableObject implements ConversationRpc {
     throw unknownConversation()
   }
 
-  /** Hands over what history and D1 have not taken yet. */
+  /** Delivers what the history and D1 have not taken yet. */
   async #deliver(memory: Memory): Promise<void> {
     await memory.outbox.deliver()
     await this.#dropDeletedRecords(memory)
     await memory.records.deliver()
   }
 
-  /** Takes records back whose turns were deleted while D1 did not answer: only what they cost is still told. */
+  /** Takes back the records of turns that were deleted while D1 was unavailable. Only their cost is still reported. */
   async #dropDeletedRecords(memory: Memory): Promise<void> {
     const waiting = memory.records.turns
     if (waiting.length === 0) return
@@ -333,8 +334,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   /**
-   * Deletes what is left of a conversation whose turns have all expired. While its history holds messages,
-   * somebody may go on with it, and it must be known whose it is.
+   * Deletes the rest of a conversation whose turns have all expired. While its history still holds messages, somebody
+   * may continue it, so its owner must be kept.
    */
   async #forget(memory: Memory): Promise<void> {
     const remembered = await isRemembered(this.env, memory, this.#id).catch(() => true)
@@ -346,7 +347,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     }
   }
 
-  /** Lets go of everything but the mark that its id has been used, where it needs one. */
+  /** Deletes everything except the mark that the id has been used, if one is needed. */
   async #clear(): Promise<void> {
     const until = this.#memory?.foundUntil
     this.#memory = undefined
@@ -361,7 +362,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   }
 
   async #eraseAll(memory: Memory): Promise<boolean> {
-    // Should this object not live to see the end of it, the alarm goes on.
+    // If this object dies before the end, the alarm continues.
     this.#alarm.set(Date.now() + ERASE_RETRY_MS)
     try {
       const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
@@ -374,13 +375,13 @@ export class Conversation extends DurableObject implements ConversationRpc {
     } catch (error) {
       console.error('a conversation could not be deleted yet', reasonOf(error))
       this.#alarm.set(Date.now() + ERASE_RETRY_MS)
-      // Where it is D1 that does not answer nobody reads it there either.
+      // If it is D1 that is unavailable, nobody can read the conversation there either.
       await hideConversation(database(this.env), this.#id).catch(() => {})
       return false
     }
   }
 
-  /** Sets the alarm for whatever comes next: a sign of life, another try to deliver, the next turn to forget. */
+  /** Sets the alarm for whatever comes first: the heartbeat, the next delivery attempt, or the next turn to forget. */
   #schedule({ outbox, records, log }: Memory): void {
     const now = Date.now()
     const times = [
@@ -389,7 +390,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       records.empty ? undefined : now + records.patience,
       log.nextExpiry(),
     ].filter((time) => time !== undefined)
-    // While a turn runs the alarm may well ring early: moving it costs more than that.
+    // While a turn runs the alarm may fire early: that costs less than moving it.
     if (times.length > 0) this.#alarm.set(Math.min(...times), { orSooner: !this.#queue.idle })
   }
 }

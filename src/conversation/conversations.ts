@@ -1,7 +1,7 @@
 /**
- * Conversations as things to list, read, trace and delete, whatever protocol began them. What is read here is
- * the record in D1; a running turn is read from its object (conversation-object.ts). Whether there is a conversation of
- * an id, and whose it is, the object knows first.
+ * Lists, reads, traces and deletes conversations, whichever protocol began them. It reads the record in D1. A
+ * running turn is read from its object (conversation-object.ts). The object decides whether a conversation
+ * exists and who owns it.
  */
 import { database } from '../db/client'
 import {
@@ -16,20 +16,21 @@ import { markErased } from '../db/erasures'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
 import { unknownConversation } from '../turn/errors'
-import type { RecordedTurn, TracedTurn } from '../turn/fold'
+import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { mayOpen, scopeOf } from './ownership'
 import { requireConversationId } from './sealed-id'
+import { citationsShape, readStored, stringsShape, timingsShape, traceShape, usageShape } from './stored'
 
-/** A conversation as it is listed. Times in milliseconds since 1970. */
+/** A conversation in a list. Times are in milliseconds since 1970. */
 export interface ConversationSummary {
   id: string
   /** the beginning of its first question */
   title: string
   model_id: string
   user_id: string
-  /** the one that began it */
+  /** the protocol that began it */
   protocol: string
   turn_count: number
   created_at: number
@@ -40,7 +41,7 @@ export interface ConversationSummary {
 export interface ConversationDetail extends ConversationSummary {
   /** oldest first */
   turns: RecordedTurn[]
-  /** where there are earlier turns: ask for those before this one */
+  /** present if there are earlier turns: ask for those before this one */
   earlier?: number
 }
 
@@ -49,9 +50,9 @@ const TURNS_A_PAGE = 100
 const TRACES_A_PAGE = 20
 
 /**
- * The conversations that an asker may list (ownership.ts), the last used first.
+ * Lists the conversations that an asker may list (ownership.ts), last used first.
  * @param limit 1 to 100 @param cursor `next_cursor` of the page before
- * @throws ApiError 400 for another cursor, 401 where nothing shows who asks
+ * @throws ApiError 400 for an invalid cursor, 401 if there is no proof of who asks
  */
 export async function listConversations(
   env: Cloudflare.Env,
@@ -76,7 +77,7 @@ export async function listConversations(
 }
 
 /**
- * A conversation with its latest turns.
+ * Returns a conversation with its latest turns.
  * @param before only turns before this one @param limit how many, 100 at most
  * @throws ApiError 404
  */
@@ -102,7 +103,7 @@ export async function getConversation(
 }
 
 /**
- * Gives a conversation another title.
+ * Renames a conversation.
  * @throws ApiError 404
  */
 export async function renameConversation(
@@ -123,8 +124,9 @@ const unproven = (does: string, action: string): ApiError =>
   )
 
 /**
- * How answers came about, and why there was none: the rewritten question, each search, the prompts as they were sent,
- * tokens and durations. D1 has the turns that were answered; the object's log has those that failed. For keys with the action alone, which is the caller's to check.
+ * Explains how answers came about, and why there was none: the rewritten question, each search, the prompts as
+ * sent, tokens and durations. D1 has the turns that were answered; the object's log has those that failed. The
+ * caller must check that the key has the action for this.
  * @param turn undefined: the latest 20
  * @throws ApiError 404
  */
@@ -151,8 +153,8 @@ export async function traceConversation(
 }
 
 /**
- * Deletes a conversation everywhere. It is gone for readers at once; what cannot be deleted now, D1 or its history
- * being out of reach, is deleted by its object's alarm.
+ * Deletes a conversation everywhere. Readers lose it at once. If D1 or its history is unavailable, its object's
+ * alarm deletes the rest.
  * @throws ApiError 404
  */
 export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
@@ -163,16 +165,18 @@ export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: 
   await object.erase(historyId)
 }
 
-/** Conversations deleted side by side, and the time after which no more are begun, in milliseconds. */
+/** Conversations deleted at once, and the time after which no more are started, in milliseconds. */
 const ERASED_AT_ONCE = 5
 const ERASE_BUDGET_MS = 20_000
-/** An invocation may make 1,000 calls; each of these costs one, a query for every five besides. */
+/** An invocation may make 1,000 calls. Each conversation costs one, and each five cost one query. */
 const MOST_ERASED = 500
 
 /**
- * Deletes a user's conversations, as far as the asker may list them (ownership.ts). A call is bounded. Those that D1 has not heard of yet are not counted: they go when it does (db/erasures.ts).
- * @returns how many went, and whether none is left; if some are, call again
- * @throws ApiError 401 where nothing shows who asks, 404 for a user that the asker does not speak for
+ * Deletes a user's conversations, as far as the asker may list them (ownership.ts). One call is bounded.
+ * Conversations that D1 does not know yet are not counted: they are deleted when D1 learns of them
+ * (db/erasures.ts).
+ * @returns how many were deleted, and whether none is left; if some are, call again
+ * @throws ApiError 401 if there is no proof of who asks, 404 for a user that the asker does not speak for
  */
 export async function deleteUserConversations(
   env: Cloudflare.Env,
@@ -185,7 +189,7 @@ export async function deleteUserConversations(
   const whose = { ...scope, userId }
   const db = database(env)
   const now = Date.now()
-  // Before anything is looked for: what D1 hears of later finds the mark.
+  // Set the mark first: D1 checks it for conversations that it learns of later.
   await markErased(db, whose, now)
   const until = now + ERASE_BUDGET_MS
   let deleted = 0
@@ -203,8 +207,8 @@ export async function deleteUserConversations(
 }
 
 /**
- * What D1 has of a conversation once its object has handed over what it holds back: its beginning, or turns that ended
- * while D1 did not answer.
+ * Returns D1's row of a conversation, once its object has delivered what D1 lacks: the beginning, or turns that
+ * ended while D1 was unavailable.
  * @throws ApiError 404
  */
 async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
@@ -237,17 +241,18 @@ const recordedTurn = (row: StoredTurn): RecordedTurn => ({
   question: row.question,
   ...(row.standalone !== null && { standalone: row.standalone }),
   answer: row.answer,
-  citations: JSON.parse(row.citations),
-  ...(row.followups !== null && { followups: JSON.parse(row.followups) }),
-  usage: JSON.parse(row.usage),
-  timings: JSON.parse(row.timings),
+  citations: readStored(citationsShape, row.citations),
+  ...(row.followups !== null && { followups: readStored(stringsShape, row.followups) }),
+  usage: readStored(usageShape, row.usage),
+  timings: readStored(timingsShape, row.timings),
   finish_reason: row.finishReason,
   created_at: row.createdAt,
 })
 
 /** What OpenSearch's messages say of themselves stands in the trace, and is shown by OpenSearch's API alone. */
 function tracedTurn(row: TracedRow): TracedTurn {
-  const { message: _, traces: __, ...trace } = JSON.parse(row.trace)
+  const stored: TurnTrace & { traces?: unknown } = readStored(traceShape, row.trace)
+  const { message: _, traces: __, ...trace } = stored
   return { ...recordedTurn(row), trace }
 }
 

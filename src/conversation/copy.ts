@@ -1,6 +1,6 @@
 /**
- * A turn that copies the answer of another conversation to the same request: it streams along while that one is written,
- * is stored as a turn of its own, and costs nothing.
+ * A turn that copies the answer of another conversation to the same request. It streams while the other is
+ * being written, is stored as a turn of its own, and costs nothing.
  */
 import { type ErrorCode, unwrap } from '../errors'
 import { parseExact } from '../exact-json'
@@ -13,15 +13,17 @@ import { errorEvent, stopOf } from '../turn/run'
 
 type CopyPorts = Pick<TurnPorts, 'emit' | 'store' | 'now'>
 
-/** What became of a copy. `broken`: its source gave out before it said anything, and the turn has to be run. */
+/**
+ * The outcome of a copy. `broken`: the source failed before any of its answer came, so the turn must be run.
+ */
 export type Copied = 'ended' | 'broken'
 
-/** Ends of a source that say nothing of the answer to this request. */
+/** Endings of a source that say nothing about the answer to this request. */
 const UNFINISHED: readonly ErrorCode[] = ['stopped', 'interrupted']
 
 /**
- * Copies a turn to its end, an error included. Never throws. Where somebody stopped the source, or it died, nothing is
- * known of the answer to this request.
+ * Copies a turn to its end, including an error. Never throws. If the source was stopped or died, nothing is
+ * known about the answer to this request.
  * @param source the turn's events, as lines of JSON
  */
 export async function copyTurn(
@@ -52,7 +54,7 @@ export async function copyTurn(
 class Copy {
   readonly #request: AskRequest
   readonly #ports: CopyPorts
-  /** whether something of the answer was told */
+  /** whether any of the answer has been sent */
   speaking = false
   storing = false
 
@@ -82,7 +84,7 @@ class Copy {
       { role: 'user', message: question, timestamp },
       { role: 'assistant', message: answer, timestamp },
     ]
-    // A turn that found nothing is not stored: it has no answer.
+    // A turn that found nothing has no answer, so it is not stored.
     const isAnswer = finish_reason !== 'no_results'
     const done: DoneEvent = { type: 'done', finish_reason, answer }
     if (copies !== undefined) this.#ports.emit({ type: 'copy', source: copies })
@@ -94,7 +96,7 @@ class Copy {
   }
 }
 
-/** Lines as they are completed. Ends with the stream, or in the reason of the signal. */
+/** Yields each line once it is complete. Ends with the stream, or throws the signal's reason. */
 async function* linesOf(
   source: ReadableStream<Uint8Array>,
   signal: AbortSignal,

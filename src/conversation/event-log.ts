@@ -1,11 +1,11 @@
-/** The events of turns, in the object's SQLite: lines of JSON, and beside them what engines replied. */
+/** The events of turns in the object's SQLite: lines of JSON, and beside them the engines' replies. */
 import { parseExact } from '../exact-json'
 import { splitText } from '../split-text'
 import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { upgrade, VERSION } from '../turn/upgrade'
 import type { Source } from './reader'
 
-// A row holds 2 MB of UTF-8, and a character of JSON takes three bytes at most.
+// A row holds 2 MB of UTF-8, and a character of JSON takes at most three bytes.
 const SEGMENT_CHARACTERS = 500_000
 
 const encoder = new TextEncoder()
@@ -13,7 +13,7 @@ const encoder = new TextEncoder()
 /** What a reader asks for besides the events of a log. */
 export interface Asked {
   results?: boolean | undefined
-  /** what was said up to each of some turns, and with it */
+  /** by turn: its messages and all before it */
   histories?: ReadonlyMap<number, HistoryMessage[]> | undefined
 }
 
@@ -24,18 +24,21 @@ export class EventLog {
     this.#sql = sql
   }
 
-  /** Adds lines, each with its line break, to a turn's log. */
+  /** Appends lines to a turn's log. Each ends with its line break. */
   append(turn: number, lines: string): void {
     const { next } = this.#sql
       .exec<{ next: number }>('SELECT coalesce(max(segment) + 1, 0) AS next FROM log WHERE turn = ?', turn)
       .one()
-    // SQLite would replace the halves of a character that is cut in two.
+    // Do not split surrogate pairs: SQLite would replace the halves.
     splitText(lines, SEGMENT_CHARACTERS).forEach((segment, index) => {
       this.#sql.exec('INSERT INTO log (turn, segment, lines) VALUES (?, ?, ?)', turn, next + index, segment)
     })
   }
 
-  /** Keeps what an engine replied. @param seq the number of the event that it comes before @param line an event's */
+  /**
+   * Stores an engine's reply. @param seq the event that it comes before @param line the reply as an event's
+   * line
+   */
   keepResults(turn: number, seq: number, line: string): void {
     splitText(line, SEGMENT_CHARACTERS).forEach((segment, index) => {
       this.#sql.exec(
@@ -48,7 +51,7 @@ export class EventLog {
     })
   }
 
-  /** In which words the log of a turn is written. */
+  /** The version of the format in which a turn's log is written. */
   #version(turn: number): number {
     const [row] = this.#sql
       .exec<{ version: number }>('SELECT version FROM turns WHERE turn = ?', turn)
@@ -56,7 +59,7 @@ export class EventLog {
     return row?.version ?? VERSION
   }
 
-  /** What an engine replied before an event, as a line with its line break; '' where nothing is kept. */
+  /** The engine's reply before an event, as a line with its line break; '' if none is stored. */
   #results(turn: number, seq: number): string {
     return this.#sql
       .exec<{ lines: string }>(
@@ -69,7 +72,7 @@ export class EventLog {
       .join('')
   }
 
-  /** The events of a turn, those for operators included; undefined when there is no log of it. */
+  /** Returns the events of a turn, operator events included; undefined if it has no log. */
   events(turn: number): LogEvent[] | undefined {
     const segments = this.#sql
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
@@ -101,11 +104,11 @@ export class EventLog {
   }
 
   /**
-   * The lines of a turn's events for readers after the one of a number, read piece by piece; undefined when there is no
-   * log of it. A line's place does not tell its number: events that readers were handed may be missing from the log of an
-   * interrupted turn.
+   * Reads the lines of a turn's reader events after a number, segment by segment; undefined if the turn has no
+   * log. A line's position does not tell its number: the log of an interrupted turn may lack events that
+   * readers already got.
    * @param asked what the reader asks for besides
-   * @returns a source that throws where the log is deleted before its end
+   * @returns a source that throws if the log is deleted before its end
    */
   reading(turn: number, seq = -1, { results = false, histories }: Asked = {}): Source | undefined {
     const { segments } = this.#sql
@@ -135,7 +138,7 @@ export class EventLog {
     }
   }
 
-  /** A line of the log as a reader gets it, with what comes before it; '' where it is none for readers. */
+  /** A line of the log as a reader gets it, with what comes before it; '' if it is not for readers. */
   #shown(
     line: string,
     version: number,
@@ -154,7 +157,7 @@ export class EventLog {
     return `${before}${event === logged ? line : JSON.stringify(event)}\n`
   }
 
-  /** Whether a turn has an event after the one of a number. */
+  /** Whether a turn has an event for readers after this number. */
   goesOnAfter(turn: number, seq: number): boolean {
     return (this.events(turn) ?? []).some((event) => event.seq > seq && isForReaders(event))
   }

@@ -1,12 +1,12 @@
 /**
- * The sweep of expired history, run by the cron trigger.
+ * Deletes expired history. The cron trigger runs this sweep.
  *
- * Expiry is per message: what was said longer ago than its model's ttl goes, from the history collection and
- * from D1. A deleted model keeps its row, and its messages their ttl, until the last of them is gone. The rows of
- * turns and conversations carry their end themselves; their objects forget by their own alarms, so that a sweep
- * wakes none of them. Only conversations that somebody emptied through the documents API are erased from here.
+ * Expiry is per message: a message older than its model's ttl is deleted from the history collection and from
+ * D1. A deleted model keeps its row, and so its messages keep their ttl, until the last of them is gone. Rows
+ * of turns and conversations store their own expiry, and their objects clean up by alarm. So a sweep wakes none
+ * of them. It erases only conversations that somebody emptied through the documents API.
  *
- * A sweep is bounded; what it leaves, the next one finds, since everything it needs to know is in the rows.
+ * A sweep is bounded. The rows hold everything it needs, so the next one finds what is left.
  */
 import { type Database, database } from '../db/client'
 import {
@@ -30,7 +30,7 @@ import { historyStore } from '../registry/engines'
 import { conversationObject } from './conversation-object'
 
 export interface SweepLimits {
-  /** milliseconds after which no further batch is begun */
+  /** no batch begins after this many milliseconds */
   budgetMs?: number
   /** rows a batch */
   batch?: number
@@ -39,9 +39,9 @@ export interface SweepLimits {
 }
 
 const RULES_A_PAGE = 100
-/** Between two batches, in milliseconds. */
+/** Pause between two batches, in milliseconds. */
 const PAUSE_MS = 5
-/** Conversations erased side by side. */
+/** Conversations erased at once. */
 const ERASED_AT_ONCE = 5
 
 /** What a part of the sweep may still use. */
@@ -50,17 +50,17 @@ interface Allowance {
   calls: number
 }
 
-/** What a part of the sweep did, and whether nothing is left of its kind. */
+/** How many a part of the sweep deleted, and whether nothing of its kind is left. */
 interface Swept {
   expired: number
   done: boolean
 }
 
 /**
- * Deletes what has expired, until nothing is left or a limit is reached. No kind of rows can keep the others
- * waiting for ever: each has a share of the budget, leaves what it does not use to the next, and fails alone.
+ * Deletes expired rows until none are left or a limit is reached. No kind of row can starve the others: each
+ * has a share of the budget, passes what it does not use to the next, and fails alone.
  * @param now unix seconds
- * @returns how many messages went, and whether all that was expired is gone
+ * @returns how many messages were deleted, and whether all expired ones are gone
  */
 export async function sweepExpired(
   env: Cloudflare.Env,
@@ -91,10 +91,13 @@ export async function sweepExpired(
   }
 }
 
-/** Rows past their time, conversations to erase, messages. */
+/** Expired rows, conversations to erase, messages. */
 const PARTS = 3
 
-/** Turns, conversations and marks of erasures past their time. @param now milliseconds @returns whether none are left */
+/**
+ * Deletes expired turns, conversations and erasure marks. @param now milliseconds @returns whether none are
+ * left
+ */
 async function sweepRows(db: Database, now: number, batch: number, allowance: Allowance): Promise<boolean> {
   for (const remove of [deleteExpiredTurns, deleteExpiredConversations, deleteOldMarks]) {
     for (let removed = batch; removed === batch; ) {
@@ -105,7 +108,7 @@ async function sweepRows(db: Database, now: number, batch: number, allowance: Al
   return true
 }
 
-/** Conversations whose messages were deleted. @returns whether none are left */
+/** Erases conversations whose messages were deleted. @returns whether none are left */
 async function eraseEmptied(env: Cloudflare.Env, db: Database, allowance: Allowance): Promise<boolean> {
   let all = true
   for (let after = ''; ; ) {
@@ -125,7 +128,7 @@ async function eraseOne(
 ): Promise<boolean> {
   try {
     if (!refilled) return await conversationObject(env, id).erase(historyId)
-    // What was put back is to stay; only what was recorded before goes.
+    // Somebody put messages back. Keep those and delete only the old records.
     await deleteConversationRows(db, id)
     return true
   } catch (error) {
@@ -143,7 +146,7 @@ async function sweepMessages(
 ): Promise<Swept> {
   const stuck = new Set<string>()
   let expired = 0
-  // Pass after pass, one batch a model: no model's messages wait for all of another's.
+  // One batch a model in each pass, so that no model's messages wait for all of another's.
   for (let progress = true; progress; ) {
     progress = false
     for (let after = ''; ; ) {
@@ -151,7 +154,7 @@ async function sweepMessages(
       const rules = await expiryRules(db, now, after, RULES_A_PAGE)
       for (const rule of rules) {
         if (stuck.has(rule.id)) continue
-        // A batch is a query and, for each history in it, two calls.
+        // A batch costs one query, and two calls for each history in it.
         if (!(await take(allowance, 3))) return { expired, done: false }
         const swept = await sweepModel(env, db, now, rule, batch, allowance)
         expired += swept.expired
@@ -166,7 +169,7 @@ async function sweepMessages(
   return { expired, done: stuck.size === 0 }
 }
 
-/** One batch of a model's messages. `done` is false when some of them cannot be deleted now. */
+/** Deletes one batch of a model's messages. `done` is false if some cannot be deleted now. */
 async function sweepModel(
   env: Cloudflare.Env,
   db: Database,
@@ -181,12 +184,12 @@ async function sweepModel(
   let done = true
   for (const [historyId, ids] of groups) {
     try {
-      // The collection first: a row that stays behind is found again, a document would not be.
+      // Delete from the collection first: the next sweep finds a leftover row, but not a leftover document.
       await historyStore(env, historyId).expireMessages(ids)
       await deleteMessages(db, historyId, ids)
       expired += ids.length
     } catch (error) {
-      // One collection out of reach must not keep the others' messages alive.
+      // One unavailable collection must not keep the messages of others alive.
       console.error(`expiry: history ${historyId} is left for the next sweep`, reasonOf(error))
       done = false
     }
@@ -194,10 +197,12 @@ async function sweepModel(
   return { expired, done }
 }
 
-/** Takes calls off an allowance, after a pause for others. @returns false when they or the time are used up */
+/**
+ * Pauses for other work, then takes calls off an allowance. @returns false if the calls or the time are used up
+ */
 async function take(allowance: Allowance, calls: number): Promise<boolean> {
-  // Calls inside one process are always ready: workerd would not look at a socket until the sweep is over, and
-  // every conversation would wait for that. A timer makes it look.
+  // Calls inside one process are always ready, so workerd would not look at a socket until the sweep is over.
+  // Every conversation would wait. A timer makes workerd look.
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
   if (allowance.calls < calls || Date.now() >= allowance.until) return false
   allowance.calls -= calls

@@ -1,9 +1,10 @@
 /**
- * What becomes of a request that comes again: a client that was cut off repeats its question, and is to read the answer
- * that is being written, or was, and not to pay for another one.
+ * Handles a request that comes again. A client that was cut off repeats its question. It should read the answer
+ * that is being written, or was written, and not pay for another.
  *
- * Whoever names the turn joins it: by an idempotency key, or by the id of the conversation that it is in. A request that
- * merely looks the same may be somebody else's. Its answer is copied into a conversation of its own (copy.ts).
+ * A request joins a turn if it names it: by an idempotency key, or by the id of its conversation. A request
+ * that only looks the same may be somebody else's. Its answer is copied into a conversation of its own
+ * (copy.ts).
  */
 import { coded } from '../errors'
 import type { Position, Reading } from '../turn/events'
@@ -14,10 +15,10 @@ import { Reader } from './reader'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { QueuedTurn, TurnQueue } from './turn-queue'
 
-/** What tells requests apart: who asks, the key that the caller gave it, and what it asks for. */
+/** What identifies a request: who asks, the caller's idempotency key, and what it asks for. */
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>
 
-/** What a copy is made of: its own readers may ask for the engine's replies. */
+/** What a copy reads. Its own readers may ask for the engine's replies. */
 export const COPIED: Reading = { results: true }
 
 export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): RequestIdentity => ({
@@ -26,7 +27,7 @@ export const identityOf = ({ asker, idempotencyKey, fingerprint }: AskRequest): 
   ...(fingerprint !== undefined && { fingerprint }),
 })
 
-/** What a request is known by: its own names, with who asks. */
+/** The names of a request: its idempotency key and fingerprint, each with who asks. */
 export function namesOf({ asker, idempotencyKey, fingerprint }: RequestIdentity): RequestNames {
   const { owner, userId, proofs: [proof] = [] } = asker
   const name = (given: string) =>
@@ -37,7 +38,7 @@ export function namesOf({ asker, idempotencyKey, fingerprint }: RequestIdentity)
   }
 }
 
-/** @throws ApiError 422 when an idempotency key has named another request before */
+/** @throws ApiError 422 if the idempotency key has named another request before */
 export function requireSame(names: RequestNames, fingerprint: string | undefined): void {
   if (names.idempotencyKey === undefined || names.fingerprint === undefined || fingerprint === undefined)
     return
@@ -46,8 +47,8 @@ export function requireSame(names: RequestNames, fingerprint: string | undefined
 }
 
 /**
- * The events of the turn of this request that is waiting or running, from its first one.
- * @returns undefined where there is none
+ * Joins the waiting or running turn of this request and returns its events, from the first.
+ * @returns undefined if there is none
  * @throws ApiError 422
  */
 export function joinQueued(
@@ -62,9 +63,9 @@ export function joinQueued(
 }
 
 /**
- * The events of a turn that has ended, for a request that asked for it.
- * @returns undefined where they are not kept any more, and the request may ask anew
- * @throws ApiError 409 where its idempotency key forbids that
+ * Returns the events of a finished turn to a request that asked for it.
+ * @returns undefined if they are no longer kept and the request may ask again
+ * @throws ApiError 409 if its idempotency key forbids that
  */
 export function replay(
   memory: Memory,
@@ -77,7 +78,7 @@ export function replay(
     if (names.idempotencyKey === undefined) return undefined
     throw coded('conflict', 409, 'The turn of this idempotency key has ended too long ago to be replayed.')
   }
-  // Who has read it all has it: the same question from now on is a new one.
+  // Once a caller has read everything, the same question is a new one.
   memory.log.abandon(turn, false)
   const reader = new Reader(() => {
     if (!memory.closed) memory.log.abandon(turn, true)
@@ -88,9 +89,10 @@ export function replay(
 }
 
 /**
- * The events after a position, those to come included; without one the running turn, or else the latest.
- * @param asked what the log is to be read with
- * @returns null where nothing comes after the position
+ * Returns the events after a position, including those still to come. Without a position: the running turn, or
+ * else the latest.
+ * @param asked what to read from the log besides its events
+ * @returns null if nothing comes after the position
  */
 export function follow(
   log: TurnLog,
@@ -114,8 +116,8 @@ export function follow(
 }
 
 /**
- * The events of the latest turn, if it was interrupted within the last minute: whoever comes back for an answer that
- * broke off is told so, and not that none is running.
+ * Returns the events of the latest turn if it was interrupted within the last minute. A client that comes back
+ * for a broken-off answer then learns that, instead of hearing that no turn is running.
  */
 export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
   const turn = log.interruptedSince(now - ABANDONED_MS)

@@ -1,9 +1,13 @@
-/** What the history collections of a conversation hold of it: anybody may have deleted some through the documents API. */
+/**
+ * What the history collections still hold of a conversation. Anybody may have deleted messages through the
+ * documents API.
+ */
 import { historyStore } from '../registry/engines'
 import type { Memory } from './memory'
 
 /**
- * The turns from a number on whose messages somebody has deleted. Those that are not handed over yet do not count.
+ * Finds turns, from a number on, whose messages somebody deleted. Turns that are not delivered yet do not
+ * count.
  * @returns their numbers
  */
 export async function deletedTurns(
@@ -35,7 +39,6 @@ export async function isRemembered(
   return left.some(({ messages }) => messages.length > 0)
 }
 
-/** Removes all messages of the conversation. */
 export async function removeMessages(
   env: Cloudflare.Env,
   memory: Memory,

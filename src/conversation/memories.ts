@@ -1,6 +1,6 @@
 /**
- * Conversations as memories: made before anything is said, with messages that no turn made. Whose a conversation is,
- * and whether the caller may open it, was asked before (openMemory of the façade).
+ * Conversations as memories: created before anything is said, and filled with messages that no turn made. The
+ * façade has checked before (openMemory) whose the conversation is and whether the caller may open it.
  */
 import * as v from 'valibot'
 import { database } from '../db/client'
@@ -53,10 +53,10 @@ const Trace = v.object({
   created: v.number(),
 })
 
-/** A memory as it says of itself. Times in milliseconds since 1970. */
+/** A memory as it describes itself. Times are in milliseconds since 1970. */
 export interface MemoryView {
   id: string
-  /** null: it was begun without one */
+  /** null: it was created without one */
   name: string | null
   info: Record<string, unknown> | undefined
   applicationType: string | undefined
@@ -68,10 +68,10 @@ export interface MemoryView {
 
 export interface MessageView {
   memoryId: string
-  /** its turn; 0 with `before` for what was said before the first one */
+  /** its turn; 0 together with `before` for messages from before the first turn */
   turn: number
   before?: number
-  /** of a trace: its place, from 0 */
+  /** for a trace: its place, from 0 */
   trace?: number
   traceNumber?: number
   input?: string | undefined
@@ -85,7 +85,7 @@ export interface MessageView {
 }
 
 export function memoryOf(row: ConversationRow): MemoryView {
-  // What another protocol began is called by its first question.
+  // A conversation begun by another protocol is named after its first question.
   const details =
     row.details === null ? { name: row.name ?? row.title } : v.parse(Details, JSON.parse(row.details))
   return {
@@ -100,7 +100,7 @@ export function memoryOf(row: ConversationRow): MemoryView {
   }
 }
 
-/** The model that messages go by which no model wrote. */
+/** The model id of messages that no model wrote. */
 const NO_MODEL = 'opensearch'
 
 export interface NewMemory {
@@ -109,7 +109,7 @@ export interface NewMemory {
   additional_info?: Record<string, unknown>
 }
 
-/** @returns its id @throws ApiError 503 while D1 does not hear of it */
+/** @returns its id @throws ApiError 503 while D1 is unavailable */
 export async function createMemory(env: Cloudflare.Env, asker: Asker, given: NewMemory): Promise<string> {
   const [id, { objectId }] = await Promise.all([sealedId(env), memoryHistory(env)])
   unwrap(
@@ -129,7 +129,7 @@ export async function createMemory(env: Cloudflare.Env, asker: Asker, given: New
   return id
 }
 
-/** A page of the memories that an asker may list, the latest first. */
+/** A page of the memories that an asker may list, latest first. */
 export async function listMemories(
   env: Cloudflare.Env,
   asker: Asker,
@@ -165,7 +165,7 @@ const whose = (row: ConversationRow, asker: Asker) => ({
   protocol: row.protocol,
   historyId: row.historyId,
   modelId: row.modelId,
-  // What is said in it lives as long as the conversation does.
+  // Messages live as long as their conversation.
   ttl: Math.max(1, Math.round((row.expiresAt - Date.now()) / 1000)),
   begun: {
     owner: { owner: row.owner, userId: row.userId, proof: row.proof },
@@ -188,7 +188,7 @@ export async function addMessage(
   return turn
 }
 
-/** A page of a memory's messages, in the order of `order`; what a transcript brought is the oldest. */
+/** A page of a memory's messages, sorted by `order`. Messages from a transcript are the oldest. */
 export async function listMessages(
   env: Cloudflare.Env,
   memoryId: string,
@@ -212,7 +212,7 @@ export async function listMessages(
   return [...turns, ...before.toReversed().slice(start, start + limit - turns.length)]
 }
 
-/** Questions and their answers as messages. */
+/** Pairs questions with their answers, as messages. */
 function pairs(
   memoryId: string,
   said: { role: string; message: string; timestamp: number }[],
@@ -265,7 +265,7 @@ function tracesOf(row: MessageTurn): MessageView[] {
   )
 }
 
-/** @param place of the message; undefined where there is none */
+/** Finds a message by its place; undefined if there is none. */
 export async function findMessage(
   env: Cloudflare.Env,
   { memoryId, turn, before, trace }: Pick<MessageView, 'memoryId' | 'turn' | 'before' | 'trace'>,
@@ -277,7 +277,7 @@ export async function findMessage(
   return trace === undefined ? messageOf(row) : tracesOf(row)[trace]
 }
 
-/** The traces of a message by their numbers. */
+/** The traces of a message, by their numbers. */
 export async function listTraces(
   env: Cloudflare.Env,
   memoryId: string,
@@ -289,7 +289,7 @@ export async function listTraces(
 
 export type NewTrace = Omit<v.InferInput<typeof Trace>, 'created' | 'version' | 'updated'>
 
-/** @returns its place among those of the message; undefined where there is no such message */
+/** @returns its place among the message's traces; undefined if there is no such message */
 export const addTraceTo = (
   env: Cloudflare.Env,
   memoryId: string,
@@ -307,7 +307,7 @@ export async function isJudged(env: Cloudflare.Env, { modelId }: ConversationRow
 }
 
 /**
- * Changes what a message says of itself, key by key, and its answer as every protocol reads it.
+ * Changes a message's info, key by key, and its answer as every protocol reads it.
  * @returns its version
  * @throws ApiError 409 for the answer of a turn that is running
  */
@@ -350,14 +350,17 @@ async function rewriteAnswer(
 
 const noted = new Set<string>()
 
-/** Notes for good that there was a conversation, or a message: OpenSearch tells an empty store from one never used. */
+/**
+ * Records for good that there was a conversation, or a message. OpenSearch tells an empty store from one never
+ * used.
+ */
 async function noteFirst(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<void> {
   if (noted.has(what)) return
   await storeNew(env, 'memory_store', what, {})
   noted.add(what)
 }
 
-/** Whether there was ever a conversation, or a message, whoever's it was. */
+/** Whether there was ever a conversation, or a message, of anybody's. */
 export async function wasEver(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<boolean> {
   const db = database(env)
   return (await findResource(db, 'memory_store', what)) !== undefined || isAny(db, what)

@@ -1,10 +1,11 @@
-/** All that a Conversation object holds, from its first turn until it is deleted. */
+/** Everything that a Conversation object stores, from its first turn until it is deleted. */
 
 import type { Asker, AskRequest } from '../turn/request'
-import { isCreated, migrate, readMeta, type Self, writeMeta } from './migrations'
+import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, type Begun, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
+import { costShape, readStored, type Self } from './stored'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
@@ -15,7 +16,7 @@ interface Introduction
   begun?: Begun
 }
 
-/** Whose a conversation is that nobody has begun here: only the admin key reads it. */
+/** The owner of a conversation that nobody has begun here. Only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
 
 export class Memory {
@@ -26,20 +27,23 @@ export class Memory {
   readonly #self: Self
   #closed = false
 
-  /** What an object holds that has just woken; undefined when it holds nothing. */
+  /** Loads what the object stores when it wakes; undefined if it stores nothing. */
   static load(...given: ConstructorParameters<typeof Memory>): Memory | undefined {
     const [sql, , conversationId] = given
     if (!isCreated(sql)) return undefined
     const memory = new Memory(...given)
     memory.log.interrupt(conversationId, Date.now())
     for (const { turn, spent } of memory.log.unpaid()) {
-      memory.records.putCost(turn, JSON.parse(spent))
+      memory.records.putCost(turn, readStored(costShape, spent))
       memory.log.spend(turn, null)
     }
     return memory
   }
 
-  /** @param onErased called when D1 says that it has to go, its user's conversations having been erased */
+  /**
+   * @param onErased called if D1 says that the conversation must go because its user's conversations were
+   *   erased
+   */
   constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string, onErased: () => void) {
     migrate(sql)
     this.#sql = sql
@@ -58,23 +62,23 @@ export class Memory {
     if (readMeta(sql, 'erasing')) this.#close()
   }
 
-  /** Whether it is being deleted, or has been: nothing may be read or written any more. */
+  /** Whether it is being deleted or has been. Then nothing may be read or written any more. */
   get closed(): boolean {
     return this.#closed
   }
 
-  /** Notes for good that everything is to go. */
+  /** Records for good that everything must be deleted. */
   erase(): void {
     writeMeta(this.#sql, 'erasing', true)
     this.#close()
   }
 
-  /** A turn's cost is owed by whoever ran it. The tables may be gone by now. */
+  /** Clears a turn's noted cost: whoever ran the turn reports it. The tables may be gone by now. */
   forgetSpent(turn: number): void {
     try {
       this.log.spend(turn, null)
     } catch {
-      // All was deleted, this with it.
+      // Everything was deleted, this included.
     }
   }
 
@@ -88,25 +92,25 @@ export class Memory {
     writeMeta(this.#sql, 'self', this.#self)
   }
 
-  /** Whose it is. Nobody's before its first turn here, and where that was before conversations had owners. */
+  /** The conversation's owner. Undefined before its first turn here, and if it is older than owners. */
   get owner(): Owner | undefined {
     return this.#self.owner
   }
 
-  /** Whether an asker may go on with it. Whoever goes on with one that is nobody's becomes its owner. */
+  /** Whether an asker may continue it. An unowned conversation goes to whoever continues it. */
   mayContinue(asker: Asker): boolean {
     const { owner } = this
     return owner === undefined || mayOpen(asker, owner)
   }
 
-  /** Whether an asker may read along. One that is nobody's is the admin key's to read. */
+  /** Whether an asker may read it. Only the admin key reads an unowned one. */
   mayRead(asker: Asker): boolean {
     return !this.#closed && mayOpen(asker, this.owner ?? ADMIN_OWNER)
   }
 
   /**
-   * Notes what there is to know of a conversation when a turn of it begins.
-   * @returns whether it is the first one
+   * Records what is known of a conversation when one of its turns begins.
+   * @returns whether it is the first turn
    */
   introduce({ asker, protocol, question, historyId, foundUntil, begun }: Introduction, now: number): boolean {
     const self = this.#self
@@ -154,7 +158,7 @@ export class Memory {
     this.#save()
   }
 
-  /** The conversation that this one's first question began when it was asked again. */
+  /** The conversation that began when this one's first question was asked again. */
   get successor(): string | undefined {
     return readMeta(this.#sql, 'successor')
   }

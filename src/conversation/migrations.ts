@@ -27,7 +27,7 @@
  * than a row may be.
  */
 
-import type { Owner } from './ownership'
+import { type Meta, metaShapes, readStored } from './stored'
 
 /** Append only: an object that has run one of these never runs it again. */
 const MIGRATIONS = [
@@ -83,37 +83,10 @@ export function migrate(sql: SqlStorage): void {
   }
 }
 
-/** What a conversation knows of itself from its beginning. */
-export interface Self {
-  /** tells this conversation from an earlier one of its id, which was deleted */
-  incarnation: string
-  /**
-   * whose it is: who asked first; absent before, and where that was before conversations had owners. In one of the time
-   * before proofs there is none: a user may have been claimed
-   */
-  owner?: Owner
-  /** the beginning of the first question */
-  title: string
-  protocol: string
-  /** milliseconds since 1970 */
-  created_at: number
-  /** until when, in milliseconds since 1970, the same request leads to its id; absent: its id is random */
-  found_until?: number
-  /** objects of the history collections that it was written to */
-  histories: string[]
-}
-
-export interface Meta {
-  self: Self
-  /** the last id given out for a request that is this conversation's, asked again */
-  successor: string
-  /** set when it is being deleted: nothing may be read any more */
-  erasing: boolean
-}
-
+/** @throws ValiError for a value that no version has written */
 export function readMeta<Key extends keyof Meta>(sql: SqlStorage, key: Key): Meta[Key] | undefined {
   const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
-  return row && (JSON.parse(row.value) as Meta[Key])
+  return row && readStored(metaShapes[key], row.value)
 }
 
 export function writeMeta<Key extends keyof Meta>(sql: SqlStorage, key: Key, value: Meta[Key]): void {

@@ -1,4 +1,4 @@
-/** A turn that belongs to no conversation: it is answered, paid for, and forgotten. */
+/** A turn outside any conversation: it is answered, charged, and forgotten. */
 import { waitUntil } from 'cloudflare:workers'
 import { database } from '../db/client'
 import { recordCost } from '../db/turns'
@@ -11,7 +11,7 @@ import { languageModelOf, rewriterOf } from './turn-models'
 
 export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>
 
-/** Its events as lines of JSON (events.ts). A reader who leaves ends it. */
+/** Returns its events as lines of JSON (events.ts). If the reader leaves, the turn ends. */
 export function answerOnce(env: Cloudflare.Env, single: Single): ReadableStream<Uint8Array> {
   const request: AskRequest = { ...single, searches: [], conversationId: '', continues: false }
   const { model, asker } = request

@@ -1,23 +1,15 @@
 /**
  * Finished turns on their way to their history collection.
  *
- * A turn is written here first and leaves when its history has it, at the first try or at an alarm's. The
- * history takes a turn once, by its origin, so a try whose answer was lost may be repeated.
+ * A turn is written here first and removed once its history has it, at the first attempt or at an alarm's. The
+ * history accepts each origin once, so an attempt whose reply was lost can be repeated.
  */
 import { backoff } from '../backoff'
 import { type Failure, type Outcome, reasonOf } from '../errors'
 import { historyStore } from '../registry/engines'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
-
-export interface HistoryDocument {
-  conversation_id: string
-  role: 'user' | 'assistant'
-  message: string
-  /** unix seconds */
-  timestamp: number
-  model_id: string
-}
+import { documentsShape, type HistoryDocument, readStored, stringsShape } from './stored'
 
 type Row = { turn: number; history_id: string; documents: string; replaced: string }
 
@@ -34,14 +26,17 @@ export class Outbox {
   readonly #refusals = new Map<number, Failure>()
   closed = false
 
-  /** @param origin tells this conversation's turns from those of any other, and from an earlier one of its id */
+  /**
+   * @param origin tells this conversation's turns from those of any other, including an earlier one with the
+   *   same id
+   */
   constructor(sql: SqlStorage, env: Cloudflare.Env, origin: string) {
     this.#sql = sql
     this.#env = env
     this.#origin = origin
   }
 
-  /** @param replaced turns whose questions and answers go when this one comes */
+  /** @param replaced turns whose questions and answers are removed when this one is added */
   put(turn: number, historyId: string, documents: HistoryDocument[], replaced: number[]): void {
     this.#sql.exec(
       'INSERT INTO outbox (turn, history_id, documents, replaced) VALUES (?, ?, ?, ?)',
@@ -52,7 +47,7 @@ export class Outbox {
     )
   }
 
-  /** By what the history knows turns. */
+  /** The origins by which the history knows turns. */
   originsOf(turns: number[]): string[] {
     return turns.map((turn) => `${this.#origin}/${turn}`)
   }
@@ -61,17 +56,20 @@ export class Outbox {
     return this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length === 0
   }
 
-  /** The turns that are still waiting. */
+  /** Turns that are still waiting. */
   get turns(): Set<number> {
     return new Set(this.#rows().map(({ turn }) => turn))
   }
 
-  /** How long to wait until the next try, in milliseconds. */
+  /** How long to wait before the next attempt, in milliseconds. */
   get patience(): number {
     return backoff(this.#failures, FIRST_RETRY_MS)
   }
 
-  /** Delivers a turn and what waits before it. @returns its refusal, if it was refused; waiting on is no failure */
+  /**
+   * Delivers a turn and all that wait before it. @returns its refusal, if it was refused; still waiting is no
+   * failure
+   */
   async settle(turn: number): Promise<Outcome<void>> {
     await this.deliver()
     const refusal = this.#refusals.get(turn)
@@ -80,15 +78,15 @@ export class Outbox {
   }
 
   /**
-   * Delivers what is waiting, oldest first. A turn that its history refuses is dropped: it would be refused for
-   * ever.
+   * Delivers what is waiting, oldest first. A turn that its history refuses is dropped, because it would be
+   * refused for ever.
    */
   deliver(): Promise<void> {
     this.#delivering = this.#delivering.then(() => this.#deliver())
     return this.#delivering
   }
 
-  /** Settles when nothing is under way any more. */
+  /** Settles when no delivery is running any more. */
   settled(): Promise<void> {
     return this.#delivering
   }
@@ -99,13 +97,13 @@ export class Outbox {
       try {
         const outcome = await historyStore(this.#env, history_id).appendTurn(
           this.originsOf([turn])[0]!,
-          JSON.parse(documents),
-          JSON.parse(replaced),
+          readStored(documentsShape, documents),
+          readStored(stringsShape, replaced),
         )
         this.#failures = 0
         if (!outcome.ok) this.#refusals.set(turn, outcome.error)
       } catch (error) {
-        // Out of reach, which passes: the turn stays, and with it all later ones, so that order is kept.
+        // The history is unavailable for now. Keep this turn and all later ones, so that their order is kept.
         this.#failures += 1
         console.error('history is out of reach; the turn will be delivered later', reasonOf(error))
         return
@@ -115,20 +113,20 @@ export class Outbox {
     }
   }
 
-  /** Origins of the turns whose place is taken by those that are waiting: their history does not know it yet. */
+  /** Origins of the turns that the waiting ones replace. Their history does not know of that yet. */
   get replaced(): string[] {
-    return this.#rows().flatMap(({ replaced }): string[] => JSON.parse(replaced))
+    return this.#rows().flatMap(({ replaced }) => readStored(stringsShape, replaced))
   }
 
   /**
-   * What is still waiting, as its history would tell it.
-   * @param without origins of turns whose question and answer do not count
+   * What is still waiting, as its history would return it.
+   * @param without origins of turns whose question and answer are left out
    */
   pending(historyId: string, without: string[]): StoredMessage[] {
     return this.#rows()
       .filter((row) => row.history_id === historyId)
       .flatMap(({ turn, documents }) =>
-        (JSON.parse(documents) as HistoryDocument[])
+        readStored(documentsShape, documents)
           .slice(0, without.includes(this.originsOf([turn])[0]!) ? -MESSAGES_A_TURN : undefined)
           .map((document) => ({
             documentId: '',

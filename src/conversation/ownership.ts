@@ -1,19 +1,19 @@
 /**
- * Whose a conversation is, and who may open it: to continue, read, follow, stop, delete or trace it. To anybody else it is
- * as unknown as an id that was never given out.
+ * Who owns a conversation, and who may open it: to continue, read, follow, stop, delete or trace it. For
+ * anybody else the conversation does not exist, just like an id that was never given out.
  *
- * A conversation belongs to the key that began it and, where that was proven, to the person: a user whom the key fixes, or
- * a visitor by the secret of a browser. A name that a caller merely claims proves nothing. It is a label, which narrows
- * what is opened and never widens it.
+ * A conversation belongs to the key that began it and, if proven, to a person: a user fixed in the key, or a
+ * visitor known by the browser's secret. A name that a caller only claims proves nothing. It is a label: it can
+ * narrow what is opened, but never widen it.
  */
 import { ApiError } from '../errors'
 import type { Asker } from '../turn/request'
 
-/** Whose a conversation is, as it is stored. */
+/** The owner of a conversation, as stored. */
 export interface Owner {
   owner: string
   userId: string
-  /** who is proven to have begun it; absent, or '' in D1: nobody, whoever has its id and its key may open it */
+  /** who provably began it. Absent, or '' in D1: nobody; whoever has its id and its key may open it */
   proof?: string
 }
 
@@ -25,7 +25,7 @@ export interface Begun {
   createdAt: number
 }
 
-/** The admin key on nobody's behalf. */
+/** The admin key, acting for nobody. */
 export const ADMIN: Asker = { owner: 'admin', userId: '' }
 
 export const userProof = (userId: string): string => `user:${userId}`
@@ -36,10 +36,10 @@ const reaches = ({ owner, reach }: Asker, other: string): boolean =>
   owner === ADMIN.owner || reach === 'all' || (reach === 'key' && owner === other)
 
 /**
- * Whether a conversation is open to an asker: to a key that reaches it; else to the key that began it, in the hands of
- * its proven owner, or of anybody where it has none, since its id cannot be guessed.
+ * Whether a conversation is open to an asker. It is open to a key that reaches it. The key that began it also
+ * opens it: for its proven owner, or for anybody if it has none, because its id cannot be guessed.
  *
- * Who asks on behalf of a user does not open the conversation of another user.
+ * An asker who acts for one user does not open another user's conversation.
  */
 export function mayOpen(asker: Asker | undefined, { owner, userId, proof = '' }: Owner): boolean {
   if (!asker) return false
@@ -49,7 +49,7 @@ export function mayOpen(asker: Asker | undefined, { owner, userId, proof = '' }:
   return proof === '' ? asker.userId === userId : agree && (asker.proofs ?? []).includes(proof)
 }
 
-/** Whose the conversations are that an asker begins. */
+/** The owner of conversations that an asker begins. */
 export const ownerOf = ({ owner, userId, proofs = [] }: Asker): Owner => ({
   owner,
   userId,
@@ -57,8 +57,9 @@ export const ownerOf = ({ owner, userId, proofs = [] }: Asker): Owner => ({
 })
 
 /**
- * Whether nobody else passes for this asker. Whoever has the key of a page does, unless it is shown who asks. Keys that
- * open all that was begun with them are for servers: their requests come from one party.
+ * Whether nobody else can pass for this asker. Anybody with a page's key can, unless there is a proof of who
+ * asks. A key that opens all conversations begun with it is a server's, so all its requests come from one
+ * party.
  */
 export const isToldApart = ({ owner, proofs = [], reach }: Asker): boolean =>
   owner === ADMIN.owner || reach !== undefined || proofs.length > 0
@@ -67,15 +68,15 @@ const SHORTEST_RANDOM = 16
 const FEWEST_CHARACTERS = 8
 
 /**
- * Whether a name that a client made up looks random, so that no other client comes upon it: 16 characters or more, of
- * several kinds, as `useChat` and `crypto.randomUUID()` make them.
+ * Whether a name made up by a client looks random, so that no other client will hit on it: 16 characters or
+ * more, of several kinds, as `useChat` and `crypto.randomUUID()` make them.
  */
 export function isUnguessable(name: string): boolean {
   const kinds = [/[a-z]/, /[A-Z]/, /[0-9]/].filter((kind) => kind.test(name)).length
   return name.length >= SHORTEST_RANDOM && kinds >= 2 && new Set(name).size >= FEWEST_CHARACTERS
 }
 
-/** Whose conversations are listed and deleted together. Absent: any. */
+/** Whose conversations are listed and deleted together. Absent: anybody's. */
 export interface Scope {
   owner?: string
   userId?: string
@@ -84,8 +85,8 @@ export interface Scope {
 
 /**
  * What an asker may list.
- * @param userId narrows it to a user
- * @returns undefined when that is nothing; `unproven` when nothing shows who asks
+ * @param userId narrows it to one user
+ * @returns undefined if that is nothing; `unproven` if there is no proof of who asks
  */
 export function scopeOf(asker: Asker, userId: string | undefined): Scope | 'unproven' | undefined {
   const named = asker.userId === '' ? userId : asker.userId
@@ -97,7 +98,7 @@ export function scopeOf(asker: Asker, userId: string | undefined): Scope | 'unpr
   return proof === undefined ? 'unproven' : { owner: asker.owner, proof, ...narrowed }
 }
 
-/** @throws ApiError 503 for a call without an asker, as a Worker of another version could make */
+/** @throws ApiError 503 for a call without an asker, which a Worker of another version can make */
 export function requireAsker(asker: Asker | undefined): asserts asker is Asker {
   if (!asker) throw new ApiError(503, 'Parley is being updated. Try again.', 1)
 }

@@ -1,24 +1,26 @@
 /**
- * One who reads along: a byte stream of lines that is made as it is read.
+ * A reader of a turn: a byte stream of lines that is filled as it is read.
  *
- * Nothing waits for a reader but what it has asked for. One that is slow, or that does not read at all, holds a place
- * in the lines that are kept anyway, and no copy of them.
+ * Nothing is buffered for a reader beyond what it asked for. A slow reader, or one that does not read at all,
+ * holds only a position in lines that are kept anyway, and no copy of them.
  */
 
-/** What a reader is to read: the next bytes; undefined while there are none; null at its end. @throws where it is gone */
+/**
+ * Yields the next bytes to read; undefined while there are none; null at the end. @throws if its data is gone
+ */
 export type Source = () => Uint8Array | undefined | null
 
 export class Reader {
   readonly stream: ReadableStream<Uint8Array>
   readonly #sources: Source[] = []
   #controller!: ReadableByteStreamController
-  /** whether a read waits for bytes */
+  /** whether a read is waiting for bytes */
   #wanted = false
   #ending = false
   #closed = false
   #gone = false
 
-  /** @param onGone called when the reader leaves before it has read everything */
+  /** @param onGone called if the reader leaves before it has read everything */
   constructor(onGone: () => void = () => {}) {
     this.stream = new ReadableStream({
       type: 'bytes',
@@ -38,7 +40,7 @@ export class Reader {
     })
   }
 
-  /** Whether it may be given more to read. */
+  /** Whether it can be given more to read. */
   get open(): boolean {
     return !this.#closed && !this.#ending
   }
@@ -48,7 +50,7 @@ export class Reader {
     return this.#gone
   }
 
-  /** Lets it read what a source has, after what it was given before. */
+  /** Appends a source: the reader gets it after all earlier ones. */
   follow(source: Source): void {
     if (!this.open) return
     this.#sources.push(source)
@@ -64,13 +66,13 @@ export class Reader {
     })
   }
 
-  /** Nothing is to come after what it was given. */
+  /** Ends the stream after the sources given so far. */
   end(): void {
     this.#ending = true
     this.wake()
   }
 
-  /** To be called when a source has more. */
+  /** Call this when a source has more. */
   wake(): void {
     if (this.#closed) return
     try {
@@ -96,7 +98,7 @@ export class Reader {
     if (!this.#ending || this.#sources.length > 0 || this.#closed) return
     this.#closed = true
     this.#controller.close()
-    // A read that waits learns of the end by this alone.
+    // Only this tells a waiting read about the end.
     this.#controller.byobRequest?.respond(0)
   }
 }

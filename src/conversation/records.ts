@@ -1,10 +1,10 @@
 /**
- * What D1 is to hear of a conversation: first that it has begun, then its finished turns, with the conversation's row,
- * the turn's with its trace, and what was spent.
+ * What D1 still has to learn of a conversation: first that it has begun, then its finished turns. A turn's
+ * record holds the conversation's row, the turn's row with its trace, and its cost.
  *
- * A record is written here in the transaction that makes the turn history, and leaves when D1 has it, at the
- * first try or at an alarm's. D1 counts a turn once, however often it is sent. The beginning leaves by alarm only: it is
- * there for turns that take their time, and a turn that ends before tells of it.
+ * A record is written here in the transaction that makes the turn history. It is removed once D1 has it, at the
+ * first attempt or at an alarm's. D1 counts a turn once, however often it is sent. The beginning is sent by
+ * alarm only: it is for turns that take long, and a turn that ends sooner reports it.
  */
 import { backoff } from '../backoff'
 import { database } from '../db/client'
@@ -14,35 +14,30 @@ import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
 import { settlesWithin } from '../settles'
 import { byteLength } from '../turn/serialise'
+import { costShape, type Note, noteShape, readStored } from './stored'
 
-/** How long a turn waits for D1 before it is done. After that the alarm sees to it. */
+/** How long a turn waits for D1 before it ends, in milliseconds. After that the alarm delivers it. */
 const PATIENCE_MS = 1_500
 const FIRST_RETRY_MS = 2_000
-/** Records that one delivery sends. */
+/** Records sent in one delivery. */
 const SENT_AT_ONCE = 20
 
-/** The place of a conversation's beginning: before its turns, whose numbers begin with 1. */
+/** The turn number of a conversation's beginning: before its turns, which count from 1. */
 const BEGINNING = 0
-
-interface Beginning {
-  conversation: ConversationEntry
-}
-
-type Note = TurnRecord | Beginning | Cost
 
 export class Records {
   readonly #sql: SqlStorage
   readonly #env: Cloudflare.Env
   #failures = 0
   #delivering: Promise<void> | undefined
-  /** whether an answer has waited for D1 and is waiting still, or has given up */
+  /** true while an answer still waits for D1, even if it has given up */
   #silent = false
   readonly #onErased: () => void
   closed = false
 
   /**
-   * @param onErased called when D1 says that the conversation has to go, its user's having been erased. It has to be
-   *   noted for good before this returns
+   * @param onErased called if D1 says that the conversation must go because its user's were erased. The
+   *   callback must record that for good before it returns
    */
   constructor(sql: SqlStorage, env: Cloudflare.Env, onErased: () => void) {
     this.#sql = sql
@@ -59,7 +54,7 @@ export class Records {
     this.#write(turn, fitRecord(record))
   }
 
-  /** Notes what was spent on a turn that came to no answer. */
+  /** Records the cost of a turn that has no answer. */
   putCost(turn: number, { usage, others, copied }: Cost): void {
     this.#write(turn, { usage, ...(others && { others }), ...(copied && { copied }) })
   }
@@ -72,20 +67,20 @@ export class Records {
     )
   }
 
-  /** Takes a record back: its turn did not become history. */
+  /** Takes a record back because its turn did not become history. */
   drop(turn: number): void {
     this.#sql.exec('DELETE FROM records WHERE turn = ?', turn)
   }
 
-  /** Takes a record back but for what its turn cost. */
+  /** Reduces a record to its turn's cost. */
   reduce(turn: number): void {
     const [row] = this.#sql
       .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn)
       .toArray()
-    if (row) this.putCost(turn, JSON.parse(row.record) as Cost)
+    if (row) this.putCost(turn, readStored(costShape, row.record))
   }
 
-  /** The turns that are still waiting. */
+  /** Turns that are still waiting. */
   get turns(): number[] {
     return this.#sql
       .exec<{ turn: number }>(`SELECT turn FROM records WHERE turn > ${BEGINNING}`)
@@ -97,15 +92,18 @@ export class Records {
     return this.#sql.exec('SELECT 1 FROM records LIMIT 1').toArray().length === 0
   }
 
-  /** How long to wait until the next try, in milliseconds. */
+  /** How long to wait before the next attempt, in milliseconds. */
   get patience(): number {
     return backoff(this.#failures, FIRST_RETRY_MS)
   }
 
-  /** Delivers, and waits as long as an answer may wait: not at all while D1 is known not to answer. */
+  /**
+   * Delivers, and waits as long as an answer may wait. While D1 is known to be unavailable it does not wait at
+   * all.
+   */
   async settle(): Promise<void> {
     if (this.#failures > 0 || this.#silent) return
-    // What is under way does not know of what was put since.
+    // A delivery that is already running does not include newer records.
     const delivered = (this.#delivering ?? Promise.resolve()).then(() => this.deliver())
     this.#silent = true
     delivered.finally(() => {
@@ -114,7 +112,7 @@ export class Records {
     await settlesWithin(PATIENCE_MS, delivered)
   }
 
-  /** Sends what is waiting, oldest first. Never throws: what D1 does not take stays. */
+  /** Sends what is waiting, oldest first. Never throws: what D1 does not accept stays. */
   deliver(): Promise<void> {
     this.#delivering ??= this.#deliver().finally(() => {
       this.#delivering = undefined
@@ -122,7 +120,7 @@ export class Records {
     return this.#delivering
   }
 
-  /** Settles when nothing is under way any more. */
+  /** Settles when no delivery is running any more. */
   async settled(): Promise<void> {
     await this.#delivering
   }
@@ -136,9 +134,9 @@ export class Records {
       .toArray()
     for (const { turn, record } of rows) {
       try {
-        const erased = await this.#send(JSON.parse(record))
+        const erased = await this.#send(readStored(noteShape, record))
         this.#failures = 0
-        // Without a pause until it is dropped, or its cost could be counted twice.
+        // No await until the record is dropped. Otherwise its cost could be counted twice.
         if (erased && !this.closed) this.#onErased()
       } catch (error) {
         this.#failures += 1
@@ -150,7 +148,7 @@ export class Records {
     }
   }
 
-  /** @returns whether the conversation has to go */
+  /** @returns whether the conversation must be deleted */
   async #send(note: Note): Promise<boolean> {
     await requireOwnDatabase(this.#env)
     const db = database(this.#env)
@@ -161,9 +159,9 @@ export class Records {
   }
 
   /**
-   * Sends what the waiting turns cost and nothing else of them: their conversation is being deleted, and its deletion
-   * must not be a way to ask for nothing.
-   * @throws Error when D1 does not answer
+   * Sends only the cost of the waiting turns. Their conversation is being deleted, and deleting must not be a
+   * way to avoid paying.
+   * @throws Error if D1 is unavailable
    */
   async deliverCosts(): Promise<void> {
     this.drop(BEGINNING)
@@ -171,17 +169,17 @@ export class Records {
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()
     for (const { turn, record } of rows) {
-      await recordCost(database(this.#env), JSON.parse(record) as Cost)
+      await recordCost(database(this.#env), readStored(costShape, record))
       this.drop(turn)
     }
   }
 }
 
-/** Bytes of a record: a row of D1 or of SQLite holds 2 MB, and D1's is this without its names. */
+/** Bytes of a record. A row of D1 or SQLite holds 2 MB, and D1's row is this record without its names. */
 const MOST_BYTES = 1_500_000
 const LONGEST_TEXTS = [100_000, 20_000, 4_000, 500]
 
-/** A record that fits into a row. What is too long ends early: first texts of the trace, then the answer. */
+/** Cuts a record so that it fits into a row: first texts of the trace end early, then the answer. */
 export function fitRecord(record: TurnRecord): TurnRecord {
   const fits = (candidate: TurnRecord) => byteLength(JSON.stringify(candidate)) <= MOST_BYTES
   if (fits(record)) return record

@@ -1,4 +1,4 @@
-/** A follow-up made to stand alone for a caller who searches by itself (given.ts). */
+/** Rewrites a follow-up to stand alone, for a caller who searches by itself (given.ts). */
 import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { historyStore } from '../registry/engines'
@@ -10,8 +10,8 @@ import { familyOf, standalonePrompt } from '../turn/prompt'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 /**
- * @param conversation that the question follows up on, which its caller may read
- * @returns undefined where nothing was said before, or the model gives the question back
+ * @param conversation that the question follows up on; its caller may read it
+ * @returns undefined if nothing was said before, or if the model returns the question unchanged
  * @throws ApiError from the model
  */
 export async function rewriteOnce(

@@ -1,4 +1,4 @@
-/** What was said in a conversation up to each of its turns, for readers of turns that have ended. */
+/** What was said in a conversation up to each of its turns, for readers of finished turns. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import { historyStore } from '../registry/engines'
@@ -7,7 +7,7 @@ import { readHistory } from '../turn/look-back'
 import type { Asked } from './event-log'
 import type { Memory } from './memory'
 
-/** What a reader of turns that have ended gets besides their logs. @param from the first of them */
+/** What a reader of finished turns gets besides their logs. @param from the first of them */
 export async function askedOf(
   env: Cloudflare.Env,
   memory: Memory,
@@ -21,7 +21,7 @@ export async function askedOf(
 
 /**
  * @param from the first turn
- * @returns by turn: its messages and all before it, oldest first, without those that have expired
+ * @returns by turn: its messages and all before it, oldest first, without expired ones
  */
 async function historiesOf(
   env: Cloudflare.Env,
@@ -30,8 +30,39 @@ async function historiesOf(
   from: number,
 ): Promise<Map<number, HistoryMessage[]>> {
   const turns = memory.log.ended(from).filter(({ status }) => status === 'done')
-  const historyId = memory.histories.at(-1)
-  if (turns.length === 0 || historyId === undefined) return new Map()
+  if (turns.length === 0) return new Map()
+  const all = await Promise.all(
+    memory.histories.map((historyId) => messagesIn(env, memory, conversationId, historyId)),
+  )
+  return new Map(
+    turns.map(({ turn, saidAt }) => {
+      const answer = memory.log.turn(turn)?.answer
+      const told = all.map((messages) => upTo(messages, answer, saidAt)).find((found) => found !== undefined)
+      // Its answer was deleted or changed: what was said until then.
+      return [turn, told ?? (all.at(-1) ?? []).filter(({ timestamp }) => timestamp <= (saidAt ?? 0))]
+    }),
+  )
+}
+
+/** The messages up to an answer. Several turns may share its second, so the time alone does not tell. */
+function upTo(
+  messages: HistoryMessage[],
+  answer: string | undefined,
+  saidAt: number | null,
+): HistoryMessage[] | undefined {
+  const at = messages.findIndex(
+    ({ role, message, timestamp }) => role === 'assistant' && message === answer && timestamp === saidAt,
+  )
+  return at < 0 ? undefined : messages.slice(0, at + 1)
+}
+
+/** What one history holds of a conversation, oldest first, without what has expired. */
+async function messagesIn(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+  historyId: string,
+): Promise<HistoryMessage[]> {
   const { messages } = await readHistory(
     {
       messages: async () => {
@@ -44,10 +75,5 @@ async function historiesOf(
     },
     { id: '', ttl: Number.POSITIVE_INFINITY },
   )
-  return new Map(
-    turns.map(({ turn, saidAt }) => [
-      turn,
-      messages.filter(({ timestamp }) => saidAt !== null && timestamp <= saidAt),
-    ]),
-  )
+  return messages
 }

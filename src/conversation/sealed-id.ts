@@ -1,17 +1,17 @@
 /**
- * Ids that show that this server made them.
+ * Sealed ids show that this server made them.
  *
- * Asking an object for its conversation makes the object, and with it a file, even where there is no conversation. An
- * id is whatever a caller sends. So the last eight digits of an id that the server makes are a digest of those before,
- * under its secret, and an id without that digest leads to an object only when its conversation is known elsewhere: one
- * that was begun before ids were sealed, or under another secret, or whose messages were imported.
+ * Asking an object for its conversation creates the object, and with it a file, even if there is no
+ * conversation. Callers can send any id. So the last eight digits of an id that the server makes are a digest
+ * of the others, under its secret. An id without that seal reaches an object only if its conversation is known
+ * elsewhere: begun before ids were sealed, begun under another secret, or imported.
  */
 import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
 import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 
-/** Hexadecimal digits of a UUID that are the seal. */
+/** Hexadecimal digits of a UUID that form the seal. */
 const SEAL = 8
 
 const encoder = new TextEncoder()
@@ -23,7 +23,7 @@ async function seal(env: Cloudflare.Env, beginning: string): Promise<string> {
   return [...digest.subarray(0, SEAL / 2)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** An id with the server's seal. @param id a UUID, whose last digits are replaced */
+/** Seals an id. @param id a UUID; its last digits are replaced */
 export async function sealedId(env: Cloudflare.Env, id: string = crypto.randomUUID()): Promise<string> {
   const beginning = id.slice(0, -SEAL)
   return beginning + (await seal(env, beginning))
@@ -34,19 +34,21 @@ async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean> {
   return id === beginning + (await seal(env, beginning))
 }
 
-/** Whether an id may be that of a conversation with messages in a history collection. */
+/** Whether an id may belong to a conversation with messages in a history collection. */
 export async function mayHaveHistory(env: Cloudflare.Env, id: string, historyId: string): Promise<boolean> {
   if (await isSealed(env, id)) return true
   return (await historyStore(env, historyId).recentMessages(id, 0)).messages.length > 0
 }
 
-/** Whether an id may be a conversation's: to be asked before its object is, where the id came from outside. */
+/**
+ * Whether an id may belong to a conversation. If the id came from outside, check this before asking its object.
+ */
 export async function mayBeConversation(env: Cloudflare.Env, id: string): Promise<boolean> {
   if (await isSealed(env, id)) return true
   return (await findConversationRow(database(env), id, Date.now())) !== undefined
 }
 
-/** @throws ApiError 404 for an id that cannot be a conversation's */
+/** @throws ApiError 404 for an id that cannot belong to a conversation */
 export async function requireConversationId(env: Cloudflare.Env, id: string): Promise<void> {
   if (!(await mayBeConversation(env, id))) throw unknownConversation()
 }

@@ -1,6 +1,7 @@
 /**
- * Where a request begins its conversation that was led to one which is taken: in another one, with a random id. Where the
- * answer to the same request is at hand, here or where the last such request went, it is copied there.
+ * Finds a place for a request whose own conversation id is taken: another conversation with a random id. If the
+ * answer to the same request is at hand, here or in the conversation where the last such request went, it is
+ * copied there.
  */
 
 import type { AskRequest } from '../turn/request'
@@ -9,14 +10,14 @@ import { identityOf, type RequestIdentity } from './joins'
 import type { Memory } from './memory'
 import { sealedId } from './sealed-id'
 
-/** How long a request may take from being sent elsewhere until it is there, in milliseconds. */
+/** How long a redirected request may take to arrive, in milliseconds. */
 export const UNDERWAY_MS = 1_000
 
-/** What of its object a succession asks. */
+/** What a succession needs from its object. */
 export interface Predecessor {
   id: string
   memory(): Memory | undefined
-  /** whether there is a turn of this request here to copy */
+  /** whether this object has a turn of this request to copy */
   isCopyable(identity: RequestIdentity): boolean
 }
 
@@ -34,7 +35,7 @@ export class Succession {
     this.#here = here
   }
 
-  /** One at a time, or of two retries at once neither would find the other's turn. */
+  /** Runs one at a time. Otherwise, of two retries at once, neither would find the other's turn. */
   place(request: AskRequest): Promise<Elsewhere> {
     const placed = this.#searched.then(() => this.#place(identityOf(request)))
     this.#searched = placed.catch(() => {})
@@ -44,12 +45,12 @@ export class Succession {
   async #place(identity: RequestIdentity): Promise<Elsewhere> {
     const copies = await this.#source(identity)
     const elsewhere = await sealedId(this.#env)
-    // A copy is no source of copies: the window counts from the end of the turn that was answered by a model.
+    // A copy is no source of copies: the window counts from the end of the turn that a model answered.
     if (copies === undefined) this.#answers(elsewhere)
     return { elsewhere, ...(copies !== undefined && { copies }) }
   }
 
-  /** The next such request may copy what is answered in this conversation. */
+  /** The next such request may copy the answer given in this conversation. */
   #answers(elsewhere: string): void {
     const memory = this.#here.memory()
     if (memory && !memory.closed) memory.successor = elsewhere

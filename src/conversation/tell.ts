@@ -1,6 +1,6 @@
 /**
- * What a conversation is told that is no turn: that it is there before anything is said in it, its title, and messages
- * that were said elsewhere. Such a message has a turn's number and a turn's record, and calls no model.
+ * What a conversation takes that is not a turn: its creation before anything is said, its title, and messages
+ * said elsewhere. Such a message has a turn's number and a turn's record, and calls no model.
  */
 
 import { database } from '../db/client'
@@ -17,12 +17,12 @@ interface Whose {
   conversationId: string
   asker: Asker
   protocol: string
-  /** id of the Collection object of its history collection, and the model that its messages go by */
+  /** id of the Collection object of its history collection, and the model id that its messages carry */
   historyId: string
   modelId: string
   /** seconds */
   ttl: number
-  /** JSON, kept with the conversation's row */
+  /** JSON, stored with the conversation's row */
   details?: string
   /** what D1 knows of the conversation, whose row outlives what its object holds; absent: it begins now */
   begun?: Begun
@@ -37,7 +37,7 @@ export type Told = Whose &
   )
 
 export interface SaidMessage {
-  /** '' where nothing was said */
+  /** '' if nothing was said */
   input: string
   response: string
   more: MessageDetails
@@ -46,14 +46,15 @@ export interface SaidMessage {
 /** Whether it only changes what an object holds, and tells nothing to one that holds nothing. */
 export const isChange = ({ what }: Told): boolean => what === 'title' || what === 'answer'
 
-/** Far enough for any ttl, and a date that every part of the platform can hold. */
+/** Later than any ttl ends, and still a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
 const RETRY_SECONDS = 5
 
 /**
  * @returns the number of the message's turn; 0 for anything else
- * @throws ApiError 404 for a conversation that is deleted or another asker's, 409 for another answer to a turn
- *   that is running, 503 while D1 does not hear of one that is opened, and what the history says of a message that it refuses
+ * @throws ApiError 404 for a conversation that is deleted or another asker's; 409 for another answer
+ *   to a turn that is running; 503 while D1 is unavailable and a
+ *   conversation is opened; the history's own error if it refuses the message
  */
 export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Promise<number> {
   if (memory.closed || !memory.mayContinue(told.asker)) throw new ApiError(404, 'Conversation not found')
@@ -78,9 +79,11 @@ export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Pro
   return 0
 }
 
-/** How long a message waits for D1, in milliseconds. After that its object's alarm sees to it. */
+/** How long a message waits for D1, in milliseconds. After that its object's alarm delivers it. */
 const PATIENCE_MS = 1_500
-/** A delivery that is under way does not know of what was put since, and carries some records only. */
+/**
+ * A running delivery does not include newer records, and each delivery sends only some. So try several times.
+ */
 const MOST_DELIVERIES = 10
 
 async function recorded(memory: Memory, turn: number): Promise<void> {
@@ -128,7 +131,7 @@ async function say(
     !message ? [] : [{ conversation_id: conversationId, role, message, timestamp, model_id: modelId }]
   const documents = [...said('user', input), ...said('assistant', response)]
   if (documents.length > 0) memory.outbox.put(turn, historyId, documents, [])
-  // A question without an answer is no turn that somebody could have deleted by half.
+  // Only a question with an answer is a turn that somebody could have deleted by half.
   if (documents.length > 1) memory.log.markSaid(turn, timestamp, 'stop')
   memory.records.put(turn, {
     conversation,
@@ -147,7 +150,7 @@ async function say(
       expiresAt: conversation.expiresAt,
     },
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
-    // Nothing was spent on it.
+    // It cost nothing.
     copied: true,
   })
   const [outcome] = await Promise.all([memory.outbox.settle(turn), recorded(memory, turn)])

@@ -1,4 +1,5 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
+import { parseExact } from '../exact-json'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
@@ -7,19 +8,22 @@ import { VERSION } from '../turn/upgrade'
 import { type Asked, EventLog } from './event-log'
 import type { Source } from './reader'
 
-/** turns whose log is kept; of older ones only what history holds */
+/** turns whose log is kept; older ones exist only in the history */
 const LOGGED_TURNS = 20
 
-/** How long a turn waits to be joined by its caller, who had gone, in milliseconds. */
+/** How long a turn can be joined by its caller who had left, in milliseconds. */
 export const ABANDONED_MS = 60_000
 
 /**
- * How long it may take until it is noticed that a caller has gone, in milliseconds: until then nobody knows whether the
- * end of an answer has arrived (api/edge/deliver.ts).
+ * How long it can take to notice that a caller has left, in milliseconds. Until then nobody knows whether the
+ * end of an answer arrived (api/edge/deliver.ts).
  */
 const UNNOTICED_MS = 2_000
 
-/** What a request that began a turn is known by, its asker included. */
+/** Lines within which a log names its question. What else comes first is for operators. */
+const MOST_BEFORE_QUESTION = 20
+
+/** The names of the request that began a turn, each including its asker. */
 export interface RequestNames {
   idempotencyKey?: string
   fingerprint?: string
@@ -28,7 +32,7 @@ export interface RequestNames {
 export interface LoggedTurn {
   turn: number
   status: TurnStatus
-  /** unix seconds: the timestamp of its messages, where it became history */
+  /** unix seconds: the timestamp of its messages, if it became history */
   saidAt: number | null
 }
 
@@ -42,7 +46,8 @@ export class TurnLog extends EventLog {
 
   /**
    * Begins a turn.
-   * @param now @param expiresAt when what is said in it is to be forgotten; milliseconds since 1970
+   * @param now milliseconds since 1970
+   * @param expiresAt when its messages expire, in milliseconds since 1970
    * @returns its number
    */
   begin(now: number, expiresAt = now, names: RequestNames = {}): number {
@@ -62,7 +67,7 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * Notes that a turn's messages are to be history.
+   * Records that a turn's messages become history.
    * @param timestamp theirs, in unix seconds @param finishReason why the answer ended
    */
   markSaid(turn: number, timestamp: number, finishReason: string): void {
@@ -74,24 +79,26 @@ export class TurnLog extends EventLog {
     )
   }
 
-  /** Notes that a turn's messages do not become history after all. */
+  /** Records that a turn's messages do not become history after all. */
   markUnsaid(turn: number): void {
     this.#sql.exec('UPDATE turns SET said_at = NULL WHERE turn = ?', turn)
   }
 
-  /** Notes what a turn has cost so far. @param cost JSON; null when a record tells of it, or when it is owed nowhere */
+  /**
+   * Records what a turn has cost so far. @param cost JSON; null if a record reports it, or if nobody is charged
+   */
   spend(turn: number, cost: string | null): void {
     this.#sql.exec('UPDATE turns SET spent = ? WHERE turn = ?', cost, turn)
   }
 
-  /** The turns whose cost no record tells of, because this object did not live to see their end. */
+  /** Turns whose cost no record reports because this object died before they ended. */
   unpaid(): { turn: number; spent: string }[] {
     return this.#sql
       .exec<{ turn: number; spent: string }>('SELECT turn, spent FROM turns WHERE spent IS NOT NULL')
       .toArray()
   }
 
-  /** @param abandoned whether its caller had gone */
+  /** @param abandoned whether its caller had left */
   finish(turn: number, status: TurnStatus, now: number, expiresAt: number, abandoned: boolean): void {
     this.#sql.exec(
       'UPDATE turns SET status = ?, ended_at = ?, expires_at = ?, abandoned = ? WHERE turn = ?',
@@ -103,16 +110,16 @@ export class TurnLog extends EventLog {
     )
   }
 
-  /** Notes that a turn's caller has gone, or is back. */
+  /** Records that a turn's caller has left, or is back. */
   abandon(turn: number, abandoned: boolean): void {
     this.#sql.exec('UPDATE turns SET abandoned = ? WHERE turn = ?', Number(abandoned), turn)
   }
 
   /**
-   * The finished turn that a request joins. With an idempotency key: the one of that key, unless it ended
-   * through no fault of the request. Without: one of its fingerprint that was answered within the last minute,
-   * its caller having gone.
-   * @returns the turn and the fingerprint that it began with
+   * Finds the finished turn that a request joins. With an idempotency key: the turn of that key, unless it
+   * failed through no fault of the request. Without one: a turn of its fingerprint that was answered within the
+   * last minute after its caller had left.
+   * @returns the turn and the fingerprint it began with
    */
   joinable(names: RequestNames, now: number): { turn: number; fingerprint: string | null } | undefined {
     const columns = 'SELECT turn, fingerprint FROM turns'
@@ -132,8 +139,8 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * The finished turn whose answer is copied for the same request: one that a request would join, or that ended a
-   * moment ago, whether or not its caller is known to have gone.
+   * Finds the finished turn whose answer is copied for the same request: one that the request would join, or
+   * one that ended a moment ago, whether or not its caller is known to have left.
    */
   copyable(names: RequestNames, now: number): { turn: number; fingerprint: string | null } | undefined {
     return (
@@ -149,7 +156,7 @@ export class TurnLog extends EventLog {
     )
   }
 
-  /** Whether a turn was answered or is running, and whether others were after it. */
+  /** Whether a turn was answered or is running, and whether others follow it. */
   standing(turn: number): 'unknown' | 'running' | 'last' | 'earlier' {
     const [first, ...later] = this.#sql
       .exec<{ turn: number; status: TurnStatus }>(
@@ -164,10 +171,10 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * What the turns that have ended hold after a position: a source for each that has any. While a turn runs, messages
-   * that were added meanwhile have later numbers. A reader gets them only after its end.
+   * Reads the finished turns after a position: one source for each turn that has any events there. While a
+   * turn runs, messages that were added meanwhile have later numbers. A reader gets them only after its end.
    * @param from the position's turn @param seq its event there @param running the turn that is running
-   * @throws ApiError 404 when some of them are not kept
+   * @throws ApiError 404 if some of them are no longer kept
    */
   readingAfter(from: number, seq: number, running: number | undefined, asked: Asked = {}): Source[] {
     const ended = this.ended(from)
@@ -197,7 +204,7 @@ export class TurnLog extends EventLog {
     return last?.status === 'interrupted' && (last.ended_at ?? 0) >= moment ? last.turn : undefined
   }
 
-  /** The turns from this one on that have ended, in order. */
+  /** Finished turns from this one on, in order. */
   ended(from: number): LoggedTurn[] {
     return this.#sql
       .exec<{ turn: number; status: TurnStatus; saidAt: number | null }>(
@@ -207,7 +214,7 @@ export class TurnLog extends EventLog {
       .toArray()
   }
 
-  /** The turns of history that give way to one that asks this question again. */
+  /** The turns in the history that a new turn replaces when it asks this question again. */
   givingWay({ after }: Replacement, question: string): number[] {
     const said = this.ended(0).flatMap(({ turn, saidAt }) => (saidAt === null ? [] : [turn]))
     const last =
@@ -215,17 +222,25 @@ export class TurnLog extends EventLog {
     return last === undefined ? [] : said.filter((turn) => turn >= last)
   }
 
+  /** A log begins with its question: nothing after that is read. */
   #questionOf(turn: number): string | undefined {
-    return this.turn(turn)?.question
+    const [first] = this.#sql
+      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)
+      .toArray()
+    for (const line of first?.lines.split('\n', MOST_BEFORE_QUESTION) ?? []) {
+      const event: LogEvent | undefined = line === '' ? undefined : parseExact(line)
+      if (event?.type === 'begin' || event?.type === 'question') return event.question
+    }
+    return undefined
   }
 
-  /** A turn as far as its log has it; undefined when there is no log of it. */
+  /** A turn as far as its log has it; undefined if there is no log of it. */
   turn(turn: number): Turn | undefined {
     const events = this.events(turn)
     return events && foldTurn(events)
   }
 
-  /** The turns that ended without an answer and whose log is kept, oldest first. @param only one of them */
+  /** Turns that ended without an answer and whose log is kept, oldest first. @param only one of them */
   unanswered(only?: number): TracedTurn[] {
     return this.#sql
       .exec<{ turn: number; started_at: number }>(
@@ -250,8 +265,8 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * Ends the turns that an earlier life of this object left running: nobody writes them any more. One that had
-   * become history is done, and gets the end that its answer is owed; the log of any other gets the error that
+   * Ends the turns that an earlier life of this object left running: nobody writes them any more. A turn that
+   * had become history is done, and gets the `done` that its answer still needs. Any other gets the error that
    * its readers wait for.
    */
   interrupt(conversationId: string, now: number): void {
@@ -274,19 +289,18 @@ export class TurnLog extends EventLog {
       const seq = done ? events.filter(isForReaders).length : INTERRUPTION_SEQ
       const event: LogEvent = { ...end, conversation_id: conversationId, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)
-      // Whoever read along has lost the stream, and may well ask again.
+      // Its readers lost the stream and may ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)
     }
   }
 
-  /** Removes a turn and its log. */
   forget(turn: number): void {
     this.#sql.exec('DELETE FROM results WHERE turn = ?', turn)
     this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
     this.#sql.exec('DELETE FROM turns WHERE turn = ?', turn)
   }
 
-  /** Forgets what was said in turns past their time. */
+  /** Forgets expired turns. */
   expire(now: number): void {
     const expired = "SELECT turn FROM turns WHERE expires_at <= ? AND status <> 'running'"
     this.#sql.exec(`DELETE FROM results WHERE turn IN (${expired})`, now)

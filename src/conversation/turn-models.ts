@@ -1,6 +1,6 @@
 /**
- * The language models of a turn: the one that was asked for with its `fallbacks` behind it, and the one that writes
- * what is written beside the answer. How one names others is in named-models.ts.
+ * The language models of a turn: the one asked, with its `fallbacks` behind it, and the one that writes
+ * standalone questions and suggestions. named-models.ts describes how one model names others.
  */
 import { dayOf, isLimited, spentOnModel, usedUp } from '../db/usage'
 import { reasonOf } from '../errors'
@@ -11,13 +11,13 @@ import { type Candidate, resilient } from '../models/resilient'
 import { findModel } from '../registry/models'
 import { siblingOf } from '../registry/named-models'
 
-/** A model ready to be asked, with its fallbacks behind it. @throws ApiError 400 for an unknown namespace */
+/** A model ready to be called, with its fallbacks behind it. @throws ApiError 400 for an unknown namespace */
 export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
   resilient(candidate(config, env), { others: () => fallbacksOf(config, env) })
 
 /**
- * The model that writes standalone questions and suggestions, where one is named. Whatever keeps it from that, the
- * model itself and then its fallbacks are asked.
+ * The model that writes standalone questions and suggestions, if one is named. If it fails for any reason, the
+ * answering model and then its fallbacks are called.
  */
 export async function rewriterOf(
   config: ConversationModelConfig,
@@ -45,7 +45,7 @@ async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env)
   return models.flatMap((model) => (model ? [candidate(model, env)] : []))
 }
 
-/** A model that may be gone, or that cannot be read just now: the turn goes on without it. */
+/** Reads a model. If it is gone or cannot be read now, the turn goes on without it. */
 const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig | undefined> =>
   findModel(env, id).catch((error) => {
     console.error('a model that another one names could not be read', reasonOf(error))
@@ -53,8 +53,8 @@ const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig 
   })
 
 /**
- * A model that is asked in another one's place, unless its own budget is spent. Where the spend cannot be read the
- * turn goes on without it: a budget is there to be kept.
+ * A model to call in place of another, unless its own budget is spent. If the spend cannot be read, the turn
+ * goes on without it, because a budget must hold.
  */
 async function affordable(
   env: Cloudflare.Env,

@@ -1,10 +1,6 @@
-/**
- * The turns of a conversation that are waiting and the one that is running, one after another in the order in
- * which they came.
- */
+/** The waiting and running turns of a conversation. They run one after another, in the order they came. */
 import { coded } from '../errors'
-import type { TurnError } from '../turn/errors'
-import type { Reading, TurnEvent } from '../turn/events'
+import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import { Reader } from './reader'
 import type { RequestNames } from './turn-log'
@@ -13,37 +9,37 @@ import type { TurnStream } from './turn-stream'
 /** turns that may wait behind the running one */
 export const QUEUE_LIMIT = 32
 
-/** those who may read along with a turn at once */
+/** readers that may follow one turn at once */
 export const READER_LIMIT = 100
 
-/** What is told to a caller who comes when the queue is full, in seconds: about one turn. */
+/** What a caller is told if the queue is full, in seconds: about one turn. */
 const RETRY_AFTER = 5
 
 const encoder = new TextEncoder()
 
-/** A turn from the moment that it is asked for. */
+/** A turn, from the moment it is asked for. */
 export class QueuedTurn {
   readonly abort = new AbortController()
-  /** those who asked: the one who began the turn, and whoever asked the same again */
+  /** readers who asked: the one who began the turn, and whoever sent the same request again */
   readonly #callers: Reader[] = []
-  /** those who wait for the turn to begin */
+  /** readers who wait for the turn to begin */
   readonly #waiting: { reader: Reader; reading: Reading | undefined }[] = []
   /** set when the turn has begun */
   #stream: TurnStream | undefined
-  /** whether somebody who asked may have seen some of the answer, and has left */
+  /** whether a caller who may have seen some of the answer has left */
   #seen = false
   #onAbandoned = (): void => {}
-  /** whether its answer is complete and becomes history: from then on it is not stopped */
+  /** whether its answer is complete and being stored; from then on it cannot be stopped */
   committed = false
   /** what the turn ended in, where it never began */
-  #refusal: TurnError | undefined
+  #refusal: ErrorEvent | undefined
 
   constructor(
     readonly request: AskRequest,
     readonly names: RequestNames,
   ) {}
 
-  /** Lets somebody read along who asked for this turn. @param reading what they ask for besides the usual events */
+  /** Adds a reader who asked for this turn. @param reading what they ask for besides the usual events */
   addCaller(reading: Reading | undefined): Reader {
     const reader = new Reader(() => {
       this.#seen ||= this.speaking
@@ -54,7 +50,10 @@ export class QueuedTurn {
     return reader
   }
 
-  /** Lets a reader have the events after `seq`, those to come included. @throws ApiError 429 when there are too many */
+  /**
+   * Lets a reader have the events after `seq`, including those to come. @throws ApiError 429 if there are too
+   * many readers
+   */
   addReader(reader: Reader, seq = -1, reading?: Reading): void {
     if ((this.#stream?.readers ?? this.#waiting.length) >= READER_LIMIT) {
       throw coded(
@@ -73,21 +72,21 @@ export class QueuedTurn {
     return this.#stream
   }
 
-  /** Whether there has been anything of the answer to read. */
+  /** Whether any of the answer can be read yet. */
   get speaking(): boolean {
     return this.#stream?.speaking === true
   }
 
   /**
-   * Whether all who asked have gone, and their request is to be told this answer when it comes again. Who has seen some
-   * of an answer that was written anew, and asks for it anew, wants another one.
+   * Whether all callers have left, so that their request gets this answer if it comes again. A caller who asked
+   * to regenerate an answer, saw some of it and left wants another one when they ask again.
    */
   get abandoned(): boolean {
     if (this.request.replaces && this.#seen) return false
     return this.#callers.every((reader) => reader.gone)
   }
 
-  /** @param onAbandoned called when the last who asked has gone */
+  /** @param onAbandoned called when the last caller has left */
   begin(stream: TurnStream, onAbandoned: () => void): void {
     this.#stream = stream
     this.#onAbandoned = onAbandoned
@@ -95,7 +94,7 @@ export class QueuedTurn {
   }
 
   /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
-  refuse(error: TurnError): void {
+  refuse(error: ErrorEvent): void {
     this.#refusal = error
     const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }
     for (const { reader } of this.#waiting.splice(0)) {
@@ -107,12 +106,12 @@ export class QueuedTurn {
 
 export class TurnQueue {
   readonly #turns: QueuedTurn[] = []
-  /** told of the next turn that comes */
+  /** called when the next turn comes */
   #awaiting: (() => void)[] = []
   /** settles when the last turn in the queue has ended; never rejects */
   #end: Promise<void> = Promise.resolve()
 
-  /** The turn that is running, or about to. */
+  /** The turn that is running or about to run. */
   get current(): QueuedTurn | undefined {
     return this.#turns.find((turn) => !turn.stream?.ended)
   }
@@ -122,8 +121,8 @@ export class TurnQueue {
   }
 
   /**
-   * The turn that this request joins, if it is in the queue already. To ask for an answer anew that can be read in part
-   * is to ask for another one, which does not wait for the first one's readers to be seen leaving.
+   * The turn that this request joins, if it is in the queue already. A request to regenerate an answer that can
+   * already be read in part wants a new turn; it does not wait until the first one's readers are seen to leave.
    */
   find({ idempotencyKey, fingerprint }: RequestNames): QueuedTurn | undefined {
     if (idempotencyKey !== undefined) {
@@ -136,9 +135,9 @@ export class TurnQueue {
   }
 
   /**
-   * @param run runs the turn when its time has come; it must see to its own errors
-   * @returns when it and all before it have ended
-   * @throws ApiError 429 when too many are waiting
+   * @param run runs the turn when its time comes; it must handle its own errors
+   * @returns when the turn and all before it have ended
+   * @throws ApiError 429 if too many are waiting
    */
   add(turn: QueuedTurn, run: () => Promise<void>): Promise<void> {
     if (this.#turns.length > QUEUE_LIMIT) {
@@ -157,7 +156,7 @@ export class TurnQueue {
     return this.#end
   }
 
-  /** Whether a turn other than this one is running or waiting. */
+  /** Whether another turn is running or waiting. */
   hasOther(number: number): boolean {
     return this.#turns.some(({ stream }) => stream?.turn !== number)
   }
@@ -167,18 +166,18 @@ export class TurnQueue {
     return new Promise((resolve) => this.#awaiting.push(resolve))
   }
 
-  /** Ends the turn that is running, and all that are waiting. */
+  /** Stops the running turn and all that wait. */
   stopAll(): void {
     for (const turn of this.#turns) turn.abort.abort()
   }
 }
 
-/** How long a call of `ask` whose answer was lost may take to come again, in milliseconds. */
+/** How long after a lost reply an `ask` call may be repeated, in milliseconds. */
 const ATTEMPT_MS = 10_000
 
 /**
- * The turns that were begun of late, by the call that began them: one whose answer got lost on its way is made again,
- * and must not ask twice.
+ * Turns begun recently, by the `ask` call that began them. A call whose reply was lost is repeated, and must
+ * not ask twice.
  */
 export class Attempts {
   readonly #turns = new Map<string, { turn: QueuedTurn; until: number }>()
@@ -190,7 +189,7 @@ export class Attempts {
   add(turn: QueuedTurn): void {
     const { attempt } = turn.request
     const now = Date.now()
-    // In the order in which they came.
+    // Oldest first.
     for (const [old, { until }] of this.#turns) {
       if (until > now) break
       this.#turns.delete(old)

@@ -1,4 +1,4 @@
-/** One turn as it runs in its Conversation object: what it needs of the world, and what it leaves behind. */
+/** Runs one turn in its Conversation object: provides its ports and stores its result. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
@@ -23,7 +23,8 @@ import type { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
 
 /**
- * Has what comes before an answer told once: a copy that breaks off leaves its turn to be run, which would say it again.
+ * Sends each event that comes before an answer only once. If a copy breaks off, its turn is run, which would
+ * repeat them.
  */
 function once(emit: TurnPorts['emit']): TurnPorts['emit'] {
   const told = new Set<string>()
@@ -36,28 +37,28 @@ function once(emit: TurnPorts['emit']): TurnPorts['emit'] {
   }
 }
 
-/** What a turn needs of its object. */
+/** What a turn needs from its object. */
 export interface Surroundings {
-  /** what the object holds; undefined: nothing yet */
+  /** what the object stores; undefined: nothing yet */
   memory(): Memory | undefined
-  /** the same, made where there is none */
+  /** the same, created if missing */
   remember(): Memory
   schedule(memory: Memory): void
 }
 
-/** How often what a turn has spent is noted at least, in milliseconds. */
+/** A turn's spending is recorded at least this often, in milliseconds. */
 const NOTE_MS = 2_000
 
 const isNothing = (spent: Spending[]): boolean =>
   spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
 
-/** What a collection answered; one that cannot be asked now fails by itself, and not all that are asked beside it. */
+/** A collection's reply. If one collection is unavailable, only its own search fails, not those beside it. */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   const outcome = await attempt(ask)
   return outcome.ok ? outcome.value : outcome
 }
 
-/** Far enough for any ttl, and a date that every part of the platform can hold. */
+/** Later than any ttl ends, and still a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
 
 export class TurnRun {
@@ -65,15 +66,15 @@ export class TurnRun {
   readonly #env: Cloudflare.Env
   readonly #around: Surroundings
   readonly #id: string
-  /** whether D1 may have counted what this turn cost */
+  /** whether D1 may have counted this turn's cost */
   #counted = false
-  /** whether its answer is another turn's, and paid for there */
+  /** whether its answer is copied from another turn, which is charged for it */
   #copied = false
-  /** what its events add up to so far */
+  /** the fold of its events so far */
   readonly #turn: Turn = emptyTurn()
-  /** earlier turns that give way to this one */
+  /** earlier turns that this one replaces */
   #replaced: number[] = []
-  /** what the turn has spent so far, and what of that is noted in its log */
+  /** what the turn has spent so far, and how much of that its log records */
   #spent: () => Spending[] = () => []
   #noted = ''
   #over = false
@@ -100,7 +101,7 @@ export class TurnRun {
     const { replaces } = request
     if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
     const known = await this.#lookUp()
-    // From here to the turn's beginning without a pause: whose conversation it is must not change in between.
+    // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
     const { asker } = request
     const held = this.#around.memory()
@@ -117,14 +118,14 @@ export class TurnRun {
       const ended = Date.now()
       memory.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
     }
-    // The first searches are sent in this very moment, before anything is written: a call waits for the writes
+    // The first searches are sent right now, before anything is written, because a call waits for the writes
     // before it. No event comes before the turn has its number.
     const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : once(emit))
     const work =
       request.copies === undefined
         ? runTurn(request, ports, abort.signal)
         : this.#copyOrRun(request.copies, ports, abort.signal)
-    // Should the beginning fail, that is the error to tell, and not what becomes of the rest.
+    // If the beginning fails, report that error and ignore the rest.
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
@@ -134,7 +135,8 @@ export class TurnRun {
     this.#over = true
     if (this.#status === 'done' || this.#counted) return
     const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
-    // Deleted while it ran: nothing is kept here any more, but what it cost is owed.
+    // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is still
+    // owed.
     if (memory.closed) {
       memory.forgetSpent(stream.turn)
       if (cost) await this.#owe(cost)
@@ -150,7 +152,7 @@ export class TurnRun {
     return this.#turn.status
   }
 
-  /** Copies the answer of another conversation, and asks for one where that conversation has none to give. */
+  /** Copies the answer of another conversation. If that has none to give, runs the turn. */
   async #copyOrRun(source: string, ports: TurnPorts, signal: AbortSignal): Promise<Spending[]> {
     const { request } = this.#queued
     const events = await conversationObject(this.#env, source)
@@ -164,7 +166,7 @@ export class TurnRun {
     return runTurn(request, ports, signal)
   }
 
-  /** Notes what the turn has spent so far: should this object not live to see its end, that is charged. */
+  /** Records what the turn has spent so far, so that it is charged even if this object dies before the end. */
   #note(memory: Memory, turn: number): void {
     if (this.#over || memory.closed) return
     const spent = this.#spent()
@@ -175,14 +177,14 @@ export class TurnRun {
     memory.log.spend(turn, cost)
   }
 
-  /** Counts a cost that is kept nowhere here. */
+  /** Counts a cost that is stored nowhere here. */
   async #owe(cost: Cost): Promise<void> {
     await recordCost(database(this.#env), cost).catch((error) =>
       console.error('what a deleted turn cost could not be counted', reasonOf(error)),
     )
   }
 
-  /** Writes down that the turn runs. */
+  /** Records that the turn runs. */
   #begin(): { memory: Memory; stream: TurnStream } {
     const { request, names } = this.#queued
     const memory = this.#around.remember()
@@ -194,7 +196,7 @@ export class TurnRun {
       if (memory.closed) return
       memory.log.append(turn, lines)
       for (const { seq, line } of results) memory.log.keepResults(turn, seq, line)
-      // The first time: after that it is noted now and then, since it goes through all that was received.
+      // Only the first time. Later it is recorded by timer, since it goes through all text received so far.
       if (this.#noted === '') this.#note(memory, turn)
     })
     this.#queued.begin(stream, () => {
@@ -207,18 +209,18 @@ export class TurnRun {
     this.#queued.refuse(errorOf(error))
   }
 
-  /** What was said before, read ahead: nothing is begun, and nothing kept, for an id that nobody knows. */
+  /** Reads the history ahead. For an unknown id nothing is begun or stored. */
   async #lookUp(): Promise<RecentMessages | 'unknown' | undefined> {
     const { request } = this.#queued
     if (!request.continues) return undefined
-    // Nobody but this object ever wrote to a conversation of this name.
+    // Only this object ever writes to a conversation of this name, so no history exists yet.
     if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
       const recent = await this.#messages(request.model.max_bytes)
       const known = recent.messages.length > 0 || request.named || this.#replaced.length > 0
       return known ? recent : 'unknown'
     } catch {
-      // The turn asks again, and then ends in the error that it meets.
+      // The turn reads again and ends in whatever error it meets.
       return undefined
     }
   }
@@ -246,7 +248,7 @@ export class TurnRun {
     const { request } = this.#queued
     return {
       emit,
-      // Made when it is first asked for: a namespace that nobody serves is then the turn's error.
+      // Created on first use, so that an unknown namespace becomes the turn's error.
       get model() {
         return languageModelOf(request.model, env)
       },
@@ -264,7 +266,7 @@ export class TurnRun {
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>
         ttlsOf(database(env), ids).catch((error) => {
-          // The sweep, too, leaves a message whose ttl it cannot know.
+          // The sweep also leaves a message whose ttl it cannot know.
           console.error('the ttls of other models could not be read', reasonOf(error))
           return new Map<string, number>()
         }),
@@ -274,8 +276,8 @@ export class TurnRun {
   }
 
   /**
-   * Makes the turn history: it is written down here in one transaction, so that whatever happens to this object
-   * it is history whole or not at all, and then handed to its history and to D1.
+   * Makes the turn history. One transaction writes it down here, so it is history as a whole or not at all,
+   * whatever happens to this object. Then it goes to the history collection and to D1.
    */
   async #store(
     { memory, stream }: { memory: Memory; stream: TurnStream },
@@ -288,7 +290,7 @@ export class TurnRun {
     this.#queued.committed = true
     stream.flush()
     const whole = foldBody({ ...this.#turn, turn }, done)
-    // One moment for all, so that a ttl cannot leave an answer without its question.
+    // All share one timestamp, so that a ttl never removes a question without its answer.
     const timestamp = Math.floor(now / 1000)
     memory.outbox.put(
       turn,
@@ -303,12 +305,12 @@ export class TurnRun {
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, whole, now))
-    // From here on the record tells of it.
+    // From here on the record reports the cost.
     this.#over = true
     memory.log.spend(turn, null)
     memory.log.markSaid(turn, timestamp, done.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
-    // Whoever deletes the conversation sees to what this record says of its cost.
+    // If the conversation was deleted, the deletion counts the cost in this record.
     this.#counted = memory.closed
     if (outcome.ok || memory.closed) {
       if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
@@ -317,7 +319,7 @@ export class TurnRun {
     memory.log.markUnsaid(turn)
     if (memory.records.turns.includes(turn)) {
       memory.records.drop(turn)
-      // Its record would have told D1 of a conversation that it may not know yet.
+      // Its record would have told D1 about a conversation that D1 may not know yet.
       memory.records.putBeginning(this.#entry(memory, Date.now()))
     } else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
@@ -326,7 +328,7 @@ export class TurnRun {
     return outcome
   }
 
-  /** What is left of them is what they cost. */
+  /** Only their cost is kept. */
   #forgetReplaced(memory: Memory): void {
     for (const turn of this.#replaced) {
       memory.log.forget(turn)
@@ -334,7 +336,7 @@ export class TurnRun {
     }
   }
 
-  /** The conversation's own row as of a moment. */
+  /** The conversation's own row at this moment. */
   #entry(memory: Memory, now: number): ConversationEntry {
     const { historyId, model } = this.#queued.request
     return {
@@ -381,7 +383,7 @@ export class TurnRun {
     return { usage: usage!, ...(others.length > 0 && { others }), ...(this.#copied && { copied: true }) }
   }
 
-  /** When what was said at a moment is to be forgotten, in milliseconds since 1970. */
+  /** When something said now expires, in milliseconds since 1970. */
   #expiry(now: number): number {
     return Math.min(now + this.#queued.request.model.ttl * 1000, LAST_MOMENT)
   }

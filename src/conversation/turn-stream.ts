@@ -1,16 +1,17 @@
 /**
- * The events of the running turn on their way to whoever reads along, and to the log.
+ * Sends the events of the running turn to its readers and to the log.
  *
- * Readers are written first and the log afterwards, since a stream write waits for the storage writes before
- * it. The first piece of text goes out at once; after a write to the readers, what comes within the next 32 ms
- * is gathered and goes out as one event. In workerd the number of writes is the cost of streaming.
+ * Readers are written first and the log afterwards, because a stream write waits for earlier storage writes.
+ * The first piece of text goes out at once. After a write, text of the next 32 ms is gathered and goes out as
+ * one event. In workerd the cost of streaming is the number of writes.
  */
 import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
 import type { Reader } from './reader'
 
 /**
- * Two frames of a screen: nobody sees more. At 200 tokens a second a token costs 1.07 times what copying its
- * bytes costs with 16 ms, 0.92 times with 32 ms, and no less with 50 ms (`npm run bench -- stream`).
+ * Two frames of a screen: nobody sees a finer step. At 200 tokens a second a token costs 1.07 times what
+ * copying its bytes costs with 16 ms, 0.92 times with 32 ms, and no less with 50 ms (`npm run bench --
+ * stream`).
  */
 const GATHER_MS = 32
 const GATHER_CHARACTERS = 4_096
@@ -21,7 +22,7 @@ const MOST_AT_ONCE = 64 * 1024
 
 const encoder = new TextEncoder()
 
-/** An event that is not in the log: its line, before that of the event of this number. */
+/** An event that is not in the log: its line, and the number of the event it comes before. */
 interface Aside {
   seq: number
   line: string
@@ -30,23 +31,23 @@ interface Aside {
 export class TurnStream {
   readonly #names: { conversation_id: string; turn: number }
   readonly #log: (lines: string, results: Aside[]) => void
-  /** every event for readers so far, by number */
+  /** every reader event so far, by number */
   readonly #lines: string[] = []
-  /** for readers who ask for them, by the number of the event that they come before */
+  /** for readers who ask for them, by the number of the event they come before */
   readonly #results = new Map<number, string>()
   readonly #history = new Map<number, string>()
   readonly #readers = new Set<Reader>()
-  /** lines that the log does not have yet, those for operators included */
+  /** lines not in the log yet, operator events included */
   #unlogged: string[] = []
   #unkept: Aside[] = []
   #logTimer: ReturnType<typeof setTimeout> | undefined
   #text = ''
-  /** set while the readers have been written within the last 32 ms */
+  /** set if readers were written within the last 32 ms */
   #gathering: ReturnType<typeof setTimeout> | undefined
   #ended = false
   #speaking = false
 
-  /** @param log keeps lines for good, and results beside them; each ends with its line break */
+  /** @param log stores lines, each with its line break, and results beside them */
   constructor(conversationId: string, turn: number, log: (lines: string, results: Aside[]) => void) {
     this.#names = { conversation_id: conversationId, turn }
     this.#log = log
@@ -60,12 +61,12 @@ export class TurnStream {
     return this.#ended
   }
 
-  /** Whether there has been anything of the answer to read. */
+  /** Whether any of the answer can be read yet. */
   get speaking(): boolean {
     return this.#speaking
   }
 
-  /** How many read along. */
+  /** How many readers follow the turn. */
   get readers(): number {
     for (const reader of this.#readers) if (!reader.open) this.#readers.delete(reader)
     return this.#readers.size
@@ -78,7 +79,8 @@ export class TurnStream {
       if (!this.#gathering || this.#text.length >= GATHER_CHARACTERS) this.#writeText()
       return
     }
-    // It waits for the next line that readers get: a write to the log of its own would cost as much as that one.
+    // An operator event waits for the next line for readers. A log write of its own would cost as much as that
+    // one.
     if (audienceOf(event) === 'operator') {
       this.#unlogged.push(this.#lineOf(event))
       return
@@ -99,7 +101,7 @@ export class TurnStream {
     this.flush()
   }
 
-  /** Lets a reader have the events after `seq`, those to come included, and what it asks for besides. */
+  /** Lets a reader have the events after `seq`, including those to come, and what it asks for besides. */
   join(reader: Reader, seq = -1, { results, history }: Reading = {}): void {
     let at = seq + 1
     const next = (): string => {
@@ -150,7 +152,7 @@ export class TurnStream {
     return `${JSON.stringify(event)}\n`
   }
 
-  /** Writes to the log what it does not have yet. */
+  /** Writes what the log does not have yet. */
   flush(): void {
     if (this.#logTimer) clearTimeout(this.#logTimer)
     this.#logTimer = undefined

@@ -1,6 +1,6 @@
 /**
- * That a conversation has been here, where nothing else of it is left. A request can be led to its id again by what it
- * says, though somebody else sends it, and whoever began the conversation knows the id.
+ * A mark that a conversation existed here, kept when nothing else of it is left. A request can be led to its id
+ * again by what it says, even if somebody else sends it, and whoever began the conversation knows the id.
  */
 import type { Alarm } from '../alarm'
 
@@ -10,7 +10,7 @@ export class UsedMark {
   readonly #storage: DurableObjectStorage
   readonly #alarm: Alarm
 
-  /** @param alarm rings when the mark is not needed any more */
+  /** @param alarm fires when the mark is no longer needed */
   constructor(storage: DurableObjectStorage, alarm: Alarm) {
     this.#storage = storage
     this.#alarm = alarm
@@ -21,8 +21,9 @@ export class UsedMark {
   }
 
   /**
-   * Deletes all that the object holds, and leaves a mark where one is needed still.
-   * @param until when nobody is led here any more, in milliseconds since 1970; undefined: as an earlier mark says
+   * Deletes everything the object stores, and leaves a mark if one is still needed.
+   * @param until when requests stop being led here, in milliseconds since 1970; undefined: as an earlier mark
+   *   says
    */
   async clear(until = this.#storage.kv.get<number>(KEY) ?? 0): Promise<void> {
     await this.#storage.deleteAll()

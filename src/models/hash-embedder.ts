@@ -1,11 +1,11 @@
 /**
- * `local/hash-N`: vectors without a model, for work offline. Words that share a stem, or most of their
- * letters, come out alike; meaning beyond that it does not know.
+ * `local/hash-N`: vectors without a model, for work offline. Words that share a stem, or most of their letters,
+ * come out alike. It knows no other meaning.
  *
- * Feature hashing (Weinberger et al. 2009): each stem goes to two dimensions and each of its character
- * trigrams to one, with a sign taken from the hash, so that collisions cancel out on average. Counts are damped
- * (1 + ln n), stopwords weigh a tenth, and the vector has length 1. About 60 us for a kilobyte of English once
- * its words are known, twice that before.
+ * Feature hashing (Weinberger et al. 2009): each stem goes to two dimensions and each of its character trigrams to
+ * one. The hash also gives the sign, so that collisions cancel out on average. Counts are damped (1 + ln n),
+ * stopwords weigh a tenth, and the vector has length 1. A kilobyte of English takes about 60 us once its words are
+ * cached, twice that before.
  */
 import { regExp } from '../once'
 import type { EmbeddingModel } from './embedding-model'
@@ -14,7 +14,7 @@ import { STOPWORDS, stemOf } from './words'
 const STOPWORD_WEIGHT = 0.1
 const TRIGRAM_WEIGHT = 0.35
 
-// A word is hashed once: texts repeat their words, and collections repeat each other's.
+// Words are cached: texts repeat their words, and collections repeat each other's.
 interface Features {
   /** hashes of the stem, the second for its second dimension */
   stem: number
@@ -29,7 +29,7 @@ const MOST_KNOWN = 50_000
 const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+`, 'gu')
 const MARKS = regExp(String.raw`\p{M}+`, 'gu')
 
-/** FNV-1a over UTF-16 units, then a finaliser, since the low bits choose the dimension. */
+/** FNV-1a over UTF-16 units, then a finaliser, because the low bits choose the dimension. */
 function hash(text: string, seed: number): number {
   let value = 0x811c9dc5 ^ seed
   for (let index = 0; index < text.length; index++) {
@@ -62,7 +62,7 @@ function featuresOf(word: string): Features {
 /** The vector of a text; all zeros for a text without words. */
 export function hashVector(text: string, dimensions: number): Float32Array {
   const counts = new Map<Features, number>()
-  // One match() for all words: matchAll makes an object for each.
+  // Use one match() for all words: matchAll makes an object for each.
   for (const word of text.toLowerCase().match(WORD()) ?? []) {
     const features = known.get(word) ?? featuresOf(word)
     counts.set(features, (counts.get(features) ?? 0) + 1)
@@ -88,7 +88,7 @@ export function hashVector(text: string, dimensions: number): Float32Array {
   return vector
 }
 
-/** Beside words, which it knows nothing beyond. */
+/** Weight beside words: these vectors know little that the words do not. */
 const WEIGHT = 0.25
 
 export const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({

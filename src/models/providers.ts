@@ -1,4 +1,4 @@
-/** The registry of language models: which namespace of a `model_name` goes to which provider. */
+/** The registry of language models: maps the namespace of a `model_name` to its provider. */
 import { ApiError } from '../errors'
 import { anthropic } from './anthropic'
 import { azure } from './azure'
@@ -21,7 +21,7 @@ const PROVIDERS = new Map(
 /** The text before the first slash of a model's name; empty without a slash. */
 export const namespaceOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('/')))
 
-/** @throws ApiError 400 when the namespace is none of ours (contract 1.2, rule 9) */
+/** @throws ApiError 400 if there is no such namespace (contract 1.2, rule 9) */
 export function providerOf(config: { model_name: string }): LanguageModelProvider {
   const namespace = namespaceOf(config.model_name)
   const provider = PROVIDERS.get(namespace)
@@ -30,21 +30,21 @@ export function providerOf(config: { model_name: string }): LanguageModelProvide
 }
 
 /**
- * The provider and the host that a checked model's secrets are sent to, on a host that tenants share with the tenant's
- * part of it.
+ * The provider and the host to which a checked model's secrets are sent. If tenants share the host, the tenant's
+ * part of it is included.
  */
 export function destinationOf(config: ConversationModelConfig, env: Cloudflare.Env): string {
   const { namespace, destination } = providerOf(config)
   const url = destination(config, env)
-  // What no URL can be made of is nowhere else's either.
+  // If it is no URL, its text alone identifies it.
   return `${namespace} ${url !== undefined && URL.canParse(url) ? placeOf(new URL(url)) : url}`
 }
 
-/** `/v1/<account>/<gateway>/<provider>`, and the resource where the provider is Azure (as in gateway.ts). */
+/** `/v1/<account>/<gateway>/<provider>`, and for Azure also the resource (as in gateway.ts). */
 const GATEWAY_SEGMENTS = 5
 
 function placeOf({ origin, hostname, pathname }: URL): string {
-  // A name may end in the dot of the root: the same host.
+  // A host name may end in the root's dot: it is the same host.
   if (hostname.replace(/(?<!\.)\.+$/, '') !== 'gateway.ai.cloudflare.com') return origin
   return (
     origin +

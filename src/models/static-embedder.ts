@@ -1,9 +1,9 @@
 /**
- * `local/minilm-l6-static`: sentence vectors from a table, without a call and without a network.
+ * `local/minilm-l6-static`: sentence vectors from a table, without a call or a network.
  *
- * The table has a vector for each word piece, distilled from all-MiniLM-L6-v2 (models/README.md beside the table says
- * how). It is one of the Worker's static assets: 8 MB would not fit into a script, and most isolates never
- * embed anything. The first text that an isolate embeds has it loaded, once for all collections in it.
+ * The table holds a vector for each word piece, distilled from all-MiniLM-L6-v2 (see models/README.md beside the
+ * table). It is a static asset of the Worker: 8 MB would not fit into a script, and most isolates never embed
+ * anything. The first text that an isolate embeds loads it, once for all collections there.
  */
 import { ApiError, reasonOf } from '../errors'
 import type { EmbeddingModel } from './embedding-model'
@@ -12,21 +12,21 @@ import { StaticTable } from './static-embedder/table'
 export const STATIC_EMBEDDER = 'local/minilm-l6-static'
 export const STATIC_DIMENSIONS = 256
 
-/** Where the table lies among the assets (ui/). */
+/** The table's path among the assets (ui/). */
 const PATH = '/models/minilm-l6-static.bin'
-/** Texts a batch: about a tenth of a second, after which others get their turn. */
+/** Texts a batch: about a tenth of a second, then others get their turn. */
 const BATCH_SIZE = 500
 /**
- * Beside words. From 0.35 to 0.5 both together are better than the better of the two on every set that it was measured
- * on, and by nearly the same.
+ * Weight beside words. From 0.35 to 0.5 the combination beat the better of the two on every set measured, by nearly
+ * the same.
  */
 const WEIGHT = 0.4
 
-// Only the table is shared by all that runs in the isolate. The promise of it belongs to the request that asked, and
-// may never be kept when that request is aborted.
+// Only the loaded table is shared in the isolate, not the promise of it. A promise belongs to the request that made
+// it, and may never settle if that request is aborted.
 let loaded: StaticTable | undefined
 
-/** @throws ApiError 503 when the asset cannot be read */
+/** @throws ApiError 503 if the asset cannot be read */
 async function load(assets: Fetcher | undefined): Promise<StaticTable> {
   if (loaded !== undefined) return loaded
   try {
@@ -43,7 +43,7 @@ async function load(assets: Fetcher | undefined): Promise<StaticTable> {
   }
 }
 
-/** @param dimensions other than the table's: more are zeros, fewer are the first ones */
+/** @param dimensions if more than the table's, the rest are zeros; if fewer, the first ones */
 export function staticEmbedder(
   env: Pick<Cloudflare.Env, 'ASSETS'>,
   dimensions = STATIC_DIMENSIONS,

@@ -1,4 +1,4 @@
-/** The call that answers: its prompt, and its text as readers are to see it. */
+/** The model call that answers the question: its prompt, and its text as readers see it. */
 import type { ChatMessage, Source } from '../models/language-model'
 import { type Generated, malformedBy } from './generate'
 import { enumeratedPrompt } from './given'
@@ -8,17 +8,17 @@ import { SuggestionFilter } from './suggestion-filter'
 import type { TracedPorts } from './trace'
 
 export interface Answered {
-  /** its text without the suggestions */
+  /** the answer's text without the suggestions */
   answer: Generated
-  /** what the model suggested in it */
+  /** questions that the model suggested in its text */
   suggestions: string[]
 }
 
 /**
- * @param before the latest turns, where the prompt holds them
+ * @param before the latest turns, if the prompt holds them
  * @param suggests whether the model is asked to suggest questions after its answer
  * @param onText called with each piece of the answer
- * @throws ApiError from the model, an answer that is nothing but suggestions included
+ * @throws ApiError from the model; also if the answer holds nothing but suggestions
  */
 export async function answerQuestion(
   request: AskRequest,
@@ -55,7 +55,7 @@ export async function answerQuestion(
       question,
       sources,
       history: [],
-      // Whoever follows the turn sees the answer grow, even where its caller reads it whole.
+      // Always stream: readers who follow the turn see the answer grow, even if its caller reads it whole.
       stream: true,
     },
     signal,

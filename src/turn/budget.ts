@@ -1,7 +1,8 @@
 /**
- * What fits into a prompt: `max_bytes` in UTF-8 bytes, documents whole or not at all (contract 1.5).
+ * What fits into a prompt. `max_bytes` counts UTF-8 bytes, and a document goes in whole or not at all (contract
+ * 1.5).
  *
- * The minimum is what the prompt's own words take. The system prompt is not counted.
+ * MINIMUM is the size of the prompt's own words. The system prompt is not counted.
  */
 import { coded } from '../errors'
 import type { ChatMessage, Source } from '../models/language-model'
@@ -14,8 +15,8 @@ const MINIMUM = {
 } satisfies Record<PromptFamily, unknown>
 
 /**
- * Bytes that the serialised array of documents may take beside the question.
- * @throws ApiError 400 when the question alone is too long
+ * Returns the bytes left beside the question for the serialised array of documents.
+ * @throws ApiError 400 if the question alone is too long
  */
 export function documentBudget(question: string, maxBytes: number, family: PromptFamily): number {
   const minimum = MINIMUM[family].answer
@@ -30,9 +31,9 @@ export function documentBudget(question: string, maxBytes: number, family: Promp
 
 /**
  * Drops documents until the serialised array of them fits.
- * @param lists the documents of each search, best first. One list loses its last; of several the longest
- *   loses its last, the later one when two are as long
- * @throws ApiError 400 when the question alone is too long
+ * @param lists the documents of each search, best first. A single list loses its last document. Of several, the
+ *   longest loses its last one; if two are equally long, the later list does
+ * @throws ApiError 400 if the question alone is too long
  */
 export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   lists: T[][],
@@ -48,21 +49,21 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   let count = kept.reduce((sum, list) => sum + list.length, 0)
   while (count > 0 && total > budget) {
     const longest = kept.reduce((best, list) => (list.length >= best.length ? list : best))
-    // What an element adds to the array: itself, a comma and a line break.
+    // One element of the array costs its own bytes, a comma and a line break.
     total -= longest.pop()!.bytes + 2
     count -= 1
   }
   return kept.flat().map(({ item }) => item)
 }
 
-/** What documents take of the prompt that are there before all others. */
+/** Bytes of the prompt that attached documents take. They come before all others. */
 export const attachedBytes = (documents: Pick<Source, 'document'>[]): number =>
   documents.reduce((sum, { document }) => sum + byteLength(serialise(document)) + 2, 0)
 
 /**
- * The newest messages that fit beside the question in the prompt for a standalone question.
+ * Returns the newest messages that fit beside the question in the prompt for a standalone question.
  * @param messages oldest first
- * @throws ApiError 400 when nothing fits
+ * @throws ApiError 400 if nothing fits
  */
 export function fitHistory(
   messages: ChatMessage[],

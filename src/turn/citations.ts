@@ -1,9 +1,10 @@
 /**
- * Which source says what the answer says.
+ * Finds which source supports which sentence of the answer.
  *
- * A sentence of the answer is traced to the sentence of a document that holds most of its content words, if
- * that is most of them and no number differs. A document's id or label in square brackets counts as the model's own
- * word. No second model is asked: this costs a millisecond, and what it names can be checked by eye.
+ * Each sentence is matched to the sentence of a document that shares most of its content words. It is cited if
+ * it holds enough of them (SHARE) and no number differs. A document's id or label in square brackets counts as
+ * the model's own citation. No second model is asked: this takes a millisecond, and people can check the result
+ * by eye.
  */
 
 import { sentencesOf, splitSentences } from '../models/extractive/sentences'
@@ -14,7 +15,7 @@ import type { Citation } from './events'
 /** share of an answer sentence's content words that its source must hold */
 const SHARE = 0.6
 const FEWEST_SHARED = 3
-/** sources that one sentence of the answer is traced to */
+/** most sources cited for one sentence of the answer */
 const MOST_A_SENTENCE = 2
 
 interface Passage {
@@ -30,7 +31,7 @@ interface Span {
   end: number
 }
 
-/** The citations of an answer, in the order of their places. */
+/** Returns the citations of an answer, in the order of their places. */
 export function resolveCitations(answer: string, sources: Source[]): Citation[] {
   const index = indexPassages(sources)
   const citations: Citation[] = []
@@ -42,12 +43,12 @@ export function resolveCitations(answer: string, sources: Source[]): Citation[] 
   return citations
 }
 
-/** A heading, or a line in bold alone: it names what follows, and states nothing. */
+/** A heading, or a line that is all bold. It names what follows and states nothing. */
 const TITLE = /^(?:#{1,6}\s|\*\*[^*]+\*\*:?$)/
 
 interface PassageIndex {
   passages: Passage[]
-  /** by stem: the passages that hold it, in their own words or their title's */
+  /** stem -> the passages that hold it, in their own words or in their title's */
   holding: Map<string, number[]>
 }
 
@@ -82,14 +83,14 @@ function trace(span: Span, { passages, holding }: PassageIndex): Citation[] {
     .filter(
       ([number, count]) => count >= needed && numbers.every((value) => passages[number]!.numbers.has(value)),
     )
-    // The most words shared, then the better document: passages are numbered in the order of their ranks.
+    // Most shared words first, then the better document: passages are numbered in the order of their ranks.
     .sort((a, b) => b[1] - a[1] || a[0] - b[0])
   const best = found[0]?.[1] ?? 0
   const seen = new Set<Source>()
   const citations: Citation[] = []
   for (const [number, count] of found) {
     const { source, id, text } = passages[number]!
-    // A second document counts only when it says it as well as the first.
+    // A second document counts only if it matches at least nine tenths as well as the first.
     if (citations.length >= MOST_A_SENTENCE || count < best * 0.9) break
     if (seen.has(source)) continue
     seen.add(source)
@@ -124,7 +125,7 @@ function markedSources(span: Span, sources: Source[]): Citation[] {
   return [...citations.values()]
 }
 
-/** The sentences of an answer with their places. Code is nobody's sentence. */
+/** The sentences of an answer with their places. Code is skipped: it is never cited. */
 function spansOf(answer: string): Span[] {
   const spans: Span[] = []
   let at = 0

@@ -1,7 +1,7 @@
 /**
- * How a turn fails: the code of every error, what a retry can do, and the events that tell of it.
+ * How a turn fails: the code of each error, what a retry can do, and the events that report it.
  *
- * Code reads the code and never the message: messages are for people, and every protocol has its own.
+ * Code reads the code and never the message. Messages are for people, and each protocol has its own.
  */
 import {
   type ApiError,
@@ -13,11 +13,14 @@ import {
   type StatusCode,
 } from '../errors'
 import { ProviderError, passes } from '../models/provider-error'
-import type { TurnEvent, TurnEventBody } from './events'
+import type { ErrorEvent, TurnEvent } from './events'
 
 export type { ErrorCode } from '../errors'
 
-/** What becomes of the same request: `never` succeeds, may succeed `now`, or `later`, when a limit has passed. */
+/**
+ * What a retry of the same request can do: `never` succeed, or perhaps succeed `now`, or `later` once a limit
+ * has passed.
+ */
 export type Retry = 'never' | 'now' | 'later'
 
 const RETRIES: Record<ErrorCode, Retry> = {
@@ -54,20 +57,19 @@ const RETRIES: Record<ErrorCode, Retry> = {
 
 export const retryOf = (code: ErrorCode): Retry => RETRIES[code]
 
-/** Somebody stopped the turn. */
 export const stopped = (): ApiError => coded('stopped', 400, 'The turn was stopped.')
 
-/** The turn's object did not live to see its end. */
+/** The turn's object died before the turn ended. */
 export const interrupted = (): ApiError => coded('interrupted', 503, 'The turn was interrupted. Ask again.')
 
-/** There is no such conversation, or it is somebody else's: nobody learns which. */
+/** The conversation does not exist, or it is somebody else's. The caller cannot tell which. */
 export const unknownConversation = (): ApiError =>
   coded('unknown_conversation', 404, 'Conversation not found')
 
-/** A position, a trace or a previous response leads to no turn. */
+/** A position, a trace or a previous response points to no turn. */
 export const unknownTurn = (): ApiError => coded('unknown_turn', 404, 'Turn not found')
 
-/** The error of a search, as the error of its turn. @param status HTTP status of the search's reply */
+/** Turns the error of a search into the error of its turn. @param status HTTP status of the search's reply */
 export function searchFailed(status: number, message: string): ApiError {
   if (status === 408) return coded('search_timed_out', status, message)
   const isUnavailable = status === 429 || status >= 500
@@ -88,11 +90,11 @@ const BY_STATUS: Record<number, StatusCode> = {
   503: 'unavailable',
 }
 
-/** The code of an error of which nothing but its HTTP status is known. */
+/** The code of an error that has only an HTTP status. */
 export const codeOfStatus = (status: number): StatusCode =>
   BY_STATUS[status] ?? (status >= 500 ? 'internal' : 'bad_request')
 
-/** The code of any failure: its own, or what the model's provider or the HTTP status says. */
+/** The code of any failure: its own, or else the one that the provider's fault or the HTTP status implies. */
 export function codeOf(failure: ApiError | Pick<Failure, 'status' | 'code'>): ErrorCode {
   if (failure.code !== undefined) return failure.code
   if (!(failure instanceof ProviderError)) return codeOfStatus(failure.status)
@@ -103,10 +105,8 @@ export function codeOf(failure: ApiError | Pick<Failure, 'status' | 'code'>): Er
 /** Whether a model's provider failed, through no fault of the request. */
 const isUpstream = (code: ErrorCode): boolean => code === 'model_failed' || code === 'model_denied'
 
-export type TurnError = Extract<TurnEventBody, { type: 'error' }>
-
 /** The event of a turn that ends in this error. @param plain whether it hides what is the operator's (errors.ts) */
-export function errorOf(error: ApiError, plain = false): TurnError {
+export function errorOf(error: ApiError, plain = false): ErrorEvent {
   const code = codeOf(error)
   return {
     type: 'error',
@@ -118,7 +118,7 @@ export function errorOf(error: ApiError, plain = false): TurnError {
   }
 }
 
-/** What logs of before codes said of turns that were not ended by themselves. */
+/** Messages of turns that were stopped or interrupted, in logs from before errors had codes. */
 const WORDS_BEFORE_CODES = new Map<string, ErrorCode>([
   ['The turn was stopped.', 'stopped'],
   ['The turn was interrupted. Ask again.', 'interrupted'],
@@ -127,7 +127,7 @@ const WORDS_BEFORE_CODES = new Map<string, ErrorCode>([
 /** An event as it is today: errors of logs that were written before errors had codes get theirs here. */
 export function withCode(event: TurnEvent): TurnEvent {
   if (event.type !== 'error' || event.code !== undefined) return event
-  const { status, message, upstream, retryable } = event as Omit<TurnError, 'code'>
+  const { status, message, upstream, retryable } = event as Omit<ErrorEvent, 'code'>
   const ofModel = retryable ? 'model_failed' : 'model_denied'
   const code = upstream ? ofModel : (WORDS_BEFORE_CODES.get(message) ?? codeOfStatus(status))
   return { ...event, code }

@@ -10,7 +10,7 @@ import type { ErrorCode } from '../errors'
 import type { ChatMessage, GenerationRequest } from '../models/language-model'
 import type { SearchParameters, SearchResult } from '../search/types'
 
-/** One search's part of a retrieval: its result, or the error that it ended with. */
+/** One search's part of a retrieval: its result, or the error it ended with. */
 export type SearchReply = { result: SearchResult } | { error: string; code: number }
 
 /** A document of a collection. */
@@ -21,47 +21,47 @@ export interface SourceReference {
   document_id: string
 }
 
-/** A document that went into the prompt, in Parley's own terms: whatever engine found it. */
+/** A document in the prompt, in Parley's own terms, whichever engine found it. */
 export interface Passage {
   /** name of the collection */
   collection: string
   id: string
   /** place in the prompt; 1 is the best */
   rank: number
-  /** how good a hit it was (retrieve.ts) */
+  /** how good the hit was (retrieve.ts) */
   score: number
-  /** its texts, cut where they are long */
+  /** its texts; long ones are cut */
   text: string
   title?: string
-  /** an address that a page may link to */
+  /** an address that is safe to link to */
   url?: string
-  /** the document as it stood in the prompt, without its id */
+  /** the document as the prompt holds it, without its id */
   fields: Record<string, unknown>
 }
 
-/** What came of one search, in the order of the request's searches. */
+/** The outcome of one search. Summaries follow the order of the request's searches. */
 export interface SearchSummary {
   /** name of the collection */
   collection: string
   /** documents that match */
   found?: number
-  /** documents that were asked for */
+  /** documents that the search asked for */
   limit?: number
   /** milliseconds */
   took?: number
-  /** what it failed with */
+  /** the error it failed with */
   error?: { status: number; message: string }
 }
 
-/** A document that was found and did not fit into the prompt whole. */
+/** A document that was found but did not fit into the prompt whole. */
 export interface CutDocument extends SourceReference {
-  /** its passages that went into the prompt; 0: it was left out */
+  /** how many of its passages are in the prompt; 0: none, it was left out */
   passages: number
-  /** the passages that it has */
+  /** how many passages it has */
   of: number
 }
 
-/** A source used, with its place in the answer: UTF-16 offsets, `end` exclusive. */
+/** A source that the answer uses, with its place in the answer: UTF-16 offsets, `end` exclusive. */
 export interface Citation extends SourceReference {
   start: number
   end: number
@@ -74,12 +74,12 @@ export interface Usage {
   model: string
   input_tokens?: number
   output_tokens?: number
-  /** true where the provider reported none and the figures are estimated from bytes */
+  /** true if the provider reported no figures and these are estimated from bytes */
   estimated?: boolean
 }
 
 export interface Timings {
-  /** milliseconds, each measured from the moment the turn began to run */
+  /** milliseconds since the turn began to run */
   rewritten?: number
   retrieved?: number
   first_token?: number
@@ -93,11 +93,11 @@ export interface HistoryMessage {
   timestamp: number
 }
 
-/** A search as it was run. Times in milliseconds, `started` since the turn began. */
+/** A search as it ran. Times are in milliseconds; `started` counts from the beginning of the turn. */
 export interface SearchTrace {
-  /** name of the collection, where the search got so far */
+  /** name of the collection; absent if the search failed before it was known */
   collection?: string
-  /** with `q`: the question that this search was given */
+  /** includes `q`, the question given to this search */
   params: SearchParameters
   found?: number
   /** best first */
@@ -111,22 +111,24 @@ export interface HitTrace {
   id?: string
   text_match?: number
   vector_distance?: number
-  /** rank fusion's */
+  /** the score from rank fusion */
   score?: number
 }
 
-/** A call to the language model. */
+/** A call to a language model. */
 export interface CallTrace {
   purpose: GenerationRequest['purpose']
-  /** the one that answered, or that was to */
+  /** the model that answered, or was meant to */
   model: string
-  /** of its conversation model, where that is not the one that was asked: its tokens are charged to this one */
+  /**
+   * id of its conversation model, if another one than the turn's answered: that one is charged for the tokens
+   */
   model_id?: string
-  /** attempts that came to nothing before it, retries and other models in their order */
+  /** attempts that failed before this one, in order: retries and other models */
   failed?: FailedTrace[]
   /** the messages exactly as they were sent */
   prompt: ChatMessage[]
-  /** what it said; for an `answer` that was finished it stands in the turn */
+  /** the model's text; absent for a finished `answer`, which the turn holds */
   text?: string
   finish_reason?: string
   input_tokens: number
@@ -138,17 +140,17 @@ export interface CallTrace {
   took: number
 }
 
-/** An attempt that came to nothing. Its tokens are there where it has to be paid for all the same. */
+/** A failed attempt. It carries tokens only if they must be paid for. */
 export interface FailedTrace {
   model: string
   error: string
-  /** of its conversation model */
+  /** id of its conversation model */
   model_id?: string
   input_tokens?: number
   output_tokens?: number
 }
 
-/** What a message of a conversation says besides its question and its answer. */
+/** What a message carries besides its question and its answer. */
 export interface MessageDetails {
   /** who wrote it */
   origin?: string
@@ -156,19 +158,31 @@ export interface MessageDetails {
   additional_info?: Record<string, unknown>
 }
 
-/** Events for operators. They are kept in the log and shown in the trace, and are never sent to a reader. */
+/** Events for operators. The log keeps them and the trace shows them; readers never get them. */
 export type OperatorEventBody =
   /** the turn has begun */
   | { type: 'begin'; question: string }
-  /** what its caller says was said before: it becomes history with the answer. Oldest first */
+  /** what the caller says was said before, oldest first; it becomes history together with the answer */
   | { type: 'transcript'; messages: HistoryMessage[] }
-  /** `index`: its place among the turn's searches, or calls, in the order in which they began */
+  /** `index` is its place among the turn's searches (or calls), in the order they began */
   | { type: 'search'; index: number; search: SearchTrace }
   | { type: 'call'; index: number; call: CallTrace }
-  /** the answer is a copy of the one that this conversation gave to the same request */
+  /** the answer is a copy: another conversation, `source`, answered the same request */
   | { type: 'copy'; source: string }
-  /** kept with the turn's message */
+  /** stored with the turn's message */
   | { type: 'message'; details: MessageDetails }
+
+/** Why a turn failed. */
+export interface TurnError {
+  /** what went wrong (errors.ts): code reads this, and never the message */
+  code: ErrorCode
+  status: number
+  message: string
+  /** whether the same request may succeed */
+  retryable: boolean
+  /** true where a model's provider failed through no fault of the request */
+  upstream?: boolean
+}
 
 /** Events for readers. */
 export type TurnEventBody =
@@ -178,39 +192,36 @@ export type TurnEventBody =
       /** best first */
       passages: Passage[]
       searches: SearchSummary[]
-      /** what did not fit into the prompt whole (`max_bytes`); absent: nothing */
+      /** documents that did not fit into the prompt whole (`max_bytes`); absent: none */
       cut?: CutDocument[]
     }
-  /** the engine's own replies, for readers who ask for them: kept beside the log, before the `retrieval` they belong to */
+  /**
+   * the engines' own replies, for readers who ask for them. Kept beside the log; they come just before their
+   * `retrieval`
+   */
   | { type: 'results'; replies: SearchReply[] }
   | { type: 'delta'; text: string }
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }
-  | {
-      type: 'error'
-      /** what went wrong (errors.ts): code reads this, and never the message */
-      code: ErrorCode
-      status: number
-      message: string
-      retryable: boolean
-      /** true where a model's provider failed through no fault of the request */
-      upstream?: boolean
-    }
+  | ({ type: 'error' } & TurnError)
   | {
       type: 'done'
       finish_reason: string
-      /** the whole answer; deltas joined give the same text */
+      /** the whole answer; equals all deltas joined */
       answer: string
     }
-  /** all of the conversation up to and with this turn, oldest first, for readers who ask for it: just before `done` */
+  /**
+   * the conversation up to and including this turn, oldest first, for readers who ask for it; comes just before
+   * `done`
+   */
   | { type: 'history'; messages: HistoryMessage[] }
 
 /**
- * The number of the error that ends a turn whose object did not live to see its end. Readers are written before the
- * log is, so they may hold events that the log never got: only a number above all that a turn can hand out is one that
- * none of them has. It is the highest that fits the ids of the wire (nine digits); an event every 32 ms would take a
- * year to reach it.
+ * The number of the error that ends a turn whose object died before the end. Readers are written before the log
+ * is, so they may hold events that the log never got. Only a number higher than any a turn can hand out is new
+ * to all of them. This is the highest that fits the ids of the wire (nine digits). A turn with an event every
+ * 32 ms would need a year to reach it.
  */
 export const INTERRUPTION_SEQ = 999_999_999
 
@@ -228,21 +239,24 @@ const OPERATOR = {
   message: true,
 } satisfies Record<OperatorEventBody['type'], true>
 
-/** Who an event is for. */
+/** Says who an event is for. */
 export const audienceOf = ({ type }: LogEventBody): 'reader' | 'operator' =>
   type in OPERATOR ? 'operator' : 'reader'
 
-/** Whether an event is kept in the log, and counts there. The others are made for the readers who ask for them. */
+/**
+ * Whether an event has a number of its own. Operator events are logged without one; `results` and `history` are made for
+ * readers who ask for them.
+ */
 export const isNumbered = (event: LogEventBody): boolean =>
   event.type !== 'results' && event.type !== 'history' && audienceOf(event) === 'reader'
 
-/** What a reader asks for besides the events that all readers get. */
+/** What a reader asks for besides the events that every reader gets. */
 export interface Reading {
   results?: boolean
   history?: boolean
 }
 
-/** Where an event stands. One that does not count has the number of the next one that does. */
+/** Where an event stands. An event without a number of its own carries that of the next numbered one. */
 interface Place {
   conversation_id: string
   turn: number
@@ -251,17 +265,17 @@ interface Place {
 
 /** An event as readers get it. */
 export type TurnEvent = TurnEventBody & Place
-/** An event as the log has it. */
+/** An event as the log holds it. */
 export type LogEvent = LogEventBody & Place
 
 export const isForReaders = (event: LogEvent): event is TurnEvent => audienceOf(event) === 'reader'
 
-/** A place in a conversation: an event's turn and sequence number. On the wire `turn.seq`. */
+/** A place in a conversation: an event's turn and sequence number, `turn.seq` on the wire. */
 export interface Position {
   turn: number
   /** -1: before the turn's first event */
   seq: number
 }
 
-/** The last event of a turn. After it nothing follows. */
+/** Whether this event ends its turn. Nothing follows it. */
 export const isTerminal = (event: LogEventBody): boolean => event.type === 'done' || event.type === 'error'

@@ -1,9 +1,9 @@
 /**
- * The documents of a prompt, within `max_bytes`.
+ * Fits documents into a prompt, within `max_bytes`.
  *
- * Documents that all fit go in whole. Where they do not, long ones give way first: of their texts those passages stay
- * that say most about the question, so that a page that is the best hit is answered from however long it is. Only then
- * are documents dropped, as Typesense drops them (contract 1.5). What was cut is told.
+ * If all documents fit, they go in whole. If not, long texts are cut first: the passages that say most about
+ * the question stay. So a page that is the best hit is used, however long it is. Only then are documents
+ * dropped, as Typesense drops them (contract 1.5). The `retrieval` event reports what was cut.
  */
 import type { Source } from '../models/language-model'
 import { isContent, wordsOf } from '../models/words'
@@ -13,13 +13,16 @@ import { joinPassages, type Passage, passagesOf } from './passages'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 
-/** A text longer than this is cut into passages where room is short, in characters. */
+/** Characters. If room is short, a text longer than this is cut into passages. */
 const LONG_TEXT = 1_200
-/** Characters of texts that are looked through for one prompt; of documents after that the beginning counts. */
+/**
+ * Characters of long texts searched for passages per prompt. Of documents after that, only the beginning
+ * counts.
+ */
 const MOST_CHARACTERS = 2_000_000
-/** share of the budget in which every document gets its best passage before any gets a second one */
+/** share of the budget within which each document gets its best passage before any gets a second one */
 const BREADTH = 0.6
-/** how much a word counts in a title or heading, against one in the passage */
+/** what a word counts in a title or heading; a word in the passage counts 1 */
 const ABOVE = 0.5
 
 export interface Fitted {
@@ -30,8 +33,8 @@ export interface Fitted {
 
 /**
  * @param lists the documents of each search, best first
- * @param maxBytes of the model, attachments taken off
- * @throws ApiError 400 when the question alone is too long
+ * @param maxBytes the model's `max_bytes` less the attachments
+ * @throws ApiError 400 if the question alone is too long
  */
 export function fitSources(
   lists: Source[][],
@@ -53,7 +56,7 @@ const bytesOf = (source: Source): number => byteLength(serialise(promptDocument(
 const isLong = ({ document }: Source): boolean =>
   Object.values(document).some((value) => longText(value) !== undefined)
 
-/** A long text, or a list of texts that is long together. */
+/** Returns a text that is long, or a list of texts that is long when joined. */
 function longText(value: unknown): string | undefined {
   const isTexts = Array.isArray(value) && value.every((item) => typeof item === 'string')
   const text = isTexts ? value.join('\n\n') : value
@@ -65,16 +68,16 @@ const omitted = (all: Source[], kept: Source[]): CutDocument[] => {
   return all.filter((source) => !there.has(source)).flatMap((source) => cutOf(source, 0))
 }
 
-/** Of a document without an id nobody could say which one it is. */
+/** Reports a cut document. One without an id cannot be named, so it is left out. */
 const cutOf = ({ collection, document: { id } }: Source, passages: number, of = 1): CutDocument[] =>
   typeof id === 'string' ? [{ collection, document_id: id, passages, of }] : []
 
-/** A document in pieces: its long texts as passages, all else in one. */
+/** A document in pieces: its long texts as passages, everything else as one frame. */
 interface Pieces {
   source: Source
-  /** place in its list: 0 is best */
+  /** place in its list; 0 is the best */
   rank: number
-  /** the long texts, by field */
+  /** the long texts' passages, by field */
   fields: Map<string, Piece[]>
   /** bytes in the prompt without its long texts */
   frame: number
@@ -92,7 +95,7 @@ interface Piece {
 
 function shorten(lists: Source[][], question: string, budget: number): Fitted {
   let left = MOST_CHARACTERS
-  // The best of each list first: no search's documents are worth more than another's.
+  // Take the best of each list first: no search's documents are worth more than another's.
   const all = lists
     .flatMap((list) => list.map((source, rank) => ({ source, rank })))
     .sort((a, b) => a.rank - b.rank)
@@ -115,7 +118,7 @@ function shorten(lists: Source[][], question: string, budget: number): Fitted {
   }
   const breadth = budget * (1 - BREADTH)
   for (const pieces of all) {
-    // The first document is answered from in any case; the others share what is meant for breadth.
+    // The first document always gets a passage. The others share the part of the budget kept for breadth.
     if (pieces.rank > 0 && room < breadth) break
     for (const piece of byValue([...pieces.fields.values()].flat()).slice(0, 1)) add(pieces, piece)
     if (pieces.fields.size === 0) add(pieces, undefined)
@@ -142,7 +145,7 @@ function shorten(lists: Source[][], question: string, budget: number): Fitted {
   return { sources, cut }
 }
 
-/** @param left characters that may still be looked through */
+/** @param left characters that may still be searched */
 function inPieces(source: Source, rank: number, left: number): Pieces {
   const { document } = source
   const frame: Record<string, unknown> = { ...document }
@@ -157,7 +160,7 @@ function inPieces(source: Source, rank: number, left: number): Pieces {
   for (const [field, given] of Object.entries(document)) {
     const text = longText(given)
     if (text === undefined) continue
-    // The best document is looked through to its end, whatever its length.
+    // The best document is searched to its end, however long it is.
     const read = rank === 0 ? text : text.slice(0, Math.max(LONG_TEXT, left - characters))
     characters += read.length
     frame[field] = ''
@@ -177,7 +180,7 @@ function inPieces(source: Source, rank: number, left: number): Pieces {
   return pieces
 }
 
-/** Bytes between two passages, a gap and its line breaks included, as JSON writes them. */
+/** Bytes between two passages, as JSON writes them: a gap mark and its line breaks. */
 const SEAM = byteLength('\\n\\n…\\n\\n')
 
 const stemsIn = (text: string): Set<string> =>
@@ -188,8 +191,9 @@ const stemsIn = (text: string): Set<string> =>
   )
 
 /**
- * How much each passage says about the question: the rarity of the question's words in it, among the passages (IDF as
- * BM25 has it), less the lower its document's rank. The beginning of a text counts where nothing else does.
+ * Weighs what each passage says about the question: the rarity of the question's words it holds (IDF among the
+ * passages, as in BM25), lowered by its document's rank. If nothing else tells passages apart, the beginning of
+ * a text wins.
  */
 function value(all: Pieces[], question: string): void {
   const pieces = all.flatMap(({ fields }) => [...fields.values()].flat())
@@ -211,7 +215,7 @@ function value(all: Pieces[], question: string): void {
 
 const byValue = (pieces: Piece[]): Piece[] => pieces.toSorted((a, b) => b.value - a.value)
 
-/** A document whose long texts are the passages that were chosen of them. */
+/** The document with each long text replaced by its chosen passages. */
 function withPassages({ source, fields, chosen }: Pieces): Source {
   const document = { ...source.document }
   for (const [field, pieces] of fields) {

@@ -1,4 +1,7 @@
-/** What the events of a turn add up to. The record, the history, the trace and every protocol's reply come from here: pure. */
+/**
+ * Folds the events of a turn into a Turn. The record, the history, the trace and every protocol's reply come
+ * from it. Pure.
+ */
 import type {
   CallTrace,
   Citation,
@@ -12,19 +15,12 @@ import type {
   SearchSummary,
   SearchTrace,
   Timings,
+  TurnError,
   Usage,
 } from './events'
 
 /** `interrupted`: it failed, and the same request may well succeed. */
 export type TurnStatus = 'running' | 'done' | 'failed' | 'interrupted'
-
-export interface TurnError {
-  status: number
-  message: string
-  retryable: boolean
-  /** true where a model's provider failed through no fault of the request */
-  upstream?: boolean
-}
 
 /** A turn so far: plain data. */
 export interface Turn {
@@ -32,34 +28,34 @@ export interface Turn {
   turn: number
   status: TurnStatus
   question: string
-  /** what was searched, where it is not the question as it was asked */
+  /** what was searched, if it is not the question as asked */
   standalone?: string
-  /** what went into the prompt, best first */
+  /** the prompt's documents, best first */
   passages: Passage[]
   summaries: SearchSummary[]
-  /** the engine's own replies, where they were asked for */
+  /** the engines' own replies, if they were asked for */
   results?: SearchReply[]
-  /** what did not fit into the prompt whole; absent: nothing */
+  /** documents that did not fit into the prompt whole; absent: none */
   cut?: CutDocument[]
   citations: Citation[]
-  /** what could be asked next; absent until some were suggested */
+  /** suggested next questions; absent until there are some */
   suggestions?: string[]
   usage?: Usage
   timings?: Timings
-  /** as far as it was written */
+  /** the answer as far as it is written */
   answer: string
   finishReason?: string
-  /** what it failed with */
+  /** the error it failed with */
   error?: TurnError
   history?: HistoryMessage[]
-  /** what its caller said was said before */
+  /** what its caller says was said before */
   transcript: HistoryMessage[]
-  /** for operators: its searches and calls that have ended */
+  /** for operators: finished searches and calls */
   searches: { index: number; search: SearchTrace }[]
   calls: { index: number; call: CallTrace }[]
-  /** the conversation that its answer is copied from */
+  /** the conversation from which the answer is copied */
   copyOf?: string
-  /** what its message says besides its question and its answer */
+  /** what its message carries besides its question and its answer */
   message?: MessageDetails
 }
 
@@ -77,14 +73,14 @@ export const emptyTurn = (): Turn => ({
   calls: [],
 })
 
-/** Adds an event of a turn to it. @returns the same turn, changed */
+/** Adds an event to a turn. @returns the same turn, changed */
 export function fold(turn: Turn, event: LogEvent): Turn {
   turn.conversationId = event.conversation_id
   turn.turn = event.turn
   return foldBody(turn, event)
 }
 
-/** The same for an event without its place. */
+/** Does the same for an event without its place. */
 export function foldBody(turn: Turn, event: LogEventBody): Turn {
   switch (event.type) {
     case 'begin':
@@ -133,9 +129,9 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       turn.message = event.details
       break
     case 'error': {
-      const { status, message, retryable, upstream } = event
+      const { code, status, message, retryable, upstream } = event
       turn.status = retryable ? 'interrupted' : 'failed'
-      turn.error = { status, message, retryable, ...(upstream !== undefined && { upstream }) }
+      turn.error = { code, status, message, retryable, ...(upstream !== undefined && { upstream }) }
       break
     }
     case 'done':
@@ -150,26 +146,26 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
   return turn
 }
 
-/** A whole turn at once. @param events from its first one on */
+/** Folds a whole turn. @param events from its first one on */
 export function foldTurn(events: Iterable<LogEvent>): Turn {
   const turn = emptyTurn()
   for (const event of events) fold(turn, event)
   return turn
 }
 
-/** Whether no search succeeded: such a turn has results, but no answer. */
+/** Whether every search failed. Such a turn has results but no answer. */
 export const allFailed = ({ summaries }: Pick<Turn, 'summaries'>): boolean =>
   summaries.length > 0 && summaries.every(({ error }) => error !== undefined)
 
-/** A turn as it is kept and shown once it has ended. */
+/** A finished turn as it is stored and shown. */
 export interface RecordedTurn {
   turn: number
   question: string
-  /** what was searched and answered, where it is not the question as it was asked */
+  /** what was searched and answered, if it is not the question as asked */
   standalone?: string
   answer: string
   citations: Citation[]
-  /** what could be asked next, where anything was suggested */
+  /** suggested next questions, if there are any */
   followups?: string[]
   usage: Usage
   timings: Timings
@@ -178,14 +174,17 @@ export interface RecordedTurn {
   created_at: number
 }
 
-/** @param createdAt milliseconds since 1970, in the second that its messages carry @param model the one that was asked */
+/**
+ * @param createdAt milliseconds since 1970, within the second that its messages carry @param model the one that
+ *   was asked
+ */
 export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTurn {
   const { standalone, suggestions, usage = { model }, timings = {}, finishReason } = turn
   return {
     turn: turn.turn,
     question: turn.question,
     ...(standalone !== undefined && { standalone }),
-    // Half an answer is none.
+    // Half an answer counts as none.
     answer: turn.status === 'done' ? turn.answer : '',
     citations: turn.citations,
     ...(suggestions && { followups: suggestions }),
@@ -196,35 +195,40 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
   }
 }
 
-/** What was said in a turn, and before it by its caller's word: the messages of its history. @param timestamp unix seconds */
+/**
+ * The messages of a turn for the history: the caller's transcript, the question, the answer. @param timestamp
+ * unix seconds
+ */
 export const messagesOf = ({ transcript, question, answer }: Turn, timestamp: number): HistoryMessage[] => [
   ...transcript,
   { role: 'user', message: question, timestamp },
   { role: 'assistant', message: answer, timestamp },
 ]
 
-/** How an answer came about, for whoever debugs it. It never holds a key. */
+/** How an answer came about, for debugging. It never holds a key. */
 export interface TurnTrace {
   question: string
-  /** what was searched and answered, where it is not the question as it was asked */
+  /** what was searched and answered, if it is not the question as asked */
   standalone?: string
   searches: SearchTrace[]
   calls: CallTrace[]
-  /** what could be asked next, where anything was suggested */
+  /** suggested next questions, if there are any */
   followups?: string[]
-  /** the conversation whose answer to the same request this turn has: nothing was searched or called for it */
+  /**
+   * the conversation whose answer to the same request this turn copies; nothing was searched or called for it
+   */
   copy_of?: string
-  /** what did not fit into the prompt whole */
+  /** documents that did not fit into the prompt whole */
   cut?: CutDocument[]
-  /** what the turn's message says besides its question and its answer */
+  /** what the turn's message carries besides its question and its answer */
   message?: MessageDetails
-  /** true where the whole was too long to be kept: texts in it end early */
+  /** true if the whole was too long to store: some texts in it end early */
   shortened?: true
 }
 
-/** A turn with its trace, as operators read it. */
+/** A turn with its trace, for operators. */
 export interface TracedTurn extends RecordedTurn {
-  /** what it failed with; absent where it was answered */
+  /** the error it failed with; absent if it was answered */
   error?: TurnError
   trace: TurnTrace
 }
@@ -251,12 +255,12 @@ export function traceOf({
   }
 }
 
-/** A turn that has ended as operators read it. @param createdAt milliseconds since 1970 */
+/** A finished turn for operators. @param createdAt milliseconds since 1970 */
 export function tracedTurn(turn: Turn, createdAt: number): TracedTurn {
   const { message: _, ...trace } = traceOf(turn)
   return { ...recordOf(turn, createdAt), ...(turn.error && { error: turn.error }), trace }
 }
 
-/** They are told of when they end, and shown in the order in which they began. */
+/** Searches and calls are reported when they end, and shown in the order they began. */
 const inOrder = <Entry extends { index: number }>(entries: Entry[]): Entry[] =>
   entries.toSorted((a, b) => a.index - b.index)

@@ -1,4 +1,4 @@
-/** One call to the language model: its text, and what it cost. */
+/** One call to a language model: its text and its cost. */
 import { type ApiError, coded } from '../errors'
 import type { FailedAttempt, FinishReason, GenerationRequest, LanguageModel } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
@@ -8,23 +8,23 @@ export interface Generated {
   text: string
   finish: FinishReason
   usage: TokenUsage
-  /** full name of the model that said it */
+  /** full name of the model that wrote the text */
   model: string
-  /** the model itself says that this is no answer: nothing is cited */
+  /** true if the model itself says that this is no answer; then nothing is cited */
   declined: boolean
 }
 
-/** What becomes of a call while it goes on. */
+/** Callbacks while a call runs. */
 export interface Progress {
-  /** each piece as it arrives */
+  /** called with each piece of text as it arrives */
   onText?: (text: string) => void
-  /** each piece of its thoughts, which are paid for and shown to nobody */
+  /** called with each piece of the model's reasoning, which is paid for and shown to nobody */
   onThought?: (text: string) => void
-  /** what it cost, as the provider says */
+  /** called with the cost that the provider reports */
   onUsage?: (usage: TokenUsage) => void
-  /** another model that answers in the place of the one asked, before its first piece */
+  /** called before the first piece if another model answers instead of the one asked */
   onModel?: (model: { name: string; id: string }) => void
-  /** an attempt that failed before its first piece, and is followed by another one */
+  /** called for an attempt that failed before its first piece and is followed by another */
   onFailed?: (attempt: FailedAttempt) => void
 }
 
@@ -34,13 +34,14 @@ export interface TokenUsage {
   estimated: boolean
 }
 
-/** Characters of an answer. What a row of history can hold, with room to spare. */
+/** Characters of an answer. A row of history can hold more; this leaves room to spare. */
 const LONGEST_ANSWER = 500_000
 
-// About right for English under the common tokenizers; flagged as an estimate wherever it is shown.
+// About right for English with the common tokenizers. Wherever the figure is shown, it is flagged as an
+// estimate.
 const BYTES_A_TOKEN = 4
 
-/** @throws ApiError for what the provider did wrong, an answer without any text included */
+/** @throws ApiError for any fault of the provider, including an answer without text */
 export async function generate(
   model: LanguageModel,
   request: GenerationRequest,
@@ -98,13 +99,13 @@ export async function generate(
   }
 }
 
-/** The error for an answer without text. @param name full name of the model, which is nobody's business but the operator's */
+/** The error for an answer without text. @param name full name of the model; only the operator may see it */
 export const malformedBy = (name: string): ApiError =>
   new ProviderError(400, `Got malformed response from ${name}.`, { upstream: 200, fault: 'empty' })
 
 /**
- * What a call has used when it got this far, by the length of its texts.
- * @param received bytes of its answer and its thoughts
+ * Estimates what a call has used so far from the length of its texts.
+ * @param received bytes of its answer and its reasoning
  */
 export const usageOfPart = (request: GenerationRequest, received: number): TokenUsage => ({
   inputTokens: tokens(request.messages.reduce((sum, { content }) => sum + byteLength(content), 0)),

@@ -1,6 +1,7 @@
 /**
- * A turn whose caller has searched by itself: it brings the passages, and says how the prompt opens. The passages are
- * enumerated, and the model cites them by their numbers, as OpenSearch's `retrieval_augmented_generation` has it.
+ * A turn whose caller has searched already. The caller brings the passages and decides how the prompt opens.
+ * The prompt numbers the passages, and the model cites those numbers, as in OpenSearch's
+ * `retrieval_augmented_generation`.
  */
 import type { ChatMessage, Source } from '../models/language-model'
 import type { CallTrace, HistoryMessage, MessageDetails } from './events'
@@ -8,7 +9,7 @@ import { fitSources } from './fit'
 import { familyOf } from './prompt'
 import { byteLength } from './serialise'
 
-/** A text that was found, in the order of the prompt. */
+/** A text that the caller found. Passages are in the order of the prompt. */
 export interface GivenPassage {
   /** name of the collection, and the document's id there */
   collection: string
@@ -19,14 +20,14 @@ export interface GivenPassage {
 
 export interface Given {
   passages: GivenPassage[]
-  /** '' or absent: none. Where both are, the built-in instruction is used */
+  /** '' or absent: none. If `system` and `instructions` are both empty, the built-in instruction is used */
   system?: string
   instructions?: string
   /** how many of the latest turns the prompt holds */
   turns: number
-  /** what was searched, where it is not the question as it was asked, and the call that wrote it */
+  /** the question that was searched, if it was rewritten, and the call that rewrote it */
   rewritten?: { question: string; call: CallTrace }
-  /** kept with the turn */
+  /** stored with the turn */
   details?: MessageDetails
 }
 
@@ -38,7 +39,7 @@ const INSTRUCTION =
   'number of a result in square brackets after what it supports, like [1]. Do not repeat yourself, and number the ' +
   'steps of a procedure. Say so where the search results hold no answer.'
 
-/** The latest turns that were answered, oldest first, and within their share of the budget. */
+/** The latest answered turns, oldest first, within their share of the budget. */
 export function latestTurns(history: HistoryMessage[], turns: number, maxBytes: number): ChatMessage[] {
   const pairs: ChatMessage[][] = []
   for (const [at, { role, message }] of history.entries()) {
@@ -59,7 +60,9 @@ export function latestTurns(history: HistoryMessage[], turns: number, maxBytes: 
   return kept.flat()
 }
 
-/** The passages that fit into the prompt, each labelled by its number. @throws ApiError 400 for a question too long */
+/**
+ * The passages that fit into the prompt, labelled by number. @throws ApiError 400 if the question is too long
+ */
 export function fitPassages(
   { passages }: Given,
   question: string,
@@ -77,7 +80,7 @@ export function fitPassages(
   return fitSources([sources], question, model.max_bytes - said, familyOf(model.model_name))
 }
 
-/** The prompt: users and the model take turns in it, which every provider accepts. */
+/** Builds the prompt. User and assistant messages alternate, because every provider accepts that. */
 export function enumeratedPrompt(
   { system = '', instructions = '' }: Given,
   sources: Source[],

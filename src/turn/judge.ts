@@ -1,9 +1,9 @@
 /**
- * The judgement of what a visitor brings, where the model has an `input_guardrail_prompt`: the question, the one that it
- * was rewritten to, the files and changes of the prompt that came with it, and a transcript that begins the conversation. What was said here before
- * was judged when it was said.
+ * The guardrail: judges what a visitor brings, if the model has an `input_guardrail_prompt`. That is the
+ * question, its rewritten form, the attached files, the changes to the prompt, and a transcript that begins the
+ * conversation. Earlier turns of this conversation were judged when they were asked.
  *
- * It is one call, beside the search. Text that is longer than the model's `max_bytes` is judged in pieces.
+ * It is one call, made while the search runs. Text longer than the model's `max_bytes` is judged in pieces.
  */
 import { coded } from '../errors'
 import type { HistoryMessage } from './events'
@@ -13,29 +13,31 @@ import type { AskRequest } from './request'
 import { serialise } from './serialise'
 import type { TracedPorts } from './trace'
 
-/** UTF-16 units that a piece has in common with the one before, so that a sentence is not cut in two for both. */
+/**
+ * UTF-16 units that two neighbouring pieces share, so that each sentence at a border is whole in one of them.
+ */
 const OVERLAP = 300
 
-/** Bytes of a piece, where `max_bytes` is less: a model reads that much, whatever its answers are made of. */
+/** Bytes of a piece if `max_bytes` is less. Any model reads this much, however small its budget for answers. */
 const SMALLEST_PIECE = 4_096
 
 const MOST_PIECES = 8
 
 /** What a turn brings besides its question. */
 export interface Brought {
-  /** the question as it was rewritten to stand alone; the same where it was not */
+  /** the question rewritten to stand alone; if it was not rewritten, the question itself */
   standalone: string
-  /** what its caller says was said before; [] in a conversation that goes on */
+  /** what the caller says was said before; [] in a conversation that goes on */
   transcript: readonly HistoryMessage[]
 }
 
-/** Whether the model judges at all. */
+/** Whether the model has a guardrail. */
 export const hasGuardrail = ({ model }: Pick<AskRequest, 'model'>): boolean => instructionOf(model) !== ''
 
 /**
- * Has everything judged that a visitor brings.
- * @returns the calls that it took; none where the model has no guardrail
- * @throws ApiError 400 for a verdict that is not SAFE, and for more text than is judged
+ * Judges everything that a visitor brings.
+ * @returns the calls made; none if the model has no guardrail
+ * @throws ApiError 400 if a verdict is not SAFE, or if there is more text than can be judged
  */
 export async function judge(
   request: AskRequest,
@@ -69,7 +71,7 @@ export async function judge(
   try {
     return await Promise.all(pieces.map(verdictOn))
   } finally {
-    // One piece that is not safe decides for all.
+    // One unsafe piece decides for all, so abort the other calls.
     decided.abort()
   }
 }
@@ -78,14 +80,14 @@ function instructionOf({ input_guardrail_prompt: instruction }: AskRequest['mode
   return typeof instruction === 'string' ? instruction : ''
 }
 
-/** Whether there is nothing but the question. */
+/** Whether the turn brings nothing but the question. */
 const isAlone = (
   { question, attachments = [], instructions = [] }: AskRequest,
   { standalone, transcript }: Brought,
 ): boolean =>
   standalone === question && [attachments, instructions, transcript].every(({ length }) => length === 0)
 
-/** As JSON where there is more than the question, so that no text can pass for the end of its own part. */
+/** With more than the question the text is JSON, so that no part can fake its own end. */
 function textOf(request: AskRequest, brought: Brought): string {
   const { question, attachments = [], instructions = [] } = request
   const { standalone, transcript } = brought
@@ -103,7 +105,7 @@ function textOf(request: AskRequest, brought: Brought): string {
 
 const encoder = new TextEncoder()
 
-/** A text in pieces of at most so many bytes of UTF-8, each of which begins within the one before. */
+/** Cuts a text into pieces of at most `bytes` UTF-8 bytes. Each piece overlaps the one before. */
 export function piecesOf(text: string, bytes: number): string[] {
   const buffer = new Uint8Array(bytes)
   const pieces: string[] = []

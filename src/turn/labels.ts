@@ -1,23 +1,26 @@
 /**
- * Names by which an answer cites documents in square brackets: `[plan.pdf#page=3]`.
+ * Labels by which an answer cites documents in square brackets: `[plan.pdf#page=3]`.
  *
- * Clients look for a bracket's text in the list of sources and open it as an address, and judges of answers want
- * names that end like a file's (contract chat-protocols 1.8). A document is named by a field of its own, or by its
- * id and `.txt`.
+ * Clients look up a bracket's text in the list of sources and open it as an address. Tools that grade answers
+ * expect names that end like file names (contract chat-protocols 1.8). A label is a field of the document, or
+ * its id and `.txt`.
  */
 import { regExp } from '../once'
 
-/** How documents are to be named. */
+/** How documents are labelled. */
 export interface Labelling {
-  /** the field with a document's name; where it is missing, the id names it */
+  /** the field that holds a document's name; documents without it are named by their id */
   field?: string
 }
 
 const ENDING = '.txt'
 
-/** Characters that end a citation, a line, or the name before a source's text; `%` so that they can be put back. */
+/**
+ * Characters that would end a citation, a line, or the label before a source's text. `%` is escaped so that
+ * decoding works.
+ */
 const UNSAFE = regExp(String.raw`[[\]:%\p{Cc}]`, 'gu')
-/** In a name made of an id, these would be taken for the end of an address's path. */
+/** A label made from an id escapes these too: clients would take them for the end of a URL's path. */
 const UNSAFE_IN_ID = regExp(String.raw`[[\]:%#?\p{Cc}]`, 'gu')
 
 const encode = (text: string, unsafe: RegExp): string =>
@@ -26,21 +29,21 @@ const encode = (text: string, unsafe: RegExp): string =>
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
   )
 
-/** What `encode` was given. Text that it never made is returned as it came. */
+/** Reverses `encode`. Sequences that `encode` never writes stay as they are. */
 const decode = (text: string): string =>
   text.replace(/%([0-9A-F]{2})/g, (encoded, digits) => {
     const character = String.fromCharCode(Number.parseInt(digits, 16))
     return encode(character, UNSAFE_IN_ID()) === encoded ? character : encoded
   })
 
-/** The name of a document; undefined for one that shows neither the field nor an id. */
+/** The label of a document; undefined if the document shows neither the field nor an id. */
 export function labelOf(document: Record<string, unknown>, { field }: Labelling): string | undefined {
   const named = field === undefined ? undefined : document[field]
   if (typeof named === 'string' && named.trim() !== '') return encode(named.trim(), UNSAFE())
   return typeof document.id === 'string' ? encode(document.id, UNSAFE_IN_ID()) + ENDING : undefined
 }
 
-/** What a label can stand for, the likeliest first: ids of documents, and values of the field that names them. */
+/** What a label can stand for, likeliest first: ids of documents, and values of the naming field. */
 export function meaningOf(label: string): { ids: string[]; names: string[] } {
   const written = [...new Set([decode(label), label])]
   const ids = written.flatMap((text) => (text.endsWith(ENDING) ? [text.slice(0, -ENDING.length)] : []))

@@ -1,4 +1,4 @@
-/** What was said before, as far as it still counts. */
+/** The conversation so far, without expired messages. */
 import type { ChatMessage } from '../models/language-model'
 import type { RecentMessages, StoredMessage } from '../search/types'
 import type { HistoryMessage } from './events'
@@ -9,17 +9,17 @@ type HistoryPorts = Pick<TurnPorts, 'messages' | 'ttls' | 'now'>
 
 /** A conversation so far. */
 export interface History {
-  /** oldest first, without those that have expired */
+  /** oldest first, without expired messages */
   messages: HistoryMessage[]
-  /** false where older ones were left out */
+  /** false if older messages were left out */
   complete: boolean
 }
 
 /**
- * The conversation so far, as much of its end as `bytes` allow: a prompt holds no more, and a long conversation
- * must not be read whole to be cut. A message lives as long as the ttl of its own model says, whether or not the
- * sweep has come by; one of a model that nobody knows stays.
- * @param model the model of this turn, whose ttl need not be asked for
+ * Reads the end of the conversation, as much as `bytes` allow. A prompt holds no more, and a long conversation
+ * must not be read whole only to be cut. Each message expires by the ttl of its own model, whether or not the
+ * sweep has run. A message of an unknown model stays.
+ * @param model the model of this turn; its ttl is known without a query
  * @param bytes of text; undefined: everything
  */
 export async function readHistory(
@@ -29,13 +29,14 @@ export async function readHistory(
 ): Promise<History> {
   const { messages, complete } = await ports.messages(bytes)
   const alive = await livingMessages(messages, ports, model)
-  // The end can have expired before what came earlier, where models of several ttls took turns.
+  // Models with different ttls may have taken turns, so the end can expire before the beginning. Then read
+  // everything.
   return alive.length === 0 && !complete ? readHistory(ports, model) : { messages: alive, complete }
 }
 
 /**
- * A caller's transcript as the history of a conversation that begins. Its messages are a second older than the turn,
- * so that they stay before it wherever messages are put in order.
+ * A caller's transcript as the history of a new conversation. Its messages are dated one second before the
+ * turn, so that they sort before it everywhere.
  * @param now milliseconds since 1970
  */
 export const historyOf = (transcript: readonly TranscriptMessage[], now: number): History => ({
@@ -61,7 +62,7 @@ function isAlive(message: StoredMessage, ttls: Map<string, number>, now: number)
 }
 
 const toHistory = ({ role, message, timestamp }: StoredMessage): HistoryMessage => ({
-  // Imported histories name the second speaker as they like; Azure's of Typesense 29 say `content`.
+  // Imported histories use any name for the second speaker; Typesense 29 writes `content` for Azure.
   role: role === 'user' ? 'user' : 'assistant',
   message,
   timestamp,
@@ -72,8 +73,8 @@ export const saidIn = (history: readonly HistoryMessage[]): string | undefined =
   history.findLast(({ role }) => role === 'user')?.message
 
 /**
- * The last question of messages that are there already, without waiting for anything. One that another model answered may
- * have expired by that model's ttl, which has to be asked for: then nothing is said of it.
+ * The last question of messages that are already read, without waiting for anything. If another model answered
+ * it, it may have expired by that model's ttl, which would take a query. Then this returns undefined.
  * @param now milliseconds since 1970
  */
 export function questionBefore(

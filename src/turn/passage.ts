@@ -1,15 +1,18 @@
-/** Documents of a prompt as all protocols see them: pure. */
+/** The documents of a prompt as every protocol sees them. Pure. */
 import { titleOf } from '../models/extractive/sentences'
 import type { Source } from '../models/language-model'
 import type { Passage } from './events'
 
-/** UTF-16 units of a passage's text. Enough to read, and far from the 64 KB that a line may have. */
+/** UTF-16 units of a passage's text: enough to read, and far below the 64 KB limit of a line. */
 const LONGEST_TEXT = 4_000
 
-/** The field with a document's address, where nobody names another. */
+/** The field with a document's address, unless another is named. */
 export const ADDRESS = 'url'
 
-/** The documents of a prompt, best first. One that shows no id (include_fields) cannot be named, and is left out. */
+/**
+ * The documents of a prompt, best first. A document without an id (include_fields) cannot be named and is left
+ * out.
+ */
 export const passagesOf = (sources: readonly Source[]): Passage[] =>
   sources
     .filter(({ document }) => typeof document.id === 'string')
@@ -29,16 +32,16 @@ export const passagesOf = (sources: readonly Source[]): Passage[] =>
       }
     })
 
-/** A document's texts, one a line, cut where they are long. @param address the field that is not one of them */
+/** A document's texts, one a line; long ones are cut. @param address a field to leave out */
 export const textsOf = (fields: Record<string, unknown>, address: string): string =>
   Object.entries(fields)
     .filter(([name, value]) => typeof value === 'string' && name !== address)
     .map(([, value]) => value)
     .join('\n')
     .slice(0, LONGEST_TEXT)
-    // Without half a character at its end.
+    // Drop half a character at the end.
     .replace(/[\ud800-\udbff]$/, '')
 
-/** An address that cannot do anything but open: documents are not trusted to hold scripts. */
+/** Accepts only addresses that are safe to open. Documents are untrusted and may hold script URLs. */
 export const linkable = (value: unknown): string | undefined =>
   typeof value === 'string' && /^(https?:\/\/|\/(?!\/))[^\s<>"\\]*$/i.test(value) ? value : undefined

@@ -1,17 +1,18 @@
 /**
- * Passages of a long text: pieces that can be read by themselves, each under its headings.
+ * Cuts a long text into passages: pieces that can be read alone, each under its headings.
  *
- * A text is cut at headings, then between paragraphs, lists, tables and blocks of code, and inside of these only where
- * one is longer than a passage may be. What announces something ("Do this:") stays with what follows it.
+ * The text is cut at headings first, then between paragraphs, lists, tables and code blocks. A block is cut
+ * inside only if it is longer than a passage may be. An introducing line ("Do this:") stays with what follows
+ * it.
  */
 import { splitSentences } from '../models/extractive/sentences'
 
 export interface Passage {
-  /** place among the passages of its text */
+  /** its place among the passages of its text */
   position: number
-  /** the headings that it stands under, outermost first, with their Markdown levels */
+  /** the headings above it with their Markdown levels, outermost first */
   headings: Heading[]
-  /** as it stands in the text */
+  /** exactly as in the text */
   text: string
 }
 
@@ -20,7 +21,7 @@ export interface Heading {
   text: string
 }
 
-/** Passages grow to about this many characters, some 200 words: a few paragraphs. */
+/** Passages grow to about this many characters: some 200 words, a few paragraphs. */
 const USUAL = 900
 /** A block longer than this is cut. */
 const LONGEST = 1_500
@@ -28,14 +29,17 @@ const LONGEST = 1_500
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const HEADING = /^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$/
 
-/** A paragraph, list, table or block of code. */
+/** A paragraph, list, table or code block. */
 interface Block {
   headings: Heading[]
   text: string
   code: boolean
 }
 
-/** Cuts a text, Markdown or plain, into passages. Joined they hold all of it but its headings and blank lines. */
+/**
+ * Cuts Markdown or plain text into passages. Together they hold all of the text but its headings and blank
+ * lines.
+ */
 export function passagesOf(text: string): Passage[] {
   const passages: Passage[] = []
   let open: { headings: Heading[]; parts: string[]; length: number } | undefined
@@ -58,7 +62,7 @@ export function passagesOf(text: string): Passage[] {
   return passages
 }
 
-/** Blocks of the same section share one list of headings. */
+/** Blocks of one section share one list of headings. */
 function blocksOf(text: string): Block[] {
   const blocks: Block[] = []
   let headings: Heading[] = []
@@ -92,12 +96,12 @@ function blocksOf(text: string): Block[] {
     } else if (line.trim() === '') close()
     else lines.push(line)
   }
-  // A fence that was never closed runs to the end.
+  // An unclosed fence runs to the end.
   close(fence !== '')
   return blocks
 }
 
-/** A block in pieces of at most LONGEST characters: of code and tables whole lines, of prose whole sentences. */
+/** Cuts a block into pieces of at most LONGEST characters: code and tables by line, prose by sentence. */
 function cut({ text, code }: Block): string[] {
   if (text.length <= LONGEST) return [text]
   const isLined = code || /^\s*([-*+|>]|\d+[.)])/.test(text)
@@ -115,7 +119,7 @@ function cut({ text, code }: Block): string[] {
   return part === '' ? parts : [...parts, part]
 }
 
-/** A line or sentence that is too long by itself: at a blank near its end, else anywhere but in a character. */
+/** Cuts an overlong line or sentence at a blank near the limit, else anywhere but inside a character. */
 function cutByLength(text: string): string[] {
   const parts: string[] = []
   let rest = text
@@ -130,11 +134,11 @@ function cutByLength(text: string): string[] {
 
 const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff
 
-/** Stands where passages are left out between two others. */
+/** Marks passages left out between two others. */
 const GAP = '…'
 
 /**
- * Some passages of a text as one text, with their headings.
+ * Joins some passages of a text into one text, with their headings.
  * @param chosen in the order of their positions
  */
 export function joinPassages(chosen: Passage[]): string {

@@ -1,4 +1,4 @@
-/** What a turn needs of the world. The Conversation object provides it; tests provide their own. */
+/** What a turn needs from outside. The Conversation object provides these ports; tests provide their own. */
 import type { Outcome } from '../errors'
 import type { LanguageModel } from '../models/language-model'
 import type {
@@ -14,9 +14,11 @@ import type { Spending } from './spending'
 
 export interface TurnPorts {
   model: LanguageModel
-  /** the same with the request's own settings, which are for its answer alone; absent where it has none */
+  /**
+   * the same model with the request's own settings, which apply to its answer only; absent if there are none
+   */
   answerer?: LanguageModel | undefined
-  /** who writes standalone questions and suggestions; undefined: `model` does */
+  /** the model that writes standalone questions and suggestions; undefined: `model` writes them */
   rewriter(): Promise<LanguageModel | undefined>
   /** @param scope what the search's key may see */
   search(
@@ -25,23 +27,27 @@ export interface TurnPorts {
     scope?: SearchScope,
   ): Promise<Outcome<SearchResult>>
   schema(place: CollectionPlace): Promise<Outcome<CollectionSchema>>
-  /** What `messages` will answer for the model's `max_bytes`, where it was read before the turn began. */
+  /** The result of `messages` for the model's `max_bytes`, if it was read before the turn began. */
   known?: RecentMessages | undefined
   /**
-   * What was said in this conversation, oldest first, expired or not.
+   * The messages of this conversation, oldest first, including expired ones.
    * @param bytes of text after which older messages are left out; undefined: everything
    */
   messages(bytes?: number): Promise<RecentMessages>
-  /** ttls in seconds of models, deleted ones too; unknown models are left out */
+  /** ttls of models in seconds, deleted models included; unknown models are left out */
   ttls(modelIds: string[]): Promise<Map<string, number>>
   /**
-   * Keeps a finished turn for good: what its events so far and its last one add up to (fold.ts). A failure means that the
+   * Stores a finished turn: the fold of its events so far and its last one (fold.ts). A failure means that the
    * history refuses it.
-   * @param done its last event, which is emitted when it is kept @param now when it ended, in milliseconds since 1970
+   * @param done its last event, emitted once the turn is stored
+   * @param now when it ended, in milliseconds since 1970
    */
   store(done: DoneEvent, now: number): Promise<Outcome<void>>
   emit(event: LogEventBody): void
-  /** Told once, when the turn begins: what tells what it has spent so far, the calls under way included. */
+  /**
+   * Called once, when the turn begins. `spent` returns what the turn has spent so far, including calls still
+   * running.
+   */
   spends?(spent: () => Spending[]): void
   /** milliseconds since 1970 */
   now(): number

@@ -1,18 +1,20 @@
 /**
- * The prompts that models are sent (contract 1.9). `max_bytes` counts them, and people point `openai_url` at
- * their own servers, so their markers and their order are fixed.
+ * The prompts sent to models (contract 1.9). `max_bytes` counts their bytes, and people point `openai_url` at
+ * their own servers. So their markers and their order are fixed.
  */
 import type { ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { serialise } from './serialise'
 
-/** `tags`: <Data> and <Question>; `context`: Cloudflare's, a context between lines. */
+/** `tags`: <Data> and <Question>. `context`: Cloudflare's format, a context between lines. */
 export type PromptFamily = 'tags' | 'context'
 
 export const familyOf = (modelName: string): PromptFamily =>
   namespaceOf(modelName) === 'cloudflare' ? 'context' : 'tags'
 
-/** The answer's prompt: the system prompt, when there is one, and a message with documents and question. */
+/**
+ * The prompt for the answer: the system prompt, if there is one, and one message with documents and question.
+ */
 export function answerPrompt(
   family: PromptFamily,
   systemPrompt: string | undefined,
@@ -29,7 +31,7 @@ export function answerPrompt(
   return [...system(systemPrompt), { role: 'user', content }]
 }
 
-/** A document as it stands in the prompt: with its label, where the answer is to cite it. */
+/** A document as the prompt holds it. It carries its label if the answer is to cite it. */
 export const promptDocument = ({ document, label }: Pick<Source, 'document' | 'label'>): unknown =>
   label === undefined ? document : { ...document, citation_label: label }
 
@@ -37,7 +39,7 @@ const CITING =
   'After each statement that a document supports, put the citation_label of that document in square brackets, ' +
   'like [name.txt], and for several documents like [name.txt][other.txt]. Put nothing else in square brackets.'
 
-/** A system prompt that asks for citations in square brackets. */
+/** A system prompt that also asks for citations in square brackets. */
 export const citing = (systemPrompt: string | undefined): string =>
   systemPrompt ? `${systemPrompt}\n\n${CITING}` : CITING
 
@@ -46,11 +48,11 @@ const SUGGESTING =
   'Enclose each of them in double angle brackets, like <<How long is it kept?>>. Put no heading before them and ' +
   'nothing after them, and do not repeat a question.'
 
-/** A system prompt that asks for questions after the answer, for suggestion-filter.ts to take out again. */
+/** A system prompt that also asks for questions after the answer. suggestion-filter.ts takes them out again. */
 export const suggesting = (systemPrompt: string | undefined): string =>
   systemPrompt ? `${systemPrompt}\n\n${SUGGESTING}` : SUGGESTING
 
-/** The prompt for questions alone, when the answer is there: one user message. */
+/** The prompt for suggestions alone, sent after the answer: one user message. */
 export const suggestionsPrompt = (question: string, answer: string, documents: unknown[]): ChatMessage[] => [
   {
     role: 'user',
@@ -81,8 +83,9 @@ export function standalonePrompt(
 }
 
 /**
- * The prompt that has a question judged before it is answered. The reply is to be SAFE or UNSAFE.
- * @param alone whether the text is the question itself, and not JSON of all that came with it, or a part of that
+ * The prompt that judges a question before it is answered. The reply must be SAFE or UNSAFE.
+ * @param alone true if the text is the question itself; false if it is JSON, or a part of it, with all that
+ *   came along
  */
 export const guardrailPrompt = (instruction: string, text: string, alone: boolean): ChatMessage[] => [
   { role: 'system', content: instruction },

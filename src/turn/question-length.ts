@@ -1,6 +1,6 @@
 /**
- * Characters (UTF-16 code units) of a question, on every protocol. It stands apart since schemas of requests, which
- * import nothing of the Worker, say it too.
+ * The longest question, in characters (UTF-16 code units), on every protocol. It has its own file because
+ * request schemas state it too, and they import nothing of the Worker.
  */
 export const LONGEST_QUESTION = 100_000
 

@@ -1,4 +1,4 @@
-/** What a protocol hands to the Conversation for one turn. */
+/** What a protocol hands to the Conversation object for one turn. */
 import type { ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
 import type { Reading } from './events'
@@ -6,46 +6,50 @@ import type { Given } from './given'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 
-/** A search to run for the question. `params.q` is filled in by the turn. */
+/** A search to run for the question. The turn fills in `params.q`. */
 export interface PlannedSearch {
-  /** as the caller named it */
+  /** the name that the caller gave */
   collection: string
-  /** where it is kept; absent when the name is unknown, which is that search's error */
+  /** where the collection is stored; absent if the name is unknown, which becomes the search's error */
   place?: CollectionPlace
   params: SearchParameters
-  /** what the key of the search may see; absent: no history collection */
+  /** what the search's key may see; absent: no history collection */
   scope?: SearchScope
-  /** true for a key made for pages, which is told nothing that is the operator's */
+  /** true for a page key: replies to it hide what only the operator may see */
   plain?: boolean
-  /** documents that score less (retrieval.ts) stay out of the prompt */
+  /** documents with a lower score (retrieve.ts) stay out of the prompt */
   minimumScore?: number
-  /** the same by `rerank_score`, of those that have one */
+  /** the same for `rerank_score`, among documents that have one */
   minimumRerankScore?: number
-  /** an error known before the search runs: it becomes the search's reply */
+  /** an error known before the search runs; it becomes the search's reply */
   error?: { status: number; message: string }
 }
 
 export interface Attachment {
-  /** of the file */
+  /** name of the file */
   name: string
   text: string
 }
 
-/** Who asks. Which conversations are open to whom says ownership.ts. */
+/** Who asks. ownership.ts decides which conversations are open to whom. */
 export interface Asker {
-  /** `admin`, or the id of an API key (a scoped key's is its parent's) */
+  /** `admin`, or the id of an API key (for a scoped key, its parent's) */
   owner: string
-  /** the user on whose behalf the key asks; '' where none is named. Without a proof it is the caller's own word */
+  /** the user for whom the key asks; '' if none is named. Without a proof it is only the caller's claim */
   userId: string
-  /** what shows who it is: first the user that the key fixes, then the visitor whose secret came along; absent: nothing */
+  /**
+   * proofs of who asks: first the user fixed in the key, then the visitor whose secret was sent; absent: no
+   * proof
+   */
   proofs?: readonly string[]
-  /** conversations that the key opens besides its holder's: all that were begun with it, or those of every key */
+  /** conversations that the key opens besides its holder's: all begun with this key, or those of every key */
   reach?: 'key' | 'all'
 }
 
 /**
- * Which turns give way to a new one: they are history until it is, and go in the same moment. Where they are not
- * given by a number, it is the last turn of the same question, and whatever came after it.
+ * Which turns a new one replaces. They stay in the history until the new turn is stored and are removed in the
+ * same moment. Without a number, the new turn replaces the last turn with the same question and all turns after
+ * it.
  */
 export interface Replacement {
   /** the last turn that stays; 0: none */
@@ -56,53 +60,56 @@ export type OnSearchError = 'fail' | 'go_on'
 
 export interface AskRequest {
   conversationId: string
-  /** true when the caller gave the id: an id without history is then an error */
+  /** true if the caller gave the id; an id without history is then an error */
   continues: boolean
-  /** true when the id stands for a name that the caller chose: without history the conversation begins */
+  /** true if the id stands for a name that the caller chose; without history the conversation begins */
   named?: boolean
-  /** present: earlier turns give way to this one */
+  /** present: this turn replaces earlier ones */
   replaces?: Replacement
   question: string
-  /** the model with its key in clear; crosses the RPC border only, is never logged or stored */
+  /** the model with its key in clear text. It crosses RPC only, and is never logged or stored */
   model: ConversationModelConfig
-  /** properties of the model that the request sets, such as `max_tokens`: they are for its answer alone */
+  /** model properties that the request sets, such as `max_tokens`; they apply to its answer only */
   settings?: Record<string, unknown>
   /** id of the Collection object of the model's history collection */
   historyId: string
   searches: PlannedSearch[]
-  /** passages that the caller has found by itself: nothing is searched for them */
+  /** passages that the caller found; the turn runs no search for them */
   given?: Given
-  /** when the answer has to be there, in milliseconds since 1970; later it is given up */
+  /** deadline for the answer, in milliseconds since 1970; after it the turn is given up */
   until?: number
-  /** what was said before, oldest first, when the conversation is new; passed over when it is not */
+  /** what was said before, oldest first; used if the conversation is new, else ignored */
   transcript?: TranscriptMessage[]
-  /** texts that came with the question: documents of the prompt for this turn, before those that are found */
+  /** texts sent with the question: for this turn they come first among the documents of the prompt */
   attachments?: Attachment[]
-  /** what a visitor adds to the system prompt, which has it already: a guardrail judges it */
+  /** a visitor's additions to the system prompt, which already includes them; the guardrail judges them */
   instructions?: string[]
-  /** present: the answer is to cite its documents as `[label]` */
+  /** present: the answer cites its documents as `[label]` */
   labels?: Labelling
-  /** What a failed search does to the turn: ends it, or leaves it to answer from the others while one succeeds. */
+  /** What a failed search does: end the turn, or let it answer from the other searches if one succeeds. */
   onSearchError: OnSearchError
-  /** what its reader is given besides the turn's own events */
+  /** what the reader gets besides the turn's own events */
   read?: Reading
-  /** whether the turn suggests what could be asked next, in one event `followups` before its `usage` */
+  /** whether the turn suggests next questions, in one `followups` event before `usage` */
   suggests?: boolean
   asker: Asker
-  /** true for a key made for pages: an error tells it nothing that is the operator's */
+  /** true for a page key: errors hide what only the operator may see */
   plain?: boolean
-  /** the wire it came in on: `typesense`, `parley`, ... A label for records: nothing depends on it */
+  /** the wire it came in on: `typesense`, `parley`, ... Only a label for records; nothing depends on it */
   protocol: string
-  /** names this one call of `ask`, so that it finds its turn when it is made again (object-calls.ts). At random */
+  /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
   attempt?: string
-  /** the caller's own name for this turn: a second request with it joins the turn, running or finished */
+  /** the caller's own name for this turn; a second request with it joins the turn, running or finished */
   idempotencyKey?: string
-  /** digest of who asks, path, query and body: the same request again is told the same answer (joins.ts) */
+  /** digest of asker, path, query and body; the same request again gets the same answer (joins.ts) */
   fingerprint?: string
-  /** the turn that the question goes on from; where it is not the last one, the question begins another conversation */
+  /**
+   * the turn that the question continues from; if it is not the last one, the question begins another
+   * conversation
+   */
   after?: number
-  /** another conversation: where it has a turn of this request, its answer is copied and no model is asked */
+  /** another conversation: if it has a turn of this request, its answer is copied and no model is asked */
   copies?: string
-  /** until when, in milliseconds since 1970, the same request is led to this id; absent: the id is random */
+  /** until when the same request leads to this id, in milliseconds since 1970; absent: the id is random */
   foundUntil?: number
 }

@@ -1,4 +1,4 @@
-/** The searches of a turn, and from their replies to the documents of the prompt. */
+/** Runs a turn's searches and turns their replies into the documents of the prompt. */
 import { type ApiError, type Outcome, plainFailure } from '../errors'
 import { mapFew } from '../few'
 import type { Source } from '../models/language-model'
@@ -13,7 +13,7 @@ import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
 import type { OnSearchError, PlannedSearch } from './request'
 
-/** A reply, and what a language model may see of it: documents, best first, without their vectors. */
+/** A search's reply, and the documents that a language model may see: best first, without vectors. */
 export interface Retrieved {
   reply: SearchReply
   summary: SearchSummary
@@ -22,12 +22,12 @@ export interface Retrieved {
 
 type SearchPorts = Pick<TurnPorts, 'search' | 'schema'>
 
-/** Searches of a turn that run at the same time: more would keep others from theirs. */
+/** Searches of a turn that run at once. More would hold up other callers' searches. */
 const AT_ONCE = 4
 
 /**
- * Runs all searches for one question, a few side by side.
- * @param said what was said before a follow-up and tells what it is about
+ * Runs all searches for one question, a few at a time.
+ * @param said what was said before a follow-up; it tells what the follow-up is about
  */
 export const retrieve = (
   searches: PlannedSearch[],
@@ -66,7 +66,7 @@ const asked = (params: SearchParameters, question: string, said: string | undefi
   q: asQuery(question, MAX_Q_BYTES),
 })
 
-/** What came of a search, as whoever asked for it is told. */
+/** A search's outcome as its caller may see it. */
 export function replyOf({ plain }: PlannedSearch, outcome: Outcome<SearchResult>): SearchReply {
   if (!outcome.ok) {
     const { status, message } = plain ? plainFailure(outcome.error) : outcome.error
@@ -96,7 +96,7 @@ export function summaryOf(reply: SearchReply, collection: string): SearchSummary
   }
 }
 
-/** The documents of each search, named where the answer is to cite them by name. */
+/** The documents of each search, labelled if the answer cites them by name. */
 export const sourcesOf = (retrieved: Retrieved[], labels: Labelling | undefined): Source[][] =>
   retrieved.map(({ documents }) =>
     labels ? documents.map((source) => withLabel(source, labels)) : documents,
@@ -113,12 +113,12 @@ export const hitsOf = (result: SearchResult): Hit[] => [
   ...(result.grouped_hits ?? []).flatMap((group) => group.hits),
 ]
 
-/** Of a hit's `text_match`, which is BM25 as a whole number. */
+/** Divisor for a hit's `text_match`, which is BM25 as a whole number. */
 const BM25_UNIT = 1e12
 
 /**
- * How good a hit is, as one number: the score of the fusion where words and meaning were searched (about 1 at
- * most), the cosine of meaning alone, and BM25 of words alone, from 0 to below 1.
+ * How good a hit is, as one number. A hybrid search gives the fusion score (about 1 at most), a vector search
+ * the cosine, a keyword search its BM25 mapped to 0 up to below 1.
  */
 export function scoreOf({
   hybrid_search_info: fusion,
@@ -131,9 +131,7 @@ export function scoreOf({
   return bm25 / (1 + bm25)
 }
 
-/**
- * The error that ends the turn: any one where the request says `fail`, else only a time-out.
- */
+/** The error that ends the turn: any error if the request says `fail`, else only a time-out. */
 export function fatalError(retrieved: Retrieved[], onSearchError: OnSearchError): ApiError | undefined {
   for (const { reply } of retrieved) {
     if ('error' in reply && (onSearchError === 'fail' || reply.code === 408)) {
@@ -143,7 +141,7 @@ export function fatalError(retrieved: Retrieved[], onSearchError: OnSearchError)
   return undefined
 }
 
-/** The error of the first search, where none succeeded: it is the turn's. */
+/** If no search succeeded, the first one's error ends the turn. */
 export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
   const [first] = retrieved
   if (!first || retrieved.some(({ reply }) => 'result' in reply)) return undefined
@@ -154,10 +152,10 @@ export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
 const vectorPaths = (schema: CollectionSchema): string[][] =>
   schema.fields.filter(isVector).map((field) => field.name.split('.'))
 
-// Nobody reads a list of this many numbers, whatever the schema calls it; unindexed vectors look like that.
+// Nobody reads a list of this many numbers, whatever the schema calls it. It looks like an unindexed vector.
 const LONGEST_NUMBERS = 64
 
-/** A copy of a document without its vectors: those of the schema, and long lists of numbers. */
+/** Copies a document without its vectors: those of the schema, and any long list of numbers. */
 export function withoutVectors(
   document: Record<string, unknown>,
   paths: string[][],

@@ -1,8 +1,8 @@
 /**
- * A follow-up made to stand alone, while its raw wording is already being searched.
+ * Rewrites a follow-up to stand alone, while its raw wording is already being searched.
  *
- * The search of the raw question is a bet: when the model gives the question back unchanged its results are
- * there, and when it fails for good there is no need to wait, or to pay, for the model.
+ * Searching the raw question is a bet. If the model returns the question unchanged, the results are already
+ * there. If the search fails for good, the turn need not wait for the model or pay for it.
  */
 
 import { ProviderError } from '../models/provider-error'
@@ -17,17 +17,17 @@ import { allFailed, fatalError, type Retrieved, retrieve } from './retrieve'
 import type { TracedPorts } from './trace'
 
 export interface Rewritten {
-  /** what to search and to answer */
+  /** the question to search and to answer */
   question: string
   retrieved: Retrieved[]
-  /** absent when the search failed before the model had answered, or when it had nothing to say */
+  /** absent if the search failed before the model answered, or if the model returned no text */
   generated?: Generated
 }
 
 /**
- * A rewriting that was cut off, or that is empty, leaves the question as it is.
- * @param raw what the question finds in its own wording; absent where the question before it is to help
- * @throws ApiError from the model, or when the history does not fit into the model's max_bytes
+ * If the rewritten question is cut off or empty, the question stays as it is.
+ * @param raw the search of the question's own wording; absent if it also needs the question before it
+ * @throws ApiError from the model, or if the history does not fit into the model's `max_bytes`
  */
 export async function rewriteAndRetrieve(
   request: AskRequest,
@@ -47,7 +47,8 @@ export async function rewriteAndRetrieve(
     namespaceOf(model.model_name),
   )
   const said = saidBefore(history, question)
-  // A short question that stays as it is may still lean on the one before. It is searched beside the rewriting.
+  // A short question that stays unchanged may still depend on the one before. Search for both while the model
+  // writes.
   const unchanged = raw ?? retrieve(searches, question, ports, said)
   unchanged.catch(() => {})
   const needless = new AbortController()
@@ -62,7 +63,7 @@ export async function rewriteAndRetrieve(
     },
     AbortSignal.any([signal, needless.signal]),
   )
-  // Whichever loses the race may still fail; that is then nobody's concern.
+  // The loser of the race may still reject. Nobody handles that, so swallow it.
   writing.catch(() => {})
   const written = writing.catch((error) => {
     if (error instanceof ProviderError && error.fault === 'empty') return undefined
@@ -79,11 +80,11 @@ export async function rewriteAndRetrieve(
   return { question: standalone, retrieved, ...(first && { generated: first }) }
 }
 
-/** What a follow-up leans on: the question before it, with the follow-up's own words. */
+/** A follow-up's context: the question before it, with the follow-up's own words. */
 function saidBefore(history: HistoryMessage[], question: string): string | undefined {
   const said = saidIn(history)
   return said && `${said} ${question}`
 }
 
-/** Half a question would be searched for something else than was asked. */
+/** A question that was cut off would search for something else than was asked. */
 const isWhole = ({ finish }: Generated): boolean => finish !== 'length' && finish !== 'content_filter'

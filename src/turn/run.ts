@@ -1,8 +1,8 @@
 /**
- * One turn: from a question to an answer that is stored, as the events of events.ts.
+ * One turn, from a question to a stored answer, as the events of events.ts.
  *
- * Whatever goes wrong ends it in one `error`, and then nothing of it is history. What happens here depends
- * on its ports alone, so that every path can be run in a test.
+ * Any failure ends the turn in a single `error`, and nothing of the turn becomes history. The turn depends on
+ * its ports only, so tests can run every path.
  */
 
 import { ApiError, coded, reasonOf, unwrap } from '../errors'
@@ -32,13 +32,13 @@ import { type Suggestions, suggest, suggestsAside } from './suggest'
 import { type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
 
-/** How long a turn that was stopped may take to wind up, until what it spent is told, in milliseconds. */
+/** How long a stopped turn may take to wind up and report its spending, in milliseconds. */
 const WIND_UP_MS = 1_000
 
 /**
- * Runs a turn to its end. Never throws: the last event says how it went. A stop ends it at once, whatever it is
- * waiting for, unless its answer is complete and on its way into history. So does the limit on its time.
- * @returns what it spent on language models, whatever its end, by model
+ * Runs a turn to its end. Never throws: the last event tells the outcome. A stop ends the turn at once,
+ * whatever it waits for, unless its answer is complete and being stored. So does its time limit.
+ * @returns what it spent on language models, by model, whatever the outcome
  */
 export async function runTurn(
   request: AskRequest,
@@ -71,7 +71,7 @@ export async function runTurn(
   return spent()
 }
 
-/** How long a turn may take: what its caller waits, or else what any call may take. */
+/** A turn's time limit: how long its caller waits, or else the limit of any call. */
 function limitOf({ until, model }: AskRequest, now: number): { error: ApiError; ms: number } {
   if (until !== undefined) {
     return { error: coded('timed_out', 408, 'Timeout waiting for task.'), ms: Math.max(0, until - now) }
@@ -83,7 +83,7 @@ function limitOf({ until, model }: AskRequest, now: number): { error: ApiError; 
   }
 }
 
-/** Rejects when the turn is stopped, or is over its time. */
+/** Rejects when the turn is stopped or out of time. */
 export const stopOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = () => reject(signal.reason)
@@ -104,10 +104,10 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
-  // Before anything is waited for: whoever runs the turn writes down that it runs as soon as this pauses, and a call
-  // to another object leaves only when the writes before it are stored.
+  // Start the search before the first await. As soon as this function pauses, its caller writes down that the
+  // turn runs, and a call to another object leaves only after the writes before it are stored.
   const raw = searchAtOnce(request, ports, started)
-  // Looked at when the history is there, if it comes to that.
+  // Awaited later, once the history is there; or never.
   raw?.catch(() => {})
 
   const history = await lookBack(request, ports, started)
@@ -116,14 +116,15 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const judged = (standalone: string): Promise<Generated[]> => {
     const transcript = history.begins ? history.messages : []
     judging ??= judge(request, { standalone, transcript }, ports, signal)
-    // A search that fails first ends the turn; the verdict is then not waited for.
+    // If a search fails first, it ends the turn and nobody awaits the verdict.
     judging.catch(() => {})
     return judging
   }
-  // A question that stands alone is judged beside its search; one that does not, beside that of what it is rewritten to.
+  // A question that stands alone is judged while it is searched. A follow-up is judged while its rewritten form
+  // is.
   if (history.messages.length === 0) judged(request.question)
   const aside = suggestsAside(request, ports)
-  // Looked at when the documents are there, if it comes to that.
+  // Awaited later, once the documents are there; or never.
   aside.catch(() => {})
   const { given } = request
   if (given?.rewritten) tracer.add(given.rewritten.call)
@@ -148,7 +149,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const searches = retrieved.map(({ summary }) => summary)
   const failure = allFailed(retrieved)
   if (failure) {
-    // Nothing to answer from, and no call to pay for (contract 1.7).
+    // No document to answer from, so no call to pay for (contract 1.7).
     ports.emit({ type: 'results', replies })
     ports.emit({ type: 'retrieval', passages: [], searches })
     throw failure
@@ -189,14 +190,17 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   })
 }
 
-/** Whether a question may say too little without the one before it. That is then searched with it. */
+/**
+ * Whether a question may be too short to search without the one before it. It is then searched together with
+ * that one.
+ */
 const mayLeanOn = ({ continues, transcript = [], question }: AskRequest): boolean =>
   (continues || transcript.length > 0) && isShort(question)
 
 /**
- * Searches the question in its own wording. One that may lean on the question before it waits for that, unless it is known
- * already: from a transcript, or from the messages that were read before the turn began.
- * @returns undefined where it has to wait
+ * Searches the question in its own wording. A question that may depend on the one before needs that one first.
+ * It is known already from a transcript, or from messages read before the turn began.
+ * @returns undefined if the search has to wait for the history
  */
 function searchAtOnce(
   request: AskRequest,
@@ -211,13 +215,11 @@ function searchAtOnce(
 
 /** What was said before a turn. */
 interface Past extends History {
-  /** whether the conversation begins with the turn: what was said before is then only its caller's word */
+  /** whether the turn begins the conversation; what was said before is then only the caller's claim */
   begins: boolean
 }
 
-/**
- * @throws ApiError for a conversation that nobody knows, unless it goes by its caller's own name
- */
+/** @throws ApiError for an unknown conversation, unless its id stands for a name that the caller chose */
 async function lookBack(request: AskRequest, ports: TracedPorts, now: number): Promise<Past> {
   const { continues, named, replaces, model } = request
   if (continues) {
@@ -228,20 +230,20 @@ async function lookBack(request: AskRequest, ports: TracedPorts, now: number): P
   return { ...beginning(request, now), begins: true }
 }
 
-/** The caller's transcript as the history of a conversation that begins. */
+/** The caller's transcript as the history of a new conversation. */
 function beginning(request: AskRequest, now: number): History {
   const { model, transcript = [] } = request
-  // What is not judged is not used either.
+  // If the model has a guardrail, use only what the guardrail will judge.
   return historyOf(hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript, now)
 }
 
-/** Texts that came with the question. They have no id: nothing that is cited leads back to them. */
+/** Texts sent with the question. They have no id, so a citation cannot point to them. */
 const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
   attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
 
 /**
- * What the question finds, made to stand alone first where it follows up on something.
- * @param raw what it finds in its own wording; absent where that is not searched yet
+ * Searches for the question. A follow-up is rewritten to stand alone first.
+ * @param raw the search of the question's own wording; absent if it has not started yet
  */
 async function find(
   request: AskRequest,
@@ -257,7 +259,7 @@ async function find(
   return { question, retrieved: await (raw ?? retrieve(searches, question, ports)) }
 }
 
-/** Citations, cost, history, and only then the end. */
+/** Emits citations and cost, stores the turn, and only then ends it. */
 async function finish(
   request: AskRequest,
   history: Past,
@@ -269,7 +271,7 @@ async function finish(
 ): Promise<void> {
   const { ports } = tracer
   const { model, question, read } = request
-  // The prompt made do with the end of a long conversation; a caller who wants to see it wants all of it.
+  // The prompt used only the end of a long conversation. A caller who asks for the history gets all of it.
   const whole = read?.history && !history.complete ? readHistory(ports, model) : history
   const citations = answer.declined ? [] : resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
@@ -286,7 +288,7 @@ async function finish(
   }
   ports.emit({ type: 'usage', usage, timings })
   const before = (await whole).messages
-  // One moment for both, so that a ttl cannot leave an answer without its question.
+  // Question and answer share one timestamp, so that a ttl never removes one without the other.
   const now = ports.now()
   const timestamp = Math.floor(now / 1000)
   const said: HistoryMessage[] = [
@@ -295,7 +297,7 @@ async function finish(
   ]
   signal.throwIfAborted()
   tracer.committed = true
-  // A transcript becomes history with the first answer, and not without it.
+  // A transcript becomes history with the first answer, and only then.
   if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
   tracer.close()
   const done: DoneEvent = { type: 'done', finish_reason: answer.finish, answer: answer.text }

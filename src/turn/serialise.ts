@@ -1,9 +1,9 @@
 /**
- * JSON as Typesense puts it into prompts and counts it in budgets (contract 1.5): keys sorted, a line break
+ * JSON as Typesense writes it into prompts and counts it in budgets (contract 1.5): sorted keys, a line break
  * after every bracket and element, no indentation, `": "` after keys.
  */
 
-/** Nlohmann's `dump(0)`. Values that JSON does not know are left out of objects and are null in arrays. */
+/** Nlohmann's `dump(0)`. Values that JSON cannot hold are left out of objects and become null in arrays. */
 export function serialise(value: unknown): string {
   if (Array.isArray(value)) {
     return value.length === 0 ? '[]' : `[\n${value.map(serialise).join(',\n')}\n]`
@@ -19,7 +19,7 @@ export function serialise(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 
-/** UTF-8 order is the order of code points; UTF-16's differs where surrogates meet U+E000 and above. */
+/** UTF-8 sorts by code point. UTF-16 differs where surrogates meet U+E000 and above. */
 function compareCodePoints(a: string, b: string): number {
   for (let index = 0; index < a.length && index < b.length; index++) {
     const left = a.charCodeAt(index)
@@ -35,8 +35,10 @@ const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff
 
 const encoder = new TextEncoder()
 
-/** How many bytes a text has in UTF-8. */
+/** Bytes of a text in UTF-8. */
 export const byteLength = (text: string): number => encoder.encode(text).byteLength
 
-/** Bytes of the serialised array of items of these serialised lengths: two more for each, and its brackets. */
+/**
+ * Bytes of a serialised array of items with these lengths: two more for each item, and two for the brackets.
+ */
 export const arrayBytes = (items: number[]): number => items.reduce((sum, bytes) => sum + bytes + 2, 2)

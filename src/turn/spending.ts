@@ -1,7 +1,7 @@
 /** What a turn spends on language models. */
 import type { CallTrace } from './events'
 
-/** Tokens that a conversation model spent. */
+/** Tokens that one conversation model spent. */
 export interface Spending {
   modelId: string
   inputTokens: number
@@ -9,8 +9,8 @@ export interface Spending {
 }
 
 /**
- * All that a turn has spent, on calls that failed too, by model.
- * @param asked the model that was asked, which comes first, even where others did all the work
+ * Sums what a turn has spent, by model, including failed calls.
+ * @param asked the model that was asked; it comes first, even if others did all the work
  */
 export function spendingOf(calls: readonly CallTrace[], asked: string): [Spending, ...Spending[]] {
   const first: Spending = { modelId: asked, inputTokens: 0, outputTokens: 0 }

@@ -1,6 +1,6 @@
 /**
- * What could be asked next. A model beside the answering one is asked for it when the answer is there; without such
- * a model the answer's own prompt asks (answer.ts), which costs no call.
+ * Suggests next questions. If another model writes beside the answering one, it is asked once the answer is
+ * there. If not, the answer's own prompt asks for them (answer.ts), which costs no call.
  */
 import type { Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
@@ -11,25 +11,28 @@ import type { AskRequest } from './request'
 import { questionsIn } from './suggestion-filter'
 import type { TracedPorts } from './trace'
 
-/** What a finished answer is kept waiting for suggestions, in milliseconds. */
+/** How long a finished answer waits for suggestions, in milliseconds. */
 export const SUGGESTIONS_MS = 3_000
 
-/** Bytes of documents that a call for suggestions is given: enough to ask about, and few enough to be quick. */
+/** Bytes of documents in a call for suggestions: enough to ask about, few enough to be quick. */
 const DOCUMENT_BYTES = 4_000
 const LONGEST_ANSWER = 4_000
 
 export interface Suggestions {
   questions: string[]
-  /** the call that made them, where there was one of its own */
+  /** the call that made them, if they had their own */
   generated?: Generated
 }
 
-/** Whether suggestions are a call of their own. The built-in model makes them so: it reads no prompt. */
+/**
+ * Whether suggestions take a call of their own. The built-in model always needs one, because it reads no
+ * prompt.
+ */
 export const suggestsAside = async (request: AskRequest, ports: TracedPorts): Promise<boolean> =>
   request.suggests === true &&
   (namespaceOf(request.model.model_name) === 'local' || (await ports.hasRewriter()))
 
-/** Suggestions for an answer. Never fails: without any in time there are none. */
+/** Suggests questions for an answer. Never fails: if none come in time, it returns none. */
 export async function suggest(
   request: AskRequest,
   { question, answer, sources }: { question: string; answer: string; sources: Source[] },
@@ -64,7 +67,7 @@ export async function suggest(
     ])
     return { questions: questionsIn(generated.text), generated }
   } catch {
-    // The answer is complete without them, and the trace tells what happened.
+    // The answer is complete without them, and the trace holds the error.
     return { questions: [] }
   } finally {
     clearTimeout(timer)

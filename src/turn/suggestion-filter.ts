@@ -1,17 +1,17 @@
 /**
- * Takes the suggested questions out of a text while it is being written: `<<How long is it kept?>>`.
+ * Removes suggested questions from a text while it is being written: `<<How long is it kept?>>`.
  *
- * What could still become a suggestion is held back, and the white space before it too, since that goes with it. So
- * the same text comes out whatever pieces it comes in. Only what ends as a question does is taken: `1 << 3` and
- * other shifts of programmers stay.
+ * The filter holds back text that may become a suggestion, and the white space before it, which is removed with
+ * it. So the result does not depend on how the text is split into pieces. Only text that ends like a question
+ * is removed, so `1 << 3` and other shifts in code stay.
  *
- * What is held back is never gone through again, or white space that comes in small pieces would take a time that
- * grows with the square of its length.
+ * Held-back text is never scanned again. Otherwise white space that arrives in small pieces would take time
+ * quadratic in its length.
  */
 
 export const MOST_SUGGESTIONS = 3
 
-/** Characters of a suggestion. A longer one is no question. */
+/** Characters. Anything longer is no question. */
 const LONGEST = 300
 
 const SPACE = /\s+/y
@@ -19,18 +19,18 @@ const PLAIN = /[^\s<]+/y
 const QUESTION = /[?？؟]$/
 
 export class SuggestionFilter {
-  /** white space that was not returned */
+  /** white space held back */
   #space = ''
-  /** after it: the beginning of what may be a suggestion, from its first `<` on */
+  /** after that white space: a possible suggestion from its first `<` on */
   #mark = ''
   readonly #questions = new Set<string>()
 
-  /** The first few that differ, in their order. */
+  /** The first few different questions, in order. */
   get questions(): string[] {
     return [...this.#questions]
   }
 
-  /** @returns what of the text so far is certain to be no suggestion, and was not returned before */
+  /** @returns newly released text: what is certain to be no suggestion */
   push(piece: string): string {
     let plain = ''
     for (let at = 0; at < piece.length; ) {
@@ -54,7 +54,7 @@ export class SuggestionFilter {
     return plain
   }
 
-  /** @returns what was held back when the text is over, but for white space after suggestions */
+  /** @returns the held-back text at the end, without white space after suggestions */
   end(): string {
     const rest = this.#space + this.#mark
     this.#space = ''
@@ -62,7 +62,10 @@ export class SuggestionFilter {
     return this.#questions.size > 0 && rest.trim() === '' ? '' : rest
   }
 
-  /** The next character after the beginning of what may be a suggestion. @returns how many of it were taken */
+  /**
+   * Reads the next character of a possible suggestion. @returns the text released, and how many characters were
+   * taken
+   */
   #continue(next: string): { plain: string; taken: 0 | 1 } {
     const mark = this.#mark
     if (mark.endsWith('>')) {
@@ -78,7 +81,7 @@ export class SuggestionFilter {
     return { plain: '', taken: 1 }
   }
 
-  /** It is no suggestion: its first `<` is text, and the rest is read anew. */
+  /** It is no suggestion: release its first `<` as text and read the rest again. */
   #giveUp(): string {
     const [space, mark] = [this.#space, this.#mark]
     this.#space = ''
@@ -87,7 +90,9 @@ export class SuggestionFilter {
   }
 }
 
-/** Whether a character can come next in a suggestion, which holds neither line breaks nor other angle brackets. */
+/**
+ * Whether a character can come next in a suggestion, which holds no line breaks and no other angle brackets.
+ */
 function fits(mark: string, next: string): boolean {
   if (mark === '<') return next === '<'
   const inside = mark.length - 2
@@ -95,13 +100,13 @@ function fits(mark: string, next: string): boolean {
   return next !== '<' && next !== '\n' && inside < LONGEST
 }
 
-/** @param pattern sticky */
+/** @param pattern must be sticky */
 function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
   pattern.lastIndex = at
   return pattern.exec(text)?.[0]
 }
 
-/** The questions of a reply that should hold nothing else: marked as they were asked for, or a line each. */
+/** The questions of a reply that should hold nothing else: marked as asked for, or one a line. */
 export function questionsIn(reply: string): string[] {
   const filter = new SuggestionFilter()
   filter.push(reply)

@@ -1,4 +1,4 @@
-/** Tells of each search and each call of a turn, for operators: events that never hold a key. */
+/** Reports each search and each model call of a turn, for operators. The events never hold a key. */
 import { ApiError } from '../errors'
 import type { FailedAttempt, GenerationRequest, LanguageModel } from '../models/language-model'
 import { isPaid, ProviderError } from '../models/provider-error'
@@ -9,9 +9,9 @@ import type { TurnPorts } from './ports'
 import { byteLength } from './serialise'
 import { type Spending, spendingOf } from './spending'
 
-/** What a turn works with: its ports, with every search and every call written down. */
+/** A turn's ports, wrapped so that every search and every call is recorded. */
 export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
-  /** undefined: the model itself writes what is written beside the answer */
+  /** false: the model itself writes standalone questions and suggestions */
   hasRewriter(): Promise<boolean>
 
   /** @throws ApiError as generate.ts does */
@@ -22,11 +22,11 @@ export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
   ): Promise<Generated>
 }
 
-/** A call that is under way. */
+/** A call that is running. */
 interface Running {
   /** what it has used so far */
   usage: () => TokenUsage
-  /** what it has said so far */
+  /** its text so far */
   text: () => string
 }
 
@@ -34,18 +34,18 @@ const UNFINISHED = 'The call did not come to its end.'
 
 export class Tracer {
   readonly ports: TracedPorts
-  /** set when the answer is complete and becomes history: from then on the turn cannot be stopped */
+  /** set once the answer is complete and being stored: the turn can no longer be stopped */
   committed = false
   readonly #ports: TurnPorts
   readonly #started: number
   #writing: ReturnType<TurnPorts['rewriter']> | undefined
   /** all calls so far */
   readonly #calls: CallTrace[] = []
-  /** the calls that are under way */
+  /** calls still running */
   readonly #running = new Map<CallTrace, Running>()
   /** searches so far */
   #searches = 0
-  /** whether nothing more is told */
+  /** true: report nothing more */
   #closed = false
 
   constructor(ports: TurnPorts) {
@@ -65,7 +65,7 @@ export class Tracer {
     }
   }
 
-  /** Tells of a call that was made for the turn before it began. */
+  /** Records a call made for the turn before it began. */
   add(call: CallTrace): void {
     this.#ports.emit({ type: 'call', index: this.#calls.push(call) - 1, call })
   }
@@ -79,7 +79,7 @@ export class Tracer {
     return spendingOf(calls, asked)
   }
 
-  /** Tells of the calls that are under way, as far as they got: the turn ends before they do. */
+  /** Reports the calls still running, as far as they got, because the turn ends before they do. */
   close(): void {
     for (const [call, { usage, text }] of this.#running) {
       const entry = { ...call, text: text(), error: UNFINISHED, took: this.#elapsed() - call.started }
@@ -98,7 +98,7 @@ export class Tracer {
     return this.#ports.now() - this.#started
   }
 
-  /** What is written beside the answer may have a model of its own; the request's settings are for its answer. */
+  /** Texts beside the answer may have a model of their own. The request's settings apply to its answer only. */
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
     if (purpose === 'answer') return ports.answerer ?? ports.model
@@ -177,7 +177,8 @@ export class Tracer {
     } catch (error) {
       entry.error = error instanceof ApiError ? error.message : UNFINISHED
       entry.text = pieces.join('')
-      // What was sent and said before it broke off has to be paid for; what a provider refused has not.
+      // What was sent and received before the call broke off must be paid for. A call that the provider refused
+      // costs nothing.
       const isStopped = signal.aborted && !(error instanceof ProviderError)
       const isOwed = reported !== undefined || pieces.length > 0 || thoughts > 0
       if (isOwed || isStopped || isPaid(error)) count(entry, soFar())
@@ -190,14 +191,17 @@ export class Tracer {
   }
 }
 
-/** @returns what the trace tells of it, and what it cost: a prompt that was taken, and what came until it failed */
+/**
+ * @returns the trace of a failed attempt, with its cost if the provider took the prompt: that, and what came
+ *   back
+ */
 function failedTrace(request: GenerationRequest, { model, id, error, received }: FailedAttempt): FailedTrace {
   if (id === undefined || received === undefined) return { model, error }
   const { inputTokens, outputTokens } = usageOfPart(request, received)
   return { model, error, model_id: id, input_tokens: inputTokens, output_tokens: outputTokens }
 }
 
-// Protocols strip their own keys off a search; a key under any other name has no business here either.
+// Protocols strip their own keys off a search. This drops keys under any other name too.
 const withoutKeys = (params: SearchParameters): SearchParameters =>
   Object.fromEntries(Object.entries(params).filter(([name]) => !/api[-_]?key|secret|token$/i.test(name)))
 

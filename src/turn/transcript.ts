@@ -1,7 +1,7 @@
 /**
- * What was said before, as a caller tells it who has no conversation here yet: the clients of several protocols
- * send all of it with every question. It begins a conversation like messages that are imported, and is stored with
- * the first turn. Once a conversation is named, its own history counts and a transcript is passed over.
+ * A transcript: what a caller without a conversation here says was said before. Clients of several protocols
+ * send it with every question. It begins a conversation as imported messages do, and is stored with the first
+ * turn. Once the conversation has a name, its own history counts and a transcript is ignored.
  */
 
 import { byteLength } from './serialise'
@@ -11,16 +11,19 @@ export interface TranscriptMessage {
   message: string
 }
 
-/** A longer past says nothing that a question needs, and would be stored with every question of a forgetful client. */
+/**
+ * Limits. Older messages add nothing that a question needs, and a client that forgets its conversation would
+ * have them stored with every question.
+ */
 const MOST_MESSAGES = 100
 const MOST_CHARACTERS = 100_000
 
-/** What was said in a conversation that is stored, for another one to begin with. */
+/** Turns the messages of a stored conversation into a transcript for another one to begin with. */
 export const transcriptOf = (messages: readonly { role: string; message: string }[]): TranscriptMessage[] =>
   messages.map(({ role, message }) => ({ role: role === 'user' ? 'user' : 'assistant', message }))
 
 /**
- * The end of a transcript, in whole messages without the empty ones.
+ * Keeps the end of a transcript, in whole messages, without empty ones.
  * @param transcript oldest first
  * @param mostBytes of their texts, in UTF-8
  */

@@ -1,8 +1,8 @@
 /**
- * Logs of the version before, in the words of this one.
+ * Upgrades logs of the version before to the current format.
  *
- * Version 1 had an engine's whole replies in `retrieval`, named the documents of the prompt beside them, and told the
- * history with `done`. It had no events for operators, and its errors no codes.
+ * Version 1 kept an engine's whole replies in `retrieval`, named the prompt's documents beside them, and sent
+ * the history with `done`. It had no operator events, and its errors had no codes.
  */
 import { withCode } from './errors'
 import type { CutDocument, LogEvent, SearchReply, SourceReference } from './events'
@@ -17,11 +17,11 @@ interface FirstRetrieval {
 
 export interface Upgraded {
   event: LogEvent
-  /** what the engine replied, where the event held it */
+  /** the engine's replies, if the event held them */
   replies?: SearchReply[]
 }
 
-/** In which words logs are written now. */
+/** The format in which logs are written now. */
 export const VERSION = 2
 
 /** @param event as it was logged @param version of its log */

@@ -188,6 +188,38 @@ it.each(Object.keys({ ...answered, ...chats }))('a server is told all of it: %s'
   }
 })
 
+describe('why documents get no vectors', () => {
+  const ASLEEP = 'asleep'
+  const ways = {
+    'a collection': (key: string) => send('GET', `/collections/${ASLEEP}`, { key }),
+    'the list of collections': (key: string) => send('GET', '/collections', { key }),
+    'a deletion': (key: string) => send('DELETE', `/collections/${ASLEEP}`, { key }),
+  }
+
+  it.each(Object.keys(ways) as (keyof typeof ways)[])('is not told to a page key: %s', async (way) => {
+    const fields = [
+      { name: 'title', type: 'string' },
+      {
+        name: 'e',
+        type: 'float[]',
+        embed: { from: ['title'], model_config: { model_name: `cloudflare/${EMBEDDER}` } },
+      },
+    ]
+    await call('DELETE', `/collections/${ASLEEP}`)
+    expect((await call('POST', '/collections', { body: { name: ASLEEP, fields } }))[0]).toBe(201)
+    failing = EMBEDDER
+    await call('POST', `/collections/${ASLEEP}/documents`, { body: { title: 'Alien is a film' } })
+    const actions = ['collections:get', 'collections:list', 'collections:delete']
+    const page = await makeKey({ actions, limits: { turns_per_day: 1_000 } })
+    const server = await makeKey({ actions })
+    for (const key of [server, 'xyz']) {
+      await vi.waitFor(async () => expect(await (await ways['a collection'](key)).text()).toContain(DETAIL))
+      expect(await (await ways['the list of collections'](key)).text()).toContain(DETAIL)
+    }
+    await expectPlain(await ways[way](page))
+  })
+})
+
 it('tells no visitor which hosts the server may call', async () => {
   const body = {
     id: 'outside',

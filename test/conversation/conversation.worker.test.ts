@@ -285,7 +285,7 @@ describe('stop', () => {
         question: 'Who directed Alien?',
         answer: '',
         finish_reason: 'error',
-        error: { status: 400, message: 'The turn was stopped.', retryable: false },
+        error: { code: 'stopped', status: 400, message: 'The turn was stopped.', retryable: false },
         trace: {
           question: 'Who directed Alien?',
           searches: [{ collection: 'films', params: { q: 'Who directed Alien?' } }],

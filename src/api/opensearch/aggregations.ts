@@ -1,4 +1,7 @@
-/** Aggregations: terms and figures of fields, from the facets of a search; figures of each term by one search more. */
+/**
+ * Aggregations: terms and metrics of fields, from the facets of a search. Metrics inside each term take another
+ * search.
+ */
 import { MAX_FACET_VALUES } from '../../search/limits'
 import { normalForm } from '../../search/text/words'
 import type { FacetCounts } from '../../search/types'
@@ -9,9 +12,9 @@ import { isObject, type Json } from './route'
 
 const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
 
-/** Values of a field that are counted. */
+/** Most values of a field that are counted. */
 const MOST_VALUES = MAX_FACET_VALUES
-/** Terms that have aggregations inside: each is a search of its own. */
+/** Most terms with aggregations inside: each term is a search of its own. */
 export const MOST_SEARCHES = 50
 
 interface Aggregation {
@@ -24,10 +27,10 @@ interface Aggregation {
   inner: Aggregation[]
 }
 
-/** Searches once more, for the facets of what also passes a filter. */
+/** Searches again, for the facets of hits that also pass a filter. */
 export type FacetSearch = (filter: Filter, facetBy: string) => Promise<FacetCounts[]>
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 export function parseAggregations(given: Json, fields: Fields, depth = 0): Aggregation[] {
   return Object.entries(given).map(([name, body]) => {
     if (!isObject(body)) throw parsingError(`Expected [START_OBJECT] under [${name}]`)
@@ -100,7 +103,7 @@ function checkTarget(name: string, type: string, field: string, target: Target):
   }
 }
 
-/** facet_by for aggregations, undefined where they need none. */
+/** The `facet_by` for aggregations; undefined if they need none. */
 export function facetsOf(aggregations: readonly Aggregation[]): string | undefined {
   const names = new Set(aggregations.flatMap(({ target }) => target?.name ?? []))
   return names.size === 0 ? undefined : [...names].join(',')
@@ -108,11 +111,11 @@ export function facetsOf(aggregations: readonly Aggregation[]): string | undefin
 
 export const FACET_VALUES = String(MOST_VALUES)
 
-/** How many searches aggregations will ask for. */
+/** How many searches aggregations will make. */
 export const innerSearches = (aggregations: readonly Aggregation[]): number =>
   aggregations.reduce((sum, { inner, size }) => sum + (inner.length > 0 ? size : 0), 0)
 
-/** The answer's `aggregations`. @param search for what is inside of terms */
+/** Builds the reply's `aggregations`. @param search for the aggregations inside of terms */
 export async function aggregate(
   aggregations: readonly Aggregation[],
   facets: readonly FacetCounts[],
@@ -171,7 +174,9 @@ const keyOf = (target: Target, text: string): string | number =>
 
 const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Filters do not tell case, accents and punctuation apart; terms do. @throws ApiError 400 */
+/**
+ * Filters ignore case, accents and punctuation; terms do not. @throws ApiError 400 if two keys differ only in these
+ */
 function requireDistinct(name: string, keys: { text: string }[], { schema }: Fields): void {
   const forms = new Set(keys.map(({ text }) => normalForm(text, schema)))
   if (forms.size < keys.length) {
@@ -184,7 +189,7 @@ function requireDistinct(name: string, keys: { text: string }[], { schema }: Fie
 function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
   const { total_values, min = null, max = null, sum = 0, avg = null } = facet?.stats ?? { total_values: 0 }
   const counted = facet?.counts.reduce((total, { count }) => total + count, 0) ?? 0
-  // The average tells of lists, in which a document has a value twice; of zero it tells nothing.
+  // The average also covers lists, in which a document has a value twice. An average of zero tells nothing.
   const count = avg === null || avg === 0 ? counted : Math.round(Number(sum) / avg)
   switch (type) {
     case 'stats':

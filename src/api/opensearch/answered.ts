@@ -1,4 +1,4 @@
-/** A search that a language model answers: found, asked, and told in one piece or as it is written. */
+/** A search that a language model answers. It searches, asks the model, and replies in one piece or as a stream. */
 
 import { coded, type Failure } from '../../errors'
 import { codeOfStatus } from '../../turn/errors'
@@ -25,7 +25,7 @@ interface Asked {
   ext: unknown
   /** the request's body as it came */
   text: string
-  /** what of it is the search */
+  /** the part of the body that is the search */
   body: Json
   stream: boolean
   /** of the index */
@@ -64,7 +64,7 @@ export async function answerSearch(
   }
 }
 
-/** What a turn answers before its caller's time is up. The turn itself ends then, or never begins (turn.ts). */
+/** Waits for a turn's answer until its caller's time is up. The turn itself then ends, or never begins (turn.ts). */
 async function within<T>(until: number, work: Promise<T>, { read }: Turning): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | null = null
   const late = new Promise<never>((_, reject) => {
@@ -80,13 +80,13 @@ async function within<T>(until: number, work: Promise<T>, { read }: Turning): Pr
   }
 }
 
-/** A turn that ends by its own deadline says so itself; this is for one that is not even reached. */
+/** A turn that reaches its own deadline reports that itself. This extra time is for one that is never reached. */
 const GRACE_MS = 500
 
 /**
  * Server-sent events: `hits` with the search's reply, `answer` with each piece of text, and `done` with the whole
- * reply; `error` where it fails. With a memory the events have the ids of the conversation's log, by which the rest
- * of a stream that broke off is read at `GET /conversations/:id/events`.
+ * reply; `error` if it fails. With a memory, events carry the ids of the conversation's log. If the stream breaks
+ * off, its rest is read by these ids at `GET /conversations/:id/events`.
  */
 async function streamed(turning: Turning, found: Json, reply: (extra: Json) => Json): Promise<Response> {
   const turn = emptyTurn()

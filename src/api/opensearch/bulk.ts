@@ -1,6 +1,6 @@
 /**
- * `_bulk`: lines of actions and documents. All of a request is read and checked before the first document is written;
- * then runs of one action on one index go to their collection together, in the order of the request.
+ * `_bulk`: lines of actions and documents. The whole request is read and checked before the first document is
+ * written. Then runs of one action on one index go to their collection together, in the order of the request.
  */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, failed, unwrap } from '../../errors'
@@ -23,10 +23,10 @@ export interface Operation {
   source?: Json
 }
 
-/** What became of an operation, as its line in the answer says it. */
+/** The outcome of an operation, as its line in the reply. */
 export type Item = Json & { status: number }
 
-/** Bytes of a request, inflated: all of it is held while it is checked. */
+/** Bytes of a request, inflated: all of it is held in memory while it is checked. */
 export const BULK_LIMIT = 16 * 1024 * 1024
 
 const MOST_LINES = 500
@@ -60,7 +60,10 @@ async function writeRun(call: Call, run: Operation[]): Promise<Item[]> {
   return writeAll(index, run)
 }
 
-/** Operations of one action on one index, no more than one call takes. An id comes once, but for its last write. */
+/**
+ * Groups operations of one action on one index, as many as one call takes. Each id occurs once, except for its last
+ * write.
+ */
 function runsOf(operations: Operation[]): Operation[][] {
   const runs: Operation[][] = []
   let ids = new Set<string>()
@@ -88,7 +91,7 @@ function runsOf(operations: Operation[]): Operation[][] {
   return runs
 }
 
-/** @throws ApiError 400 for a fault of the whole request */
+/** @throws ApiError 400 if the whole request is faulty */
 export function parseBulk(text: string, otherwise: string | undefined): Operation[] {
   if (text.trim() === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
   if (!text.endsWith('\n')) throw illegalArgument('The bulk request must be terminated by a newline [\\n]')
@@ -121,7 +124,7 @@ function parseAction(line: string, number: number, otherwise: string | undefined
     throw illegalArgument(`${malformed} one of [create, delete, index, update] but found [${action}]`)
   if (others.length > 0) throw illegalArgument(`${malformed} END_OBJECT but found [FIELD_NAME]`)
   if (!isObject(metadata)) throw illegalArgument(`${malformed} START_OBJECT but found [${typeof metadata}]`)
-  // How documents are spread over shards and how often an update is tried again have no meaning here.
+  // Shard routing and the number of update retries have no meaning here.
   const { _index = otherwise, _id, routing: _, retry_on_conflict: __, ...unknown } = metadata
   const [strange] = Object.keys(unknown)
   if (strange !== undefined) {
@@ -138,7 +141,7 @@ function parseAction(line: string, number: number, otherwise: string | undefined
 const invalid = (message: string): OpenSearchError =>
   new OpenSearchError(400, 'action_request_validation_exception', `Validation Failed: 1: ${message};`)
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 function checkUpdate(source: Json): void {
   const { doc, doc_as_upsert, upsert, detect_noop: _, ...others } = source
   const [strange] = Object.keys(others)
@@ -152,7 +155,7 @@ function checkUpdate(source: Json): void {
   }
 }
 
-/** Writes operations of one action, whose ids differ. @throws ApiError where none of them could be written */
+/** Writes operations of one action with different ids. @throws ApiError if none of them could be written */
 export async function writeAll(index: Index, operations: Operation[]): Promise<Item[]> {
   const items: (Item | undefined)[] = operations.map((operation) => check(index.name, operation))
   const open = () =>
@@ -182,7 +185,7 @@ export async function writeAll(index: Index, operations: Operation[]): Promise<I
       await attempt(open(), 'create', ({ source }) => source!, 'created')
       break
     case 'index':
-      // Which were there shows only when they are to be made.
+      // Creating documents is the only way to learn which already exist.
       await attempt(open(), 'create', ({ source }) => source!, 'created', 409)
       await attempt(open(), 'upsert', ({ source }) => source!, 'updated')
       break
@@ -248,7 +251,7 @@ function check(name: string, operation: Operation): Item | undefined {
   }
 }
 
-/** @returns for each document, in order, why it is not there */
+/** @returns for each document, in order, why it could not be stored */
 async function importSome(
   index: Index,
   documents: Json[],
@@ -256,7 +259,7 @@ async function importSome(
 ): Promise<(ApiError | undefined)[]> {
   if (documents.length === 0) return []
   const lines = documents.map((document) => JSON.stringify(document))
-  // A value of another type is refused: to correct it would change the source.
+  // Refuse values of another type: coercing them would change the source.
   const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
   const { results } = unwrap(await index.object.importLines(lines, options))
   return results.split('\n').map((line) => {
@@ -265,10 +268,10 @@ async function importSome(
   })
 }
 
-/** Ids that a filter says as they are; others are removed one by one. */
+/** Whether a filter can hold the id as it is. Documents with other ids are removed one by one. */
 const isPlain = (id: string): boolean => !id.includes('`') && id.trim() === id
 
-/** @returns the ids of those that there were */
+/** @returns the ids that existed */
 async function removeAll({ object }: Index, ids: string[]): Promise<Set<string>> {
   const removed = new Set<string>()
   const plain = ids.filter(isPlain)
@@ -286,7 +289,7 @@ async function removeAll({ object }: Index, ids: string[]): Promise<Set<string>>
   return removed
 }
 
-/** Whether a document has all that an update would write. */
+/** Whether a document already has everything that an update would write. */
 function holds(document: unknown, patch: unknown): boolean {
   if (isObject(patch)) {
     return (

@@ -1,10 +1,10 @@
-/** What there is: `GET /`, the cluster's health and settings, and the list of indices. */
+/** Cluster routes: `GET /`, the cluster's health and settings, and the list of indices. */
 import type { Call } from '../edge/route'
 import { unsupported } from './errors'
 import { resolve } from './indices'
 import type { Json } from './route'
 
-/** The release of OpenSearch whose wire this is: clients ask which words it has. */
+/** The OpenSearch release whose wire this is. Clients choose their requests by it. */
 const VERSION = '2.19.1'
 const NAME = 'parley'
 
@@ -62,7 +62,7 @@ const COLUMNS = [
   'pri.store.size',
 ]
 
-/** GET /_cat/indices: a table, or JSON. Sizes are not known: collections do not tell them. */
+/** GET /_cat/indices: a table, or JSON. Sizes are unknown because collections do not report them. */
 export async function catIndices(call: Call): Promise<unknown> {
   const { path, query } = call
   const wanted = query.h === undefined ? COLUMNS : query.h.split(',')

@@ -1,15 +1,15 @@
-/** What a query of the DSL becomes. */
+/** The compiled form of a DSL query. */
 import { tokenize } from '../../search/text/words'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'
 import type { Json } from './route'
 
-/** Words that are looked for, and that hits are ranked by. */
+/** Words to search for and to rank by. */
 export interface Words {
   fields: { target: Target; weight: number }[]
-  /** words with spaces between them: nothing in it is syntax */
+  /** words separated by spaces, without any syntax */
   text: string
-  /** whether every word has to be found; else one of them */
+  /** true: every word must match; false: one of them */
   every: boolean
   phrase: boolean
 }
@@ -24,10 +24,10 @@ export interface VectorSearch {
 }
 
 export interface Compiled {
-  /** what is found, or all that is not. @throws ApiError 400 where a filter cannot say it */
+  /** the documents that match, or all others if negated. @throws ApiError 400 if a filter cannot express it */
   filter(negated: boolean): Filter
   words?: Words | undefined
-  /** what decides besides the words */
+  /** the conditions besides the words */
   rest?: () => Filter
   vector?: VectorSearch
 }
@@ -45,6 +45,6 @@ export const constant = (all: boolean, _options: Json = {}): Compiled => ({
 })
 export const NONE: Compiled = constant(false)
 
-/** The words of a text, as they are written. */
+/** The words of a text, as written. */
 export const wordsOf = (text: string, { schema }: Fields): string[] =>
   tokenize(text, schema).map(({ start, end }) => text.slice(start, end))

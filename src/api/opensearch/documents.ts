@@ -1,4 +1,4 @@
-/** Documents, one by one: they are written as a bulk of one is. */
+/** Single documents. Each is written as a bulk of one. */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
 import type { Document } from '../../search/types'
@@ -9,7 +9,7 @@ import { openOrCreate } from './indices'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
 import { newId, sourceFilter, toSource } from './source'
 
-/** There are no versions: each document shows the first. */
+/** There are no versions, so each document shows the first. */
 export const FIRST = { _version: 1, _seq_no: 0, _primary_term: 1 }
 
 /** PUT|POST /:index/_doc[/:id], and _create. */
@@ -54,13 +54,13 @@ export async function deleteDocument({ env, path }: Call): Promise<Response> {
   return writeOne(index, { action: 'delete', index: index.name, id: path.id! })
 }
 
-/** A document, undefined for none of that id. */
+/** Returns a document; undefined if there is none with that id. */
 export async function read(index: Index, id: string): Promise<Document | undefined> {
   try {
     return unwrap(await index.object.get(id, '', ''))
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
-    // An index that is gone answers so, too.
+    // A deleted index also answers 404, so check that the index exists.
     unwrap(await index.object.schema())
     return undefined
   }
@@ -96,7 +96,7 @@ export async function getSource({ env, path, query }: Call): Promise<Json> {
   return (sourceFilter(undefined, query) ?? ((source) => source))(toSource(document))
 }
 
-/** Documents that one request may ask for by their ids. */
+/** Documents that one request may ask for by id. */
 const MOST_IDS = 500
 
 /** GET|POST [/:index]/_mget */

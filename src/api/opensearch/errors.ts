@@ -2,7 +2,7 @@
 import { ApiError, type Failure } from '../../errors'
 import { type FailedRequest, failureOf } from '../edge/response'
 
-/** An error that names its OpenSearch type, with what its envelope tells besides. */
+/** An error that names its OpenSearch type and further fields of its envelope. */
 export class OpenSearchError extends ApiError {
   constructor(
     status: number,
@@ -20,7 +20,7 @@ export const illegalArgument = (message: string): OpenSearchError =>
 export const parsingError = (message: string): OpenSearchError =>
   new OpenSearchError(400, 'parsing_exception', message)
 
-/** Something that OpenSearch has and this API has not. @param what its name as the request has it, and what to do */
+/** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
 
 export const indexNotFound = (index: string): OpenSearchError =>
@@ -31,7 +31,7 @@ export const indexNotFound = (index: string): OpenSearchError =>
     index_uuid: '_na_',
   })
 
-/** By status: the type of an error that does not name its own. */
+/** By status: the type of an error that names none. */
 const TYPES: Record<number, string> = {
   400: 'illegal_argument_exception',
   401: 'security_exception',
@@ -47,14 +47,14 @@ const TYPES: Record<number, string> = {
 const UNAUTHORIZED =
   'Unauthorized: send an API key that may do this, as `Authorization: Bearer <key>` or as the password of Basic authentication.'
 
-/** The error as an item of a bulk or of an msearch has it. */
+/** The error as an item of a bulk or an msearch. */
 export function errorCause(error: unknown, { status, message }: Failure): Record<string, unknown> {
   const named = error instanceof OpenSearchError ? error : undefined
   const reason = status === 401 && named === undefined ? UNAUTHORIZED : message
   return { type: named?.type ?? TYPES[status] ?? 'exception', reason, ...named?.details }
 }
 
-/** The clients of OpenSearch ask again after these, up to three times: whatever failed would be paid four times. */
+/** OpenSearch's clients retry these statuses up to three times, so a failed call would be paid four times. */
 const isRetried = (status: number): boolean => status >= 502 && status <= 504
 
 /** The envelope of a thrown error, and its status. */
@@ -65,20 +65,20 @@ export function errorEnvelope(error: unknown, request?: FailedRequest) {
   return { retryAfter: failure.retryAfter, body: { error: { root_cause: [cause], ...cause }, status } }
 }
 
-/** The answer to a thrown error. @param asksBrowser whether a page is what the caller expects: it gets no challenge */
+/** The reply to a thrown error. @param asksBrowser true if the caller expects a page; it then gets no challenge */
 export function openSearchError(error: unknown, request: FailedRequest, asksBrowser: boolean): Response {
   if (error instanceof PlainError) return answer({ error: error.message, status: error.status }, error.status)
   const { body, retryAfter } = errorEnvelope(error, request)
   const response = answer(body, body.status)
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
-  // A browser would open a window of its own for it.
+  // With this header a browser would open its own password window.
   if (body.status === 401 && !asksBrowser && !(error instanceof OpenSearchError)) {
     response.headers.set('www-authenticate', 'Basic realm="Parley", charset="UTF-8"')
   }
   return response
 }
 
-/** An error that OpenSearch answers before any API has it: a sentence without a type. */
+/** An error that OpenSearch raises before any API handles the request: a sentence without a type. */
 export class PlainError extends ApiError {}
 
 const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' }
@@ -86,7 +86,7 @@ const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' }
 export const answer = (value: unknown, status = 200, indent?: number): Response =>
   new Response(JSON.stringify(value, null, indent), { status, headers: JSON_TYPE })
 
-/** What no API takes, as OpenSearch says it. */
+/** OpenSearch's reply to a path that no API handles. */
 export const noHandler = ({ method, url }: Request): Response =>
   answer(
     { error: `no handler found for uri [${url.slice(new URL(url).origin.length)}] and method [${method}]` },

@@ -1,4 +1,4 @@
-/** The names that a query uses, as fields of the collection and what can be asked of them. */
+/** Maps names in a query to fields of the collection, and says what can be asked of them. */
 import { isDynamic } from '../../search/schema/field'
 import {
   hasValues,
@@ -16,18 +16,18 @@ import { starPattern } from './pattern'
 import { shownName, storedName } from './source'
 
 export interface Target {
-  /** as the collection has it */
+  /** its name in the collection */
   name: string
   field: Field
   kind: 'text' | 'keyword' | 'number' | 'boolean' | 'vector' | 'other'
-  /** whether it was mapped as a date that is kept as text */
+  /** whether it was mapped as a date and is stored as text */
   isDate: boolean
-  /** whether whole values are kept: it can be sorted by, counted and compared */
+  /** whether whole values are stored, so that it can be sorted, counted and compared */
   hasValues: boolean
   isArray: boolean
 }
 
-/** The fields of a collection by the names that OpenSearch's queries have for them. */
+/** The fields of a collection, by their names in OpenSearch's queries. */
 export class Fields {
   #byName: Map<string, Field>
   #properties: Record<string, unknown>
@@ -39,7 +39,7 @@ export class Fields {
   }
 
   /**
-   * undefined for a name that no document has had yet, which is no error in OpenSearch.
+   * Returns undefined for a name that no document has had yet; OpenSearch does not treat that as an error.
    * @throws ApiError 400 for a field that is only stored
    */
   find(name: string): Target | undefined {
@@ -68,7 +68,7 @@ export class Fields {
     }
   }
 
-  /** The fields of names that may have stars. */
+  /** The fields that match a name, which may contain stars. */
   matching(pattern: string): Target[] {
     if (!pattern.includes('*')) {
       const target = this.find(pattern)
@@ -91,7 +91,7 @@ export class Fields {
       .map((each) => this.find(each)!)
   }
 
-  /** Names of fields whose vectors were made here: no source brought them. */
+  /** Names of fields whose vectors were computed here: no source contained them. */
   embedded(): string[] {
     return this.schema.fields.filter(({ embed }) => embed !== undefined).map(({ name }) => name)
   }

@@ -1,9 +1,9 @@
-/** Filters in the grammar of filter_by (search/filter/parse.ts), put together so that nothing in a value is syntax. */
+/** Builds filters in the grammar of `filter_by` (search/filter/parse.ts). Nothing in a value can act as syntax. */
 
-/** A filter_by; `true` for all documents, `false` for none. */
+/** A `filter_by`; `true` matches all documents, `false` none. */
 export type Filter = string | boolean
 
-/** Passed by no document. */
+/** Matches no document. */
 const NOTHING = 'id:!=*'
 
 export const filterBy = (filter: Filter): string =>
@@ -25,20 +25,20 @@ function joined(filters: string[], sign: string, otherwise: boolean): Filter {
   return distinct.length === 1 ? distinct[0]! : distinct.map((filter) => `(${filter})`).join(sign)
 }
 
-/** A value in backticks. A backtick is no letter of a word, so a space in its place changes nothing of words. */
+/** Quotes a value in backticks. A backtick is never part of a word, so replacing it with a space changes no words. */
 export const quoted = (text: string): string => `\`${text.replaceAll('`', ' ')}\``
 
-/** @param whole the value as a whole, or any of its words */
+/** @param whole true to match the whole value, false to match any of its words */
 export const equals = (field: string, values: readonly string[], negated: boolean, whole = true): Filter => {
   if (values.length === 0) return negated
   return `${field}${sign(negated, whole)}[${values.map(quoted).join(',')}]`
 }
 
-/** Values, or one of their words, that begin with a text. */
+/** Values, or single words of them, that begin with a text. */
 export const begins = (field: string, text: string, negated: boolean, whole: boolean): Filter =>
   `${field}${sign(negated, whole)}${quoted(text)}*`
 
-/** Numbers, ranges of them, or booleans, as the grammar writes them. */
+/** Numbers, number ranges or booleans, as the grammar writes them. */
 export const plain = (field: string, value: string, negated: boolean): Filter =>
   `${field}${sign(negated, true)}${value}`
 

@@ -1,4 +1,4 @@
-/** `ext.generative_qa_parameters`: what a search asks of the language model, in the words of both generations. */
+/** `ext.generative_qa_parameters`: what a search asks of the language model, in the wording of both generations. */
 import { illegalArgument, OpenSearchError, parsingError } from './errors'
 import { isObject, type Json } from './route'
 
@@ -10,9 +10,9 @@ export interface Generative {
   contextSize?: number
   /** earlier turns that go into the prompt */
   turns: number
-  /** seconds until the answer has to be there */
+  /** seconds until the answer must be there */
   timeout: number
-  /** present: in the place of the pipeline's, even where it is empty */
+  /** present: replaces the pipeline's, even if empty */
   system?: string
   instructions?: string
   responseField?: string
@@ -67,7 +67,7 @@ function text(given: Json, name: string): string | undefined {
   return value
 }
 
-/** A whole number, which may come as a text; -1 stands for none. */
+/** A whole number, which may be given as text; -1 means none. */
 function whole(given: Json, name: string): number | undefined {
   const value = given[name]
   if (value === undefined || value === null) return undefined
@@ -78,7 +78,7 @@ function whole(given: Json, name: string): number | undefined {
   return number === -1 ? undefined : number
 }
 
-/** The value of two names for the same. @throws ApiError 400 where they differ */
+/** The value of two names for the same parameter. @throws ApiError 400 if they differ */
 function either<T>(old: T | undefined, later: T | undefined, names: string): T | undefined {
   if (old !== undefined && later !== undefined && old !== later) {
     throw illegalArgument(`${names} are two names for the same: give one of them`)
@@ -112,7 +112,7 @@ function turnsIn(given: Json): number {
   return turns ?? DEFAULT_TURNS
 }
 
-/** The texts of `llm_messages`, which stand for the question. */
+/** The texts of `llm_messages`, which replace the question. */
 function questionIn(messages: unknown): string {
   if (messages === undefined || messages === null) return ''
   if (!Array.isArray(messages)) throw parsingError('[llm_messages] has to be a list')

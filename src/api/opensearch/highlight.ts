@@ -1,11 +1,11 @@
-/** `highlight`, as the search's own parameters and as hits show it. */
+/** `highlight`: as parameters of the search, and as hits show it. */
 import type { Hit, SearchParameters } from '../../search/types'
 import { parsingError, unsupported } from './errors'
 import type { Fields } from './fields'
 import { isObject, type Json } from './route'
 import { shownName } from './source'
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 export function highlightParameters(given: unknown, fields: Fields): SearchParameters {
   if (given === undefined) return { highlight_fields: 'none' }
   if (!isObject(given)) throw parsingError('[highlight] has to be an object')
@@ -25,7 +25,7 @@ export function highlightParameters(given: unknown, fields: Fields): SearchParam
     const fragments = own.number_of_fragments ?? number_of_fragments
     const targets = fields.matching(name).filter(({ kind }) => kind === 'text')
     names.push(...targets.map((target) => target.name))
-    // None means the whole value; any other number is what there is: one of each value.
+    // 0 means the whole value. Otherwise there is one fragment of each value, so no other number can be honoured.
     if (fragments === 0) whole.push(...targets.map((target) => target.name))
     else if (fragments !== undefined)
       throw unsupported(`[number_of_fragments: ${String(fragments)}] of [highlight]`)

@@ -1,15 +1,15 @@
-/** `hybrid`: several queries, each with its own hits, whose scores are normalised and combined into one list. */
+/** `hybrid`: several queries with their own hits, whose scores are normalised and combined into one list. */
 import { illegalArgument, parsingError } from './errors'
 import type { Normalization } from './pipelines'
 import { isObject, type Json } from './route'
 
 const MOST_QUERIES = 5
-/** Hits of each query that are looked at, at least. */
+/** Fewest hits of each query that are considered. */
 const FEWEST_HITS = 100
-/** What OpenSearch gives the worst hit of a query: it was found all the same. */
+/** The score that OpenSearch gives the worst hit of a query: above zero, because it was found. */
 const WORST = 0.001
 
-/** The queries of a hybrid query; undefined where it is another one. @throws ApiError 400 */
+/** The queries of a hybrid query; undefined for any other query. @throws ApiError 400 */
 export function hybridQueries(query: unknown): unknown[] | undefined {
   if (!isObject(query) || !Object.hasOwn(query, 'hybrid')) return undefined
   const { queries, ...others } = isObject(query.hybrid) ? query.hybrid : {}
@@ -27,7 +27,10 @@ export function hybridQueries(query: unknown): unknown[] | undefined {
 
 export const depthOf = (from: number, size: number): number => Math.max(FEWEST_HITS, from + size)
 
-/** One list of the hits of several queries, the best first. @param lists hits with `_score`. @throws ApiError 400 */
+/**
+ * Combines the hits of several queries into one list, best first. @param lists hits with `_score`. @throws ApiError
+ * 400
+ */
 export function combine(lists: Json[][], normalization: Normalization | undefined): Json[] {
   const weights = normalization?.weights ?? lists.map(() => 1)
   if (weights.length !== lists.length) {
@@ -72,7 +75,7 @@ function combined(scores: number[], weights: number[], normalization: Normalizat
   if (normalization.combination === 'arithmetic_mean') {
     return sum(all, ({ score, weight }) => score * weight) / (sum(all, ({ weight }) => weight) || 1)
   }
-  // Neither of these means can take a zero: a query that did not find the hit does not count.
+  // Neither of these means can take a zero, so a query that did not find the hit is left out.
   const some = all.filter(({ score }) => score > 0)
   const weight = sum(some, (each) => each.weight)
   if (weight === 0) return 0

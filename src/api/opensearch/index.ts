@@ -1,4 +1,4 @@
-/** OpenSearch's HTTP API, as far as indices, documents and searches go, on the collections of all other APIs. */
+/** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
 import { servePage } from '../edge/pages'
 import type { App, OpenCall } from '../edge/route'
 import { register } from '../edge/route'
@@ -33,7 +33,7 @@ const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
 const READ_SOURCE = ['_source', '_source_includes', '_source_excludes', 'routing', 'refresh']
 const WRITE = ['refresh', 'routing', 'op_type']
-/** What is written is found at once, so that whoever reads or writes may ask for it. */
+/** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
 
 const both = (path: string, route: Omit<OpenSearchRoute, 'path'>): OpenSearchRoute[] => [
@@ -164,7 +164,10 @@ const routes: OpenSearchRoute[] = [
   { methods: ['DELETE'], path: INDEX, actions: ['collections:delete'], handle: deleteIndices },
 ]
 
-/** `GET /`: the console for a browser, and who this is for a client of OpenSearch, which brings a key or asks for JSON. */
+/**
+ * `GET /`: the console for a browser. An OpenSearch client, which brings a key or asks for JSON, gets the server's
+ * name and version.
+ */
 async function root(call: OpenCall): Promise<Response> {
   const { env, request, query, record } = call
   const { headers } = request
@@ -180,7 +183,7 @@ async function root(call: OpenCall): Promise<Response> {
   }
 }
 
-/** Mounted last: a word that another API's paths begin with is no index. */
+/** Mounted last, so that the first word of another API's path is never taken for an index. */
 export function mountOpenSearch(app: App): void {
   const reserved = new Set(app.routes.map(({ path }) => path.split('/')[1] ?? ''))
   register(app, [{ method: 'GET', path: '/', open: true, handle: root }])

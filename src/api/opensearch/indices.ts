@@ -1,4 +1,4 @@
-/** Indices: a collection each, with the mapping as its schema. */
+/** Indices: each is a collection, with the mapping as its schema. */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
 import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
@@ -12,7 +12,7 @@ import { type Index, isObject, type Json, openIndex, readObject } from './route'
 
 const ACKNOWLEDGED = { acknowledged: true }
 
-/** Settings that are kept and shown. None of them has anything to set here. */
+/** Settings that are stored and shown, but have no effect here. */
 const SETTINGS: Record<string, string> = {
   number_of_shards: '1',
   number_of_replicas: '0',
@@ -45,7 +45,7 @@ async function create(
   const { fields, properties, dynamic = true } = parseMapping(given.mappings)
   requireCollections(access, 'collections:create', [name], record)
   const all = dynamic ? [...fields, DYNAMIC_FIELD] : fields
-  // A collection has one field at least.
+  // A collection needs at least one field.
   const some = all.length > 0 ? all : [{ name: '_source_id', type: 'string*', index: false, optional: true }]
   try {
     await createCollection(env, {
@@ -104,7 +104,7 @@ function settingsOf(given: unknown): Kept['settings'] {
   return settings
 }
 
-/** The index of a write, which makes the one that is missing. */
+/** Opens the index of a write, and creates it if it is missing. */
 export async function openOrCreate(caller: Caller, name: string): Promise<Index> {
   try {
     return await openIndex(caller.env, name)
@@ -112,13 +112,15 @@ export async function openOrCreate(caller: Caller, name: string): Promise<Index>
     if (!(error instanceof OpenSearchError) || error.status !== 404) throw error
   }
   await create(caller, name, { settings: {} }).catch((error) => {
-    // Somebody else was faster.
+    // Another request created it first.
     if (!(error instanceof OpenSearchError) || error.type !== 'resource_already_exists_exception') throw error
   })
   return openIndex(caller.env, name)
 }
 
-/** The indices that an expression names, as far as a key may see them. @throws ApiError 404 for a plain name without one */
+/**
+ * The indices that an expression names and the key may see. @throws ApiError 404 for a plain name without an index
+ */
 export async function resolve(
   { env, access }: Caller,
   expression: string,
@@ -152,7 +154,7 @@ export async function deleteIndices(call: Call): Promise<Json> {
   return ACKNOWLEDGED
 }
 
-/** What one index is: its parts as GET /:index has them. */
+/** Describes one index: the parts of GET /:index. */
 async function described(call: Call): Promise<{ index: Index; schema: CollectionSchema; createdAt: number }> {
   const index = await openIndex(call.env, call.path.collection!)
   const schema = unwrap(await index.object.schema())
@@ -211,7 +213,7 @@ export async function putMapping(call: Call): Promise<Json> {
   return ACKNOWLEDGED
 }
 
-/** Properties of both; what objects hold, too. */
+/** Merges two sets of properties, objects included. */
 function joined(known: Json, given: Json): Json {
   const all: Json = { ...known }
   for (const [name, property] of Object.entries(given)) {
@@ -223,7 +225,7 @@ function joined(known: Json, given: Json): Json {
   return all
 }
 
-/** What is written is found at once: there is nothing to do but to see that the index is there. */
+/** Writes are visible at once, so this only checks that the index exists. */
 export async function refresh(call: Call): Promise<Json> {
   const { collection } = call.path
   if (collection !== undefined) await openIndex(call.env, collection)
@@ -248,7 +250,7 @@ interface AliasChange {
   alias: string
 }
 
-/** POST /_aliases: all are checked before the first is made. */
+/** POST /_aliases: all actions are checked before the first runs. */
 export async function updateAliases(call: Call): Promise<Json> {
   const { env, access, record } = call
   const { actions, ...others } = await readObject(call.request)

@@ -1,6 +1,6 @@
 /**
- * The query DSL over a list of plain objects: what `_search` of connectors, models, memories and messages takes. These
- * lists are small and no collection holds them.
+ * The query DSL over a list of plain objects, for `_search` of connectors, models, memories and messages. These lists
+ * are small and no collection holds them.
  */
 import { wordsOf } from '../../models/words'
 import { illegalArgument, parsingError, unsupported } from './errors'
@@ -9,7 +9,7 @@ import { isObject, type Json } from './route'
 import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search-body'
 import { sourceFilter } from './source'
 
-/** An object that can be found. */
+/** A searchable object. */
 export interface Entry {
   _index: string
   _id: string
@@ -21,7 +21,7 @@ const words = (text: string): string[] => wordsOf(text).map(({ folded }) => fold
 
 const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
 
-/** Answers a search over entries. @throws ApiError 400 that names what is not known */
+/** Answers a search over entries. @throws ApiError 400 that names what is unknown */
 export function searchEntries(
   entries: readonly Entry[],
   body: Json,
@@ -148,14 +148,14 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
   },
 }
 
-/** The field of a query about one field, and its options. */
+/** The field of a single-field query, and its options. */
 function fieldOf(body: Json, short: string): [string, Json] {
   const [[field, given] = [], ...others] = Object.entries(body)
   if (field === undefined || others.length > 0) throw parsingError('A query takes one field')
   return [field, isObject(given) ? given : { [short]: given }]
 }
 
-/** The values of a dotted field, without those that are empty. `.keyword` is the field itself. */
+/** The non-empty values of a dotted field. `.keyword` means the field itself. */
 function valuesAt(document: Json, field: string): unknown[] {
   let values: unknown[] = [document]
   for (const name of field.replace(/\.keyword$/, '').split('.')) {
@@ -172,7 +172,7 @@ const withText =
   (document) =>
     valuesAt(document, field).some((value) => test(words(String(value))))
 
-/** Whether a field has a value: a word of a text, or the whole of it. */
+/** Whether a field has a value: as a word of its text, or as the whole of it. */
 const holds = (document: Json, field: string, value: string): boolean =>
   valuesAt(document, field).some(
     (each) =>
@@ -209,7 +209,7 @@ function orderOf(sort: unknown): Order | undefined {
     compare: (a, b) => {
       for (const { field, sign } of keys) {
         const [left, right] = [firstValue(a, field), firstValue(b, field)]
-        // What has no value comes last, whatever the order.
+        // A missing value sorts last, whatever the order.
         const order =
           left === null ? (right === null ? 0 : 1) : right === null ? -1 : sign * compareValues(left, right)
         if (order !== 0) return order

@@ -1,4 +1,4 @@
-/** Mappings: OpenSearch's types of fields as those of a collection's schema, and a schema as a mapping. */
+/** Mappings: converts OpenSearch's field types to a collection's schema, and a schema to a mapping. */
 import { isDynamic } from '../../search/schema/field'
 import { isVector } from '../../search/schema/layout'
 import type { CollectionSchema, Field } from '../../search/types'
@@ -6,7 +6,7 @@ import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { isObject, type Json } from './route'
 import { shownName, storedName } from './source'
 
-/** What an index was created with and a schema has no place for: kept in the collection's `metadata`. */
+/** What an index was created with but a schema cannot hold. It is stored in the collection's `metadata`. */
 export interface Kept {
   settings: Record<string, string>
   dynamic: boolean
@@ -15,7 +15,7 @@ export interface Kept {
 
 const METADATA = 'opensearch'
 
-/** @param schema of any collection: one that was made elsewhere keeps nothing */
+/** @param schema of any collection; one created by another API has nothing kept */
 export function keptOf({ metadata }: Pick<CollectionSchema, 'metadata'>): Kept {
   const kept = (isObject(metadata?.[METADATA]) ? metadata[METADATA] : {}) as Partial<Kept>
   return { settings: kept.settings ?? {}, dynamic: kept.dynamic ?? false, properties: kept.properties ?? {} }
@@ -23,7 +23,7 @@ export function keptOf({ metadata }: Pick<CollectionSchema, 'metadata'>): Kept {
 
 export const metadataOf = (kept: Kept, others: Json = {}): Json => ({ ...others, [METADATA]: kept })
 
-/** Takes every field that a document brings: a pattern, since the catch-all `.*` cannot be a facet. */
+/** Accepts every field that a document brings. It is a pattern, because the catch-all `.*` cannot be a facet. */
 export const DYNAMIC_FIELD = {
   name: '.*.*',
   type: 'auto',
@@ -47,7 +47,7 @@ const DISTANCES: Record<string, string> = {
   innerproduct: 'ip',
 }
 
-/** Options of a property that say how OpenSearch keeps it, and change no answer here. */
+/** Options of a property that tell OpenSearch how to store it. They change no result here. */
 const KEPT_OPTIONS = [
   'type',
   'fields',
@@ -59,7 +59,7 @@ const KEPT_OPTIONS = [
   'space_type',
 ]
 
-/** A mapping that was checked. */
+/** A checked mapping. */
 export interface ParsedMapping {
   fields: Json[]
   properties: Json
@@ -103,7 +103,7 @@ function fieldsOf(properties: Json, prefix: string): Json[] {
 function fieldOf(name: string, property: Json): Json[] {
   const type = property.type ?? 'object'
   if (type === 'object' || type === 'nested') {
-    // Children of arrays are arrays themselves, which the documents show; the mapping is kept for its echo.
+    // Children of arrays are arrays themselves, which only the documents show. The mapping is kept to be returned.
     const children = isObject(property.properties) ? property.properties : {}
     const fields = fieldsOf(children, `${name}.`)
     return type === 'object' ? fields : []
@@ -120,13 +120,13 @@ function fieldOf(name: string, property: Json): Json[] {
     case 'text':
     case 'keyword': {
       const hasValues = type === 'keyword' || hasKeyword(name, property.fields)
-      // One value or several: the first document decides.
+      // The first document decides between one value and several.
       return [{ ...common, type: 'string*', facet: hasValues, sort: hasValues }]
     }
     case 'boolean':
       return [{ ...common, type: 'bool', facet: true }]
     case 'date':
-      // Dates of numbers are numbers; all others are kept as the texts that they are.
+      // Dates given as numbers are stored as numbers, all others as text.
       return isEpoch(property)
         ? [{ ...common, type: 'int64', facet: true }]
         : [{ ...common, type: 'string*', facet: true, sort: true }]
@@ -166,7 +166,7 @@ function vectorOf(name: string, { dimension, method, space_type }: Json): Json {
   return { num_dim: dimension, vec_dist: distance }
 }
 
-/** The fields that a mapping adds to a schema. @throws ApiError 400 where it would change one */
+/** The fields that a mapping adds to a schema. @throws ApiError 400 if it would change one */
 export function addedFields(schema: CollectionSchema, fields: Json[]): Json[] {
   return fields.filter((added) => {
     const known = schema.fields.find(({ name }) => name === added.name)
@@ -206,7 +206,7 @@ function typeOf(field: Field): Json & { type: string } {
     : { type: 'text' }
 }
 
-/** GET /:index/_mapping: what was given, and what documents brought. */
+/** GET /:index/_mapping: the given mapping, and fields that documents brought. */
 export function mappingOf(schema: CollectionSchema): Json {
   const kept = keptOf(schema)
   const properties: Json = {}
@@ -232,7 +232,7 @@ function place(properties: Json, [name = '', ...rest]: string[], property: Json)
   place(parent.properties as Json, rest, property)
 }
 
-/** Puts what was given in the place of what was derived. */
+/** Replaces derived properties with those given. */
 function merge(properties: Json, given: Json): void {
   for (const [name, property] of Object.entries(given)) {
     if (name === '__proto__') continue
@@ -246,7 +246,7 @@ function merge(properties: Json, given: Json): void {
   }
 }
 
-/** The property of a dotted name in a mapping that was given. */
+/** Finds the property of a dotted name in a given mapping. */
 export function propertyAt(properties: Json, name: string): Json | undefined {
   const [head = '', ...rest] = name.split('.')
   const property = Object.hasOwn(properties, head) ? properties[head] : undefined

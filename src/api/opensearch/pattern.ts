@@ -1,11 +1,11 @@
 /** Names with stars. */
 import { illegalArgument } from './errors'
 
-/** Stars that a name may have: a pattern of many can take very long to be found not to fit. */
+/** Most stars in a name: a pattern with many can take very long to fail. */
 const MOST_STARS = 8
 
 /**
- * A name in which `*` stands for anything, as a regular expression.
+ * A name as a regular expression; `*` matches anything.
  * @param tail of the expression, after the name
  * @throws ApiError 400
  */

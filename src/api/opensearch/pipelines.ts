@@ -1,4 +1,4 @@
-/** Search pipelines: stored as they were sent, checked when they come in, and chosen by a search. */
+/** Search pipelines: checked on arrival, stored as sent, and chosen by a search. */
 import { database } from '../../db/client'
 import { deleteResource, findResource, listResources, putResource } from '../../db/resources'
 import type { Call } from '../edge/route'
@@ -10,7 +10,7 @@ import { isEnabled, RAG } from './settings'
 const parseError = (message: string, details?: Json): OpenSearchError =>
   new OpenSearchError(400, 'parse_exception', message, details)
 
-/** What a RAG processor says. */
+/** The settings of a RAG processor. */
 export interface RagProcessor {
   tag: string | undefined
   modelId: string
@@ -21,7 +21,7 @@ export interface RagProcessor {
   ignoresFailure: boolean
 }
 
-/** How sub-queries of a hybrid query become one list. */
+/** How the sub-queries of a hybrid query become one list. */
 export interface Normalization {
   technique: string
   combination: string
@@ -47,10 +47,10 @@ const GENERIC = ['tag', 'description', 'ignore_failure']
 const RAG_TYPE = 'retrieval_augmented_generation'
 const NORMALIZATION_TYPE = 'normalization-processor'
 
-/** Processors by the phase that they belong to. */
+/** Processors by phase. */
 const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: Pipeline) => void>> = {
   request_processors: {
-    // OpenSearch takes it and does nothing. Here it rewrites a follow-up before it is searched.
+    // OpenSearch accepts this processor and does nothing. Here it rewrites a follow-up before it is searched.
     question_rewrite: (reader, pipeline) => {
       reader.text('model_id')
       pipeline.rewrites = true
@@ -107,7 +107,7 @@ function weightsOf(given: unknown): number[] {
   return given
 }
 
-/** Reads the properties of one processor; at its end nothing may be left. */
+/** Reads the properties of one processor. None may be left over at the end. */
 class Properties {
   readonly tag: string | undefined
   readonly ignoresFailure: boolean
@@ -164,7 +164,7 @@ class Properties {
     return value.map(String)
   }
 
-  /** @throws ApiError 400 where a property is not known */
+  /** @throws ApiError 400 for an unknown property */
   end(): void {
     const unknown = Object.keys(this.#left)
     if (unknown.length === 0) return
@@ -175,7 +175,7 @@ class Properties {
   }
 }
 
-/** What OpenSearch, a Java program, calls the type of a value. */
+/** The type of a value in OpenSearch's words: it is a Java program. */
 function javaType(value: unknown): string {
   if (typeof value === 'string') return 'java.lang.String'
   if (typeof value === 'boolean') return 'java.lang.Boolean'
@@ -210,7 +210,7 @@ export function parsePipeline(body: Json, id: string): Pipeline {
   return pipeline
 }
 
-/** @throws OpenSearchError 500 while the feature is switched off */
+/** @throws OpenSearchError 500 if the feature is switched off */
 export async function requireRag(env: Cloudflare.Env): Promise<void> {
   if (await isEnabled(env, RAG)) return
   throw new OpenSearchError(500, 'm_l_exception', `${RAG} is not enabled.`)
@@ -248,7 +248,7 @@ export async function deletePipelines({ env, path }: Call): Promise<Json> {
   return { acknowledged: true }
 }
 
-/** The pipeline of a search: named or inline, or the index's default. undefined: none. @throws ApiError 400 */
+/** The pipeline of a search: named, inline, or the index's default. undefined: none. @throws ApiError 400 */
 export async function pipelineOf(
   env: Cloudflare.Env,
   named: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * query_string in its simple form: words, "phrases", `field:word`, `word*`, and AND or OR between them. The rest of
- * Lucene's syntax is refused by its sign.
+ * A simple `query_string`: words, "phrases", `field:word`, `word*`, and AND or OR between them. Other Lucene syntax
+ * is refused; the error names its sign.
  */
 import { parsingError, unsupported } from './errors'
 import type { Json } from './route'
@@ -9,9 +9,9 @@ const PART = /(?:([\w.@-]+):)?(?:"([^"]*)"|(\S+))/g
 const SYNTAX = /[+\-!(){}[\]^~?\\/<>=]|&&|\|\|/
 
 /**
- * The same query in the DSL's words.
+ * Converts the query to the DSL.
  * @param fields the fields of words that name none; undefined for all
- * @param every whether words stand together by default
+ * @param every whether all words must match by default
  */
 export function parseQueryString(query: unknown, fields: unknown, every: boolean): Json {
   if (typeof query !== 'string') throw parsingError('[query_string] takes a text as [query]')
@@ -27,7 +27,7 @@ export function parseQueryString(query: unknown, fields: unknown, every: boolean
     }
     if (whole === 'NOT') throw unsupported('[NOT] in a [query_string]')
     const sign = phrase === undefined ? SYNTAX.exec(word!)?.[0] : undefined
-    // A hyphen or a slash inside of a word is a part of it.
+    // A hyphen or a slash inside a word is part of it.
     if (sign !== undefined && !(/[-/]/.test(sign) && /^\w[\w./-]*$/.test(word!))) {
       throw unsupported(`[${sign}] in a [query_string]`)
     }

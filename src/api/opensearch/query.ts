@@ -1,8 +1,8 @@
 /**
- * The query DSL as what a collection's search takes: words to look for and rank by, a filter, or a vector.
+ * Compiles the query DSL into a collection's search: words to search and rank by, a filter, or a vector.
  *
- * One query ranks: the first of `must` that looks for words. All others decide what is found. What cannot be said so
- * is refused by its name.
+ * Only one query ranks: the first in `must` that searches for words. All others only filter. What cannot be expressed
+ * this way is refused by name.
  */
 import {
   type Clause,
@@ -21,10 +21,10 @@ import { rangeFilter } from './range'
 import { isObject, type Json } from './route'
 import { exists, prefix, values } from './terms'
 
-/** Queries inside of each other: as deep as a filter may be, which they become. */
+/** Nesting depth of queries: as deep as a filter may be, because they become one. */
 const DEEPEST = 30
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 export function compileQuery(query: unknown, fields: Fields, depth = 0): Compiled {
   if (!isObject(query)) throw parsingError('[_na] query malformed, must start with start_object')
   const [[name, body] = [], ...others] = Object.entries(query)
@@ -132,7 +132,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   },
 }
 
-/** The body without a boost, which may only be 1: one query ranks. @throws ApiError 400 */
+/** The body without its boost. The boost may only be 1, because only one query ranks. @throws ApiError 400 */
 function checkBoost(body: Json): Json {
   if (body.boost !== undefined && body.boost !== 1) throw unsupported('[boost] of a query')
   return body
@@ -151,7 +151,10 @@ const lookUp = (fields: Fields, name: string): Target | undefined => (name === '
 
 const ID = { name: 'id', kind: 'keyword', hasValues: false, isArray: false, isDate: false } as Target
 
-/** The field of a query about one field, undefined where no document has it, and its options. @throws ApiError 400 */
+/**
+ * The field of a single-field query and its options. The field is undefined if no document has it. @throws ApiError
+ * 400
+ */
 function single(
   { name, body, fields }: Clause,
   short?: string,
@@ -178,7 +181,7 @@ function single(
   return [lookUp(fields, field), given]
 }
 
-/** Whether all words are wanted. @throws ApiError 400 */
+/** Whether all words must match. @throws ApiError 400 */
 function isEvery(operator: unknown, option = 'operator'): boolean {
   const name = String(operator ?? 'or').toLowerCase()
   if (name !== 'or' && name !== 'and') throw illegalArgument(`[${option}] has to be [and] or [or]`)
@@ -211,7 +214,7 @@ function multiMatch(clause: Clause): Compiled {
   const texts = targets.filter(({ target }) => target.kind === 'text')
   const others = targets.filter(({ target }) => ['keyword', 'number', 'boolean'].includes(target.kind))
   const shape = { every: isEvery(operator), phrase: kind === 'phrase', across: kind === 'cross_fields' }
-  // Fields that have values rather than words only count where they are asked for by name.
+  // Fields that hold values instead of words only count if the query names them.
   const named = others.filter(({ target }) =>
     given.some((each) => lookUp(clause.fields, String(each))?.name === target.name),
   )
@@ -221,7 +224,7 @@ function multiMatch(clause: Clause): Compiled {
   return { filter: (negated) => join(parts, negated, true) }
 }
 
-/** Words in fields of text. @param shape.across whether every word may be in another field */
+/** Searches words in text fields. @param shape.across whether each word may be in another field */
 function textQuery(
   { name, fields }: Clause,
   targets: Words['fields'],
@@ -243,7 +246,7 @@ function textQuery(
       : outer(targets.map(({ target }) => inner(words.map((word) => contains(target, word, negated)))))
   }
   const asked: Words = { fields: targets, text: words.join(' '), every: every || phrase, phrase }
-  // The search finds words wherever they are: that they are in one field is for the filter.
+  // The search matches words in any of the fields. The filter then requires all of them in one field.
   const isApart = every && !across && !phrase && targets.length > 1 && words.length > 1
   return { filter, words: asked, rest: () => (isApart ? filter(false) : true) }
 }
@@ -278,7 +281,7 @@ function bool(clause: Clause): Compiled {
   return { filter, words: ranking.words, rest: () => and([ranking.rest!(), join(others, false, false)]) }
 }
 
-/** The alternatives of a bool, as one query. @param optional whether they need not match unless that is asked for */
+/** The alternatives of a `bool` as one query. @param optional true if they may all fail unless a minimum is given */
 function shoulds(alternatives: Compiled[], body: Json, optional: boolean): Compiled[] {
   if (alternatives.length === 0) return []
   const given = body.minimum_should_match ?? (optional ? 0 : 1)
@@ -297,7 +300,7 @@ function shoulds(alternatives: Compiled[], body: Json, optional: boolean): Compi
   return [words === undefined ? { filter } : { filter, words, rest: () => filter(false) }]
 }
 
-/** What alternatives look for together, where all of them look for any of some words. */
+/** The words that alternatives search for together, if all of them look for any of some words. */
 function merged(alternatives: Compiled[]): Words | undefined {
   const all = alternatives.map(({ words }) => words)
   if (!all.every((words) => words !== undefined && !words.phrase)) return undefined

@@ -1,6 +1,6 @@
 /**
- * A search that is answered: what it found goes into a turn of the core, and the turn's answer into the search's
- * reply. With a memory the turn is the conversation's next one; without, it is forgotten.
+ * A search with an answer: its hits go into a turn of the core, and the turn's answer into the search's reply. With a
+ * memory the turn is the conversation's next one; without one it is forgotten.
  */
 import { ask } from '../../conversation/ask'
 import { answerOnce } from '../../conversation/once'
@@ -25,7 +25,7 @@ import { messageIdOf } from './memory/ids'
 import { type Pipeline, type RagProcessor, requireRag } from './pipelines'
 import { isObject, type Json } from './route'
 
-/** A search that may be answered: all that can be wrong with it was checked. */
+/** A checked search request with an answer. */
 export interface RagRequest {
   rag: RagProcessor
   generative: Generative
@@ -37,7 +37,7 @@ export interface RagRequest {
   until: number
 }
 
-/** Checks all of a request before anything is searched or called. @throws ApiError */
+/** Checks the whole request before anything is searched or called. @throws ApiError */
 export async function admitRag(
   call: Call,
   rag: RagProcessor,
@@ -71,7 +71,7 @@ async function memoryFor(
   return openMemory(call, asker, id, 2)
 }
 
-/** The model that the pipeline names, under the name that the request has for it. @throws ApiError 400, 404 */
+/** The model that the pipeline names, under the request's name for it. @throws ApiError 400, 404 */
 async function modelFor(
   { env, access }: Call,
   { modelId, llmModel: usual }: RagProcessor,
@@ -103,7 +103,7 @@ async function modelFor(
   return sibling
 }
 
-/** The question as it is to be searched, where it follows up on something. */
+/** The question to search: rewritten if it is a follow-up. */
 export async function rewritten(
   { env, request }: Call,
   { rewrites }: Pipeline,
@@ -127,7 +127,7 @@ export const timedOut = (): OpenSearchError =>
     'java.util.concurrent.TimeoutException: Timeout waiting for task.',
   )
 
-/** A query in which the question stands rewritten, wherever it stood as it was asked. */
+/** A query with the rewritten question in every place where the original one stood. */
 export function withQuestion(value: unknown, asked: string, standalone: string): unknown {
   if (value === asked) return standalone
   if (Array.isArray(value)) return value.map((each) => withQuestion(each, asked, standalone))
@@ -137,7 +137,7 @@ export function withQuestion(value: unknown, asked: string, standalone: string):
   )
 }
 
-/** The texts of the first hits, field by field. One that lacks a field is passed over. */
+/** The texts of the first hits, field by field. A hit without a field is skipped there. */
 export function passagesOf(
   reply: Json,
   fields: string[],
@@ -167,7 +167,7 @@ function textAt(source: unknown, field: string): string | undefined {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** A turn on its way, and how its end becomes a part of the reply. */
+/** A running turn, and how its end becomes part of the reply. */
 export interface Turning {
   read: EventReader
   passages: GivenPassage[]
@@ -186,7 +186,7 @@ export async function begin(
   standalone: Awaited<ReturnType<typeof rewritten>>,
 ): Promise<Turning> {
   const { question, system, instructions, turns } = generative
-  // What the request adds to the prompt is the caller's: a guardrail judges it.
+  // The request's additions to the prompt come from the caller, so the guardrail judges them.
   const added = [system, instructions].filter((text) => text !== undefined && text !== '') as string[]
   const turn = {
     question,
@@ -210,14 +210,17 @@ export async function begin(
   if (memory === undefined) return { ...shared, memory: false, read: eventReader(answerOnce(env, turn)) }
   const { events, resume } = await ask(
     env,
-    // A memory without messages is begun by its first turn.
+    // The first turn begins a memory that has no messages.
     { ...turn, searches: [], conversationId: memory.id, ...(memory.turns === 0 && { named: true }) },
     request.signal,
   )
   return { ...shared, memory: true, read: eventReader(events, resume) }
 }
 
-/** What a message says besides its question and answer. The prompts are the pipeline's: a request's are passing. */
+/**
+ * What a message carries besides question and answer. Only the pipeline's prompts are stored: a request's are
+ * transient.
+ */
 const detailsOf = ({ system, instructions }: RagProcessor, passages: GivenPassage[]): MessageDetails => ({
   origin: ORIGIN,
   prompt_template: JSON.stringify([
@@ -227,7 +230,7 @@ const detailsOf = ({ system, instructions }: RagProcessor, passages: GivenPassag
   additional_info: { metadata: JSON.stringify(passages.map(({ text }) => text)) },
 })
 
-/** Citations and the ids of the message, as `ext.retrieval_augmented_generation` has them. */
+/** Citations and message ids, as in `ext.retrieval_augmented_generation`. */
 export function extOf(
   turn: {
     conversationId: string
@@ -262,11 +265,11 @@ export function extOf(
   }
 }
 
-/** Ends of a turn that are told beside the hits: the search itself did well. */
+/** Errors of a turn that are reported beside the hits, because the search itself succeeded. */
 const BESIDE: readonly ErrorCode[] = ['model_refused', 'model_denied', 'model_failed', 'unsafe', 'stopped']
 const LATE: readonly ErrorCode[] = ['timed_out', 'over_time', 'search_timed_out']
 
-/** What became of a turn that failed: its error inside of the reply. @throws what is told in the reply's place */
+/** A failed turn as an error inside the reply. @throws errors that replace the reply */
 export function failureOf(error: unknown): Json {
   if (!(error instanceof ApiError)) throw error
   const code = codeOf(error)

@@ -11,8 +11,8 @@ const LIMITS: Record<string, number> = {
 }
 
 /**
- * A range as one condition, so that of several values one has to meet both of its ends.
- * @throws ApiError 400 for what has no order
+ * A range as one condition. So a single value of a list must satisfy both ends.
+ * @throws ApiError 400 for a field without an order
  */
 export function rangeFilter(target: Target, bounds: Json, negated: boolean): Filter {
   if (target.kind !== 'number') {
@@ -40,7 +40,7 @@ export function rangeFilter(target: Target, bounds: Json, negated: boolean): Fil
   if (from > to || from > most || to < -most) return negated
   const isOpen = from === -Infinity && to === Infinity
   if (isOpen) return present(target.name, negated)
-  // Minus zero is written as zero.
+  // Adding 0 turns minus zero into zero.
   const text = (number: number): string => String(Math.min(most, Math.max(-most, number)) + 0)
   return plain(target.name, `${text(from)}..${text(to)}`, negated)
 }

@@ -1,4 +1,7 @@
-/** OpenSearch's routes: the same gate as all others, the key wherever OpenSearch's clients put it, and its errors. */
+/**
+ * OpenSearch's routes: the same gate as all others, the key wherever OpenSearch's clients put it, and OpenSearch's
+ * errors.
+ */
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
@@ -22,22 +25,22 @@ import {
 
 export type Method = Route['method']
 
-/** A request that may be served. Its answer is a value, written as JSON with status 200, or a Response. */
+/** A route. Its result is a Response, or a value that is written as JSON with status 200. */
 export interface OpenSearchRoute {
   methods: Method[]
-  /** Hono's syntax; `:collection` is what a key has to allow besides the action */
+  /** Hono's syntax; besides the action, a key must allow `:collection` */
   path: string
-  /** one of these is what a key has to allow */
+  /** a key must allow one of these */
   actions: readonly string[]
-  /** parameters of the query that it takes, besides those that all take */
+  /** query parameters that it takes besides the common ones */
   params?: readonly string[]
   handle(call: Call): Promise<unknown> | unknown
 }
 
-/** Parameters of every route: how an answer is written, where a key is, and how an id is spread over shards. */
+/** Parameters of every route: the format of the reply, and the key. */
 const COMMON = ['pretty', 'human', 'error_trace', 'x-typesense-api-key']
 
-/** Registers routes, and the answer to methods that they do not take. @param reserved first words of others' paths */
+/** Registers routes, and the reply to methods they do not take. @param reserved first words of other APIs' paths */
 export function registerAll(app: App, routes: OpenSearchRoute[], reserved: ReadonlySet<string>): void {
   const methods = new Map<string, Method[]>()
   for (const { path, methods: own } of routes) methods.set(path, [...(methods.get(path) ?? []), ...own])
@@ -62,7 +65,7 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
   }
 }
 
-/** Whether a name in an index's place is another API's word, or one of OpenSearch's that nothing here takes. */
+/** Whether a name in place of an index is another API's word, or an OpenSearch word that nothing here handles. */
 const isTaken = (name: string | undefined, reserved: ReadonlySet<string>): boolean =>
   name !== undefined && (reserved.has(name) || name.startsWith('_'))
 
@@ -99,7 +102,7 @@ export function admitCaller(
   return admit(env, keyOf(request), actions, path.collection, record)
 }
 
-/** The key of a request: where Parley's own routes have it, or the password of Basic authentication. */
+/** The key of a request: from where Parley's own routes expect it, or the password of Basic authentication. */
 export function keyOf(request: Request): string | undefined {
   const basic = /^Basic\s+([A-Za-z0-9+/=]+)\s*$/i.exec(request.headers.get('authorization') ?? '')?.[1]
   if (basic === undefined) return presentedKey(request)
@@ -111,10 +114,10 @@ export function keyOf(request: Request): string | undefined {
   }
 }
 
-/** True of a parameter that was given as `true`, or without a value. */
+/** Whether a parameter was given as `true` or without a value. */
 export const isOn = (value: string | undefined): boolean => value === 'true' || value === ''
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 function checkParameters({ query, request }: OpenCall, known: readonly string[]): void {
   const unknown = Object.keys(query).filter((name) => !known.includes(name) && !COMMON.includes(name))
   if (unknown.length === 0) return
@@ -125,7 +128,7 @@ function checkParameters({ query, request }: OpenCall, known: readonly string[])
   )
 }
 
-/** The text of a body; '' for none. @throws ApiError 406 for a body that does not say that it is JSON, 413 */
+/** The text of a body; '' for none. @throws ApiError 406 if the body is not declared as JSON, 413 */
 export async function readBody(request: Request, limit?: number): Promise<string> {
   const text = await readText(request, limit)
   if (text !== '') requireJsonType(request)
@@ -145,7 +148,7 @@ export type Json = Record<string, unknown>
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A body that has to be an object. @param otherwise what an absent one stands for. @throws ApiError 400 */
+/** Reads a body that must be an object. @param otherwise the value of an absent body. @throws ApiError 400 */
 export async function readObject(request: Request, otherwise?: Json): Promise<Json> {
   const text = await readBody(request)
   if (text.trim() === '') {
@@ -160,19 +163,19 @@ export function parseObject(text: string): Json {
   requireShallow(text)
   let value: unknown
   try {
-    // Whole numbers that a double cannot hold are kept as they are.
+    // Keeps whole numbers that a double cannot hold.
     value = parseExact(text)
   } catch (error) {
-    // The parser's message quotes what it could not read, which is the caller's own.
+    // The parser's message quotes the caller's own input, so it may be returned.
     throw new OpenSearchError(400, 'json_parse_exception', (error as Error).message)
   }
   if (!isObject(value)) throw new OpenSearchError(400, 'parse_exception', 'The body has to be a JSON object.')
   return value
 }
 
-/** An index, as the request names it. */
+/** An index that the request names. */
 export interface Index {
-  /** the collection's own name, where an alias was asked for */
+  /** the collection's own name, if the request gave an alias */
   name: string
   objectId: string
   object: CollectionRpc

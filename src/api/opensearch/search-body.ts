@@ -1,4 +1,4 @@
-/** The body of a search, and what its parameters say in the body's place. */
+/** The body of a search, and the parameters that replace parts of it. */
 import { illegalArgument, parsingError } from './errors'
 import { isObject, type Json } from './route'
 
@@ -29,7 +29,7 @@ const KEYS = [
   'track_total_hits',
 ]
 
-/** Those that a search of a list of objects takes. */
+/** The keys accepted in a search over a list of objects. */
 export const SEARCH_KEYS_OF_LISTS = [
   'query',
   'from',
@@ -41,7 +41,7 @@ export const SEARCH_KEYS_OF_LISTS = [
   'seq_no_primary_term',
 ]
 
-/** Parameters of a search in its path. */
+/** Query parameters of a search. */
 export const SEARCH_PARAMETERS = [
   'q',
   'df',
@@ -57,7 +57,7 @@ export const SEARCH_PARAMETERS = [
   'search_pipeline',
 ]
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
   const unknown = Object.keys(body).find((key) => !KEYS.includes(key))
   if (unknown !== undefined)

@@ -1,4 +1,4 @@
-/** `_search`, `_count` and `_msearch`: from OpenSearch's body to the collection's search, and its hits back. */
+/** `_search`, `_count` and `_msearch`: converts OpenSearch's body to the collection's search, and its hits back. */
 
 import type { Access } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
@@ -35,19 +35,19 @@ import { parseSearchBody, queryOf, type SearchBody } from './search-body'
 import { parseSort, type Sort } from './sort'
 import { type SourceFilter, sourceFilter, toSource } from './source'
 
-/** Hits that one search of a collection brings at most. */
+/** Most hits of one collection search. */
 const PAGE = 250
 const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
-/** BM25 comes as an integer (search/run/hits.ts). */
+/** BM25 is stored as an integer (search/run/hits.ts). */
 const SCORE_UNIT = 1e12
 
-/** What searches are made with: a call, as far as they need it. */
+/** The parts of a call that searches need. */
 type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
   /** aborts when nobody waits any more */
   gone?: AbortSignal
 }
 
-/** Searches of one request that run at the same time. */
+/** Searches of one request that run at once. */
 const AT_ONCE = 4
 
 export async function search(call: Call): Promise<unknown> {
@@ -91,7 +91,7 @@ function checkExtras(ext: unknown, stream: unknown): void {
 
 /** Runs searches so that they end when their caller hangs up. */
 async function paced(call: Call, work: (gone: AbortSignal) => Promise<Json>): Promise<unknown> {
-  // An answer with line breaks is for people.
+  // A reply with line breaks is for people.
   if (isOn(call.query.pretty)) return work(call.request.signal)
   return slowAnswer(call.request, work)
 }
@@ -103,7 +103,7 @@ interface Opened {
 
 /** @throws ApiError 401, 404 */
 async function open({ env, access }: Caller, name: string): Promise<Opened> {
-  // A scoped key that names a collection is for that one alone.
+  // A scoped key that names a collection is valid for that one only.
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
   const index = await openIndex(env, name)
   return { index, fields: new Fields(unwrap(await index.object.schema())) }
@@ -116,14 +116,14 @@ function compile({ record }: Caller, query: unknown, fields: Fields): Compiled {
   return compiled
 }
 
-/** Counts searches that one request makes besides its first. @throws ApiError 400, 429 */
+/** Counts the searches that a request makes beyond its first. @throws ApiError 400, 429 */
 async function countMore({ env, access }: Caller, more: number): Promise<void> {
   if (more === 0) return
   requireFewSearches(access, more + 1)
   await countSearches(env, Array(more).fill(access) as Access[])
 }
 
-/** A hybrid query: each of its queries by itself, and then one list. */
+/** Runs each query of a hybrid query by itself, then combines the hits into one list. */
 async function executeHybrid(
   caller: Caller,
   opened: Opened,
@@ -221,7 +221,7 @@ async function execute(
   }
 }
 
-/** What decides besides words and vectors. */
+/** The filter besides words and vectors. */
 const setOf = ({ words, rest, vector, filter }: Compiled): Filter =>
   vector !== undefined ? vector.filter : words !== undefined ? rest!() : filter(false)
 
@@ -245,7 +245,7 @@ function searchParameters(compiled: Compiled, sort: Sort | undefined): SearchPar
   return parameters
 }
 
-/** Any number of documents is too few not to ask for any of the words. */
+/** Set so high that the search always drops words: any of them may match. */
 const RELAXED = '4294967295'
 
 function wordParameters({ fields, text, every, phrase }: Words): SearchParameters {
@@ -341,7 +341,7 @@ export async function count(call: Call): Promise<unknown> {
   })
 }
 
-/** A header and a body for each search, a line each. */
+/** Reads a header line and a body line for each search. */
 export async function multiSearch(call: Call): Promise<unknown> {
   const started = Date.now()
   const { access, record, path } = call

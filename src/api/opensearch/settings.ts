@@ -1,4 +1,4 @@
-/** The cluster's settings: flags of the ML plugin, and which URLs connectors may call. */
+/** The cluster's settings: flags of the ML plugin, and the URLs that connectors may call. */
 import { type ClusterSettings, HISTORY, readSettings, storeSettings, TRUSTED } from '../../registry/resources'
 import type { Call } from '../edge/route'
 import { illegalArgument, OpenSearchError } from './errors'
@@ -7,7 +7,7 @@ import { isObject, isOn, type Json, readObject } from './route'
 export const MEMORY = 'plugins.ml_commons.memory_feature_enabled'
 export const RAG = 'plugins.ml_commons.rag_pipeline_feature_enabled'
 
-/** What each has unless it is set. The last two have nothing to set here: scripts send them. */
+/** Default values. Scripts send the last two; they have no effect here. */
 const DEFAULTS: ClusterSettings = {
   [MEMORY]: 'true',
   [RAG]: 'true',
@@ -89,7 +89,7 @@ function isPattern(value: unknown): value is string {
   }
 }
 
-/** Settings by their dotted names, however deep they were nested. */
+/** Flattens nested settings to dotted names. */
 function flatten(given: Json, path = ''): [string, unknown][] {
   return Object.entries(given).flatMap(([key, value]) =>
     isObject(value) ? flatten(value, `${path}${key}.`) : [[path + key, value] as [string, unknown]],

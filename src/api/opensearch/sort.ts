@@ -1,4 +1,4 @@
-/** `sort`, as sort_by and as the values that each hit shows. */
+/** `sort`: as `sort_by`, and as the values that each hit shows. */
 import { valuesAt } from '../../search/schema/values'
 import type { Document } from '../../search/types'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
@@ -6,9 +6,9 @@ import type { Fields, Target } from './fields'
 import { isObject } from './route'
 
 export interface Sort {
-  /** as sort_by takes it */
+  /** the value for `sort_by` */
   by: string
-  /** the values that a hit is sorted by; `score` where it is sorted by that */
+  /** the values that a hit is sorted by; `score` if it is sorted by that */
   values(document: Document, score: number): unknown[]
 }
 
@@ -17,7 +17,7 @@ interface Key {
   value(document: Document, score: number): unknown
 }
 
-/** @returns undefined where hits are in the order of their scores. @throws ApiError 400 */
+/** @returns undefined if hits are sorted by score. @throws ApiError 400 */
 export function parseSort(given: unknown, fields: Fields): Sort | undefined {
   if (given === undefined) return undefined
   const keys = (Array.isArray(given) ? given : [given]).map((each) => keyOf(each, fields))
@@ -44,7 +44,7 @@ function keyOf(given: unknown, fields: Fields): Key {
   const order = String(options.order ?? (name === '_score' ? 'desc' : 'asc')).toLowerCase()
   if (order !== 'asc' && order !== 'desc') throw illegalArgument(`Unknown SortOrder [${order}]`)
   if (name === '_score') return { by: `_text_match:${order}`, value: (_, score) => score }
-  // Documents have no number of their own outside: those found keep the order in which they came.
+  // Documents show no number of their own. They keep the order in which they came.
   if (name === '_doc') return { by: `_seq_id:${order}`, value: () => null }
   const target = fields.find(name)
   if (target === undefined) {

@@ -1,13 +1,13 @@
 /**
- * `_source` and documents. A document's `id` is its `_id` here, so that a source's own `id` is stored under another
- * name. All else is the same for both.
+ * `_source` and documents. A document's `id` is its `_id` here, so a source's own `id` is stored under another name.
+ * Everything else is the same for both.
  */
 import type { Document } from '../../search/types'
 import { illegalArgument } from './errors'
 import { starPattern } from './pattern'
 import type { Json } from './route'
 
-/** Where a source's own `id` lies: a name that no source may have. */
+/** The field that stores a source's own `id`. No source may use this name. */
 const OWN_ID = '_source_id'
 
 /** A field's name in the collection. */
@@ -16,7 +16,7 @@ export const storedName = (name: string): string => (name === 'id' ? OWN_ID : na
 /** A field's name in OpenSearch's words. */
 export const shownName = (name: string): string => (name === OWN_ID ? 'id' : name)
 
-/** @throws ApiError 400 for a name that is taken */
+/** @throws ApiError 400 for a reserved name */
 export function toDocument(source: Json, id: string): Json {
   if (Object.hasOwn(source, OWN_ID)) {
     throw illegalArgument(`Field [${OWN_ID}] is reserved: it holds the [id] of a source.`)
@@ -30,7 +30,7 @@ export function toSource(document: Document): Json {
   return own === undefined ? rest : { id: own, ...rest }
 }
 
-/** An id as OpenSearch makes them: 20 characters of URL-safe base64. */
+/** Makes an id as OpenSearch does: 20 characters of URL-safe base64. */
 export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(15))
   return btoa(String.fromCharCode(...bytes))
@@ -38,10 +38,10 @@ export function newId(): string {
     .replaceAll('/', '_')
 }
 
-/** What is shown of a source. undefined: nothing */
+/** Selects what is shown of a source. undefined: nothing */
 export type SourceFilter = ((source: Json) => Json) | undefined
 
-/** Reads `_source` of a body, or the parameters of a query. @throws ApiError 400 */
+/** Reads `_source` of a body, or the query parameters. @throws ApiError 400 */
 export function sourceFilter(given: unknown, query: Record<string, string> = {}): SourceFilter {
   const { _source: named, _source_includes, _source_excludes } = query
   let includes: string[] = []
@@ -74,7 +74,7 @@ function names(list: unknown[]): string[] {
   return list
 }
 
-/** Whether a dotted path is meant, and whether something below it may be. */
+/** Says whether a dotted path is selected, and whether something below it may be. */
 interface Pattern {
   covers(path: string): boolean
   reaches(path: string): boolean

@@ -1,4 +1,4 @@
-/** Queries about values: terms, beginnings and whether there is one. */
+/** Queries for values: terms, prefixes and existence. */
 import { type Clause, type Compiled, NONE, wordsOf } from './compiled'
 import { OpenSearchError, parsingError, unsupported } from './errors'
 import type { Target } from './fields'
@@ -32,7 +32,7 @@ export function values(target: Target | undefined, given: readonly unknown[]): C
   throw unsupported(`A term of [${target.name}]`)
 }
 
-/** A term of a text is one of its words: a value of several words is none. */
+/** In a text field a term is one word, so a value of several words matches nothing. */
 function oneWord(target: Target, given: readonly string[], negated: boolean): Filter {
   return equals(
     target.name,
@@ -49,7 +49,7 @@ const badValue = (target: Target, value: unknown): OpenSearchError =>
     `failed to create query: For input string: "${String(value)}" on [${target.name}]`,
   )
 
-/** A number as filters write it, undefined for one that no value of the field can be. @throws ApiError 400 */
+/** A number as filters write it; undefined if no value of the field can equal it. @throws ApiError 400 */
 function numeric(target: Target, value: unknown): string | undefined {
   const number = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value)
   if (typeof value === 'boolean' || !Number.isFinite(number)) throw badValue(target, value)
@@ -88,7 +88,7 @@ export function prefix({ name, fields }: Clause, target: Target, value: string):
   if (value === '') return { filter: (negated) => present(target.name, negated) }
   const words = wordsOf(value, fields)
   const whole = target.kind === 'keyword'
-  // Of a text single words are meant.
+  // In a text field prefixes apply to single words.
   if (words.length === 0 || (!whole && words.length > 1)) return NONE
   return { filter: (negated) => begins(target.name, words.join(' '), negated, whole) }
 }

@@ -177,22 +177,26 @@ export const TurnTrace = v.object({
   shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
 })
 
+/** Why a turn failed, in its `error` event and its trace. */
+const TurnError = v.object({
+  status: v.number(),
+  message: v.string(),
+  retryable: v.boolean(),
+  upstream: v.optional(
+    v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
+  ),
+  code: v.pipe(
+    v.string(),
+    v.description('What went wrong: `stopped`, `interrupted`, `search_failed`, `model_failed` and others'),
+  ),
+})
+
 export const Trace = v.object({
   id: v.string(),
   turns: v.array(
     v.object({
       ...Turn.entries,
-      error: v.optional(
-        v.pipe(
-          v.object({
-            status: v.number(),
-            message: v.string(),
-            retryable: v.boolean(),
-            upstream: v.optional(v.boolean()),
-          }),
-          v.description('What the turn failed with: it then has no answer'),
-        ),
-      ),
+      error: v.optional(v.pipe(TurnError, v.description('What the turn failed with: it then has no answer'))),
       trace: TurnTrace,
     }),
   ),
@@ -227,18 +231,7 @@ export const eventData = {
   citation: Citation,
   followups: v.object({ questions: v.array(v.string()) }),
   usage: v.object({ usage: Usage, timings: Timings }),
-  error: v.object({
-    status: v.number(),
-    message: v.string(),
-    retryable: v.boolean(),
-    upstream: v.optional(
-      v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
-    ),
-    code: v.pipe(
-      v.string(),
-      v.description('What went wrong: `stopped`, `interrupted`, `search_failed`, `model_failed` and others'),
-    ),
-  }),
+  error: TurnError,
   done: v.object({
     finish_reason: v.string(),
     answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),

@@ -1,14 +1,27 @@
 /** Collections: their schemas, not their documents. */
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
+import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
 import { isTrue, listed } from '../edge/parameters'
 import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
 
-async function create({ env, request, query, access, record }: Call): Promise<Response> {
+/**
+ * A summary as the request's key may read it. `embedding_error` quotes the embedding provider, so a key made for pages
+ * gets a plain message with the request's id, and the log has the provider's words.
+ */
+function shown(summary: CollectionSummary, { access, record }: Call): CollectionSummary {
+  const reason = summary.embedding_error
+  if (!access.forPages || typeof reason !== 'string') return summary
+  const plain = plainFailure({ status: 503, message: reason, confidential: true }, record.requestId)
+  return { ...summary, embedding_error: plain.message }
+}
+
+async function create(call: Call): Promise<Response> {
+  const { env, request, query, access, record } = call
   // `metadata` is the owner's own JSON.
   const body = await readExactJson(request)
   const name = (body as { name?: unknown } | null)?.name
@@ -21,10 +34,11 @@ async function create({ env, request, query, access, record }: Call): Promise<Re
   if (!access.allows('collections:get', source)) throw forbidden()
   // A copy is an export to whoever may read the new collection.
   if (copies && !access.allows('documents:export', source)) throw forbidden()
-  return json(await cloneCollection(env, source, body, copies), 201)
+  return json(shown(await cloneCollection(env, source, body, copies), call), 201)
 }
 
-async function list({ env, query, access }: Call): Promise<Response> {
+async function list(call: Call): Promise<Response> {
+  const { env, query, access } = call
   const offset = unsigned(query.offset, 'Offset param should be unsigned integer.')
   const limit = unsigned(query.limit, 'Limit param should be unsigned integer.')
   const summaries = await listCollections(env, { limit, offset })
@@ -32,13 +46,14 @@ async function list({ env, query, access }: Call): Promise<Response> {
   const visible = summaries.filter((summary) => access.allows('collections:list', summary.name))
   return json(
     visible.map((summary) =>
-      Object.fromEntries(Object.entries(summary).filter(([key]) => !excluded.includes(key))),
+      Object.fromEntries(Object.entries(shown(summary, call)).filter(([key]) => !excluded.includes(key))),
     ),
   )
 }
 
-async function get({ env, path }: Call): Promise<Response> {
-  return json(unwrap(await (await openCollection(env, path.collection!)).summary()))
+async function get(call: Call): Promise<Response> {
+  const collection = await openCollection(call.env, call.path.collection!)
+  return json(shown(unwrap(await collection.summary()), call))
 }
 
 async function alter({ env, request, path }: Call): Promise<Response> {
@@ -48,8 +63,8 @@ async function alter({ env, request, path }: Call): Promise<Response> {
   return json(echo)
 }
 
-async function drop({ env, path }: Call): Promise<Response> {
-  return json(await dropCollection(env, path.collection!))
+async function drop(call: Call): Promise<Response> {
+  return json(shown(await dropCollection(call.env, call.path.collection!), call))
 }
 
 function unsigned(value: string | undefined, message: string): number {

@@ -5,7 +5,7 @@ import type { Fault } from '../provider-error'
 import { finishReasonIn, Reply, usageOf } from '../reply'
 import type { Frame } from './frames'
 
-/** Chat messages in Converse's form: the system prompt apart, each text a block. */
+/** Chat messages in Converse's form: the system prompt is separate, and each text is a block. */
 export function conversation(messages: ChatMessage[]): Record<string, unknown> {
   const system = messages.filter(({ role }) => role === 'system')
   return {
@@ -48,7 +48,7 @@ interface StreamEvent {
   usage?: Usage | null
 }
 
-/** The deltas of ConverseStream. The counts of tokens come after the end of the message, as the last event. */
+/** The deltas of ConverseStream. Token counts come last, after the end of the message. */
 export async function* readStream(call: ProviderCall, frames: AsyncIterable<Frame>): AsyncGenerator<Delta> {
   const reply = new Reply(call)
   for await (const { headers, body } of frames) {
@@ -72,7 +72,7 @@ export async function* readStream(call: ProviderCall, frames: AsyncIterable<Fram
   yield* reply.end()
 }
 
-/** Tokens that were read from a cache, or written to it, are not among `inputTokens`. */
+/** `inputTokens` does not include tokens read from a cache or written to it. */
 const costOf = (usage: Usage | null | undefined): Delta | undefined =>
   usageOf(usage?.inputTokens, usage?.outputTokens, [
     usage?.cacheReadInputTokens,
@@ -88,7 +88,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   content_filtered: 'content_filter',
 }
 
-/** Exceptions that stand for a 4xx (Converse's list of errors); the others are faults of the service. */
+/** Exceptions that mean a 4xx (Converse's list of errors). All others are faults of the service. */
 const FAULTS: Record<string, Fault> = {
   validationException: 'refused',
   throttlingException: 'limited',
@@ -98,7 +98,7 @@ const FAULTS: Record<string, Fault> = {
   modelStreamErrorException: 'failed',
 }
 
-/** The error for an `exception`, which the service models, or an `error`, which it does not. */
+/** The error for an `exception`, which the service models, or for an `error`, which it does not. */
 function exception(call: ProviderCall, headers: Record<string, string>, body: string): Error {
   const kind = headers[':exception-type'] ?? headers[':error-code'] ?? 'an unknown exception'
   const { message } = (parseObject(body) ?? {}) as { message?: unknown }

@@ -1,13 +1,13 @@
 /**
- * The framing of AWS event streams (`application/vnd.amazon.eventstream`): messages of headers and a body, each
- * with its length before it and checksums, sent one after another. The network cuts them anywhere.
+ * The framing of AWS event streams (`application/vnd.amazon.eventstream`): a series of messages of headers and a
+ * body, each with its length in front and checksums. The network may cut them anywhere.
  */
 import { EventStreamCodec } from '@smithy/core/event-streams'
 import { rest, worked } from '../../turn-taking'
 import { endingWith, LARGEST_EVENT } from '../sse'
 
 export interface Frame {
-  /** the string headers, `:message-type` and `:event-type` among them */
+  /** the string headers, including `:message-type` and `:event-type` */
   headers: Record<string, string>
   body: string
 }
@@ -23,11 +23,11 @@ const codec = new EventStreamCodec(
 )
 
 /**
- * The messages of a byte stream, in order. What is left when it ends is no message: whether the stream was complete
- * is for the caller to tell, from its own end marker.
+ * Yields the messages of a byte stream, in order. Bytes left at its end are ignored: the caller must tell from its
+ * own end marker whether the stream was complete.
  * @param onRead called with the bytes of each read
  * @param signal ends the reading
- * @throws Error for a message that does not have the checksum, or a length, that it should
+ * @throws Error for a message with a wrong checksum or length
  */
 export async function* readFrames(
   body: ReadableStream<Uint8Array>,
@@ -51,12 +51,14 @@ export async function* readFrames(
     }
   } finally {
     signal?.removeEventListener('abort', stop)
-    // Also reached when the consumer stops early: the provider then stops too.
+    // Also runs if the consumer stops early: the provider then stops too.
     await reader.cancel().catch(() => {})
   }
 }
 
-/** Bytes that were read and are in no message yet. Each is copied a few times at most, however small the reads are. */
+/**
+ * Bytes read that are not part of a message yet. Each is copied a few times at most, however small the reads are.
+ */
 class PendingBytes {
   #buffer = new Uint8Array(4_096)
   #from = 0
@@ -69,7 +71,7 @@ class PendingBytes {
   }
 
   /**
-   * Takes the bytes of the first message, which stay as they are until the next push; undefined while some are missing.
+   * Takes the bytes of the first message; undefined while some are missing. They stay valid until the next push.
    * @throws Error for a length that no message has
    */
   frame(): Uint8Array | undefined {

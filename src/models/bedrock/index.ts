@@ -1,6 +1,6 @@
 /**
- * `bedrock/<model id>`: Amazon Bedrock over its Converse API, which is one for all of its models. Calls are signed
- * (Signature Version 4) with an access key, or carry an API key of Bedrock's.
+ * `bedrock/<model id>`: Amazon Bedrock over its Converse API, which is the same for all its models. Calls are
+ * signed (Signature Version 4) with an access key, or carry a Bedrock API key.
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
@@ -18,7 +18,7 @@ import { readFrames } from './frames'
 
 const WORDING = wording('Bedrock')
 
-/** A model id may be an ARN: its colons and slashes are part of one segment of the path. */
+/** A model id may be an ARN. Its colons and slashes belong to one segment of the path. */
 const url = (config: ConversationModelConfig, operation: 'converse' | 'converse-stream'): string => {
   const base =
     typeof config.bedrock_url === 'string'
@@ -27,7 +27,7 @@ const url = (config: ConversationModelConfig, operation: 'converse' | 'converse-
   return `${base}/model/${encodeURIComponent(modelId(config.model_name))}/${operation}`
 }
 
-/** A request with its authorization: the signature covers its URL, its body and the time. */
+/** A request with its authorization. The signature covers its URL, its body and the time. */
 async function signed(config: ConversationModelConfig, url: string, body: unknown): Promise<RequestInit> {
   const init = {
     method: 'POST',
@@ -51,7 +51,7 @@ async function signed(config: ConversationModelConfig, url: string, body: unknow
   return { ...init, headers }
 }
 
-/** Converse has no word for how long a model is to reason: each has its own. */
+/** Converse has no parameter for how long a model reasons: each model has its own. */
 function inferenceConfig(config: ConversationModelConfig, most?: number): Record<string, unknown> {
   const { maxTokens, temperature, topP, stop } = samplingOf(config)
   const set = Object.entries({ maxTokens: most ?? maxTokens, temperature, topP, stopSequences: stop }).filter(
@@ -75,7 +75,7 @@ async function* generate(
     : readWhole(call, await call.text(response))
 }
 
-/** Region names are part of a host's name: nothing else may come of one. */
+/** A region name becomes part of a host name, so it must not hold anything else. */
 const REGION = /^[a-z]{2}(?:-[a-z0-9]+)+$/
 
 export const bedrock: LanguageModelProvider = {

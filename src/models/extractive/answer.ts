@@ -1,9 +1,9 @@
 /**
- * An answer put together from the documents' own sentences, or the places where it is best looked for.
+ * Builds an answer from the documents' own sentences, or names the best places to read.
  *
- * The section that says most about the question answers, with its best sentence and what belongs to it. If that is not
- * sure, the answer says so and shows the best passages of several documents, each under its place. If no section says
- * enough, the answer declines and names the places alone.
+ * The section that says most about the question answers: its best sentence, and what belongs to it. If that is not
+ * sure, the answer says so and shows the best passages of several documents, each under its place. If no section
+ * says enough, the answer declines and only names the places.
  */
 import type { Source } from '../language-model'
 import { choose, compose, nearest } from './compose'
@@ -20,7 +20,7 @@ export const NOTHING_FOUND = 'No documents were found for this question.'
 export interface Answer {
   /** Markdown */
   text: string
-  /** says that there is no answer, or talks about something else than the documents: it quotes nobody */
+  /** true for a reply without an answer, or about something else than the documents; it quotes nobody */
   declined: boolean
 }
 
@@ -29,7 +29,7 @@ const UNSURE = 'The documents may not answer this directly. What comes nearest:'
 
 /**
  * @param sources best first
- * @param meaning tells what words mean; without it words count as they are written
+ * @param meaning compares words by meaning; without it they count only as written
  */
 export function answerFrom(questionText: string, sources: Source[], meaning?: Meaning): Answer {
   const reply = smallTalk(questionText)

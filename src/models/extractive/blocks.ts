@@ -1,17 +1,17 @@
-/** Markdown, or plain text, as the blocks that it is made of. */
+/** Splits Markdown or plain text into blocks. */
 
 export interface Block {
   text: string
   headings: string[]
   /** a list item or a table row: one sentence, whatever its punctuation */
   item: boolean
-  /** a row of a table as it is written, where `text` says its columns too */
+  /** a table row as written; `text` adds the names of its columns */
   row?: string
-  /** a fenced block of code that follows directly, with its fences */
+  /** a fenced code block that follows directly, with its fences */
   code?: string
-  /** no words of its own: `text` repeats the heading that code stands right under */
+  /** the block has no words of its own: code follows its heading directly, and `text` repeats that heading */
   headed?: true
-  /** the list or table that follows directly, or that this is the first item of: a Markdown list */
+  /** the list or table that follows directly, or whose first item this is, as a Markdown list */
   list?: string
 }
 
@@ -19,18 +19,18 @@ const LONGEST_CODE = 1500
 const LONGEST_LIST = 1500
 
 const FENCE = /^\s*(```|~~~)/
-// None of these may try a run of characters again from each of its places: a line can be as long as a document.
+// None of these patterns may backtrack over a run of characters: a line can be as long as a document.
 const HEADING = /^\s{0,3}(#{1,6})(?=\s)(.*)$/s
 const CLOSING_MARKS = /(?<!#)#+$/
 const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/s
 const ROW = /^\s*\|.*\|\s*$/
 const TABLE_RULE = /^[\s:|-]+$/
-/** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text stays. */
+/** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text is kept. */
 const BOX = /^\s*(?::::.*|(?:>\s*)?\[!\w+\]\s*)$/
-/** Marks alone, such as the `…` where passages are left out. */
+/** Only marks, such as the `…` for omitted passages. */
 const NOTHING_SAID = /^[^\p{L}\p{N}]*$/u
 
-/** Paragraphs, list items and table rows of Markdown or plain text, each under its headings. */
+/** Returns the paragraphs, list items and table rows of Markdown or plain text, each with its headings. */
 export function blocksOf(text: string): Block[] {
   const blocks: Block[] = []
   const headings: { level: number; text: string }[] = []
@@ -76,7 +76,7 @@ export function blocksOf(text: string): Block[] {
     } else if (ROW.test(line)) {
       close()
       if (TABLE_RULE.test(line)) continue
-      // The row above a rule names the columns, and says nothing by itself.
+      // The row above a rule names the columns and says nothing itself.
       if (TABLE_RULE.test(source[index + 1] ?? '') && ROW.test(source[index + 1] ?? '')) {
         columns = cellsOf(line)
         continue
@@ -93,7 +93,9 @@ export function blocksOf(text: string): Block[] {
   return blocks
 }
 
-/** Code belongs to what stands before it under the same headings; right under a heading it is the heading's. */
+/**
+ * Attaches code to the block before it under the same headings. Right under a heading it belongs to the heading.
+ */
 function introduce(blocks: Block[], headings: { text: string }[], code: string): void {
   const above = headings.map(({ text }) => text)
   const before = blocks.at(-1)
@@ -111,7 +113,7 @@ const cellsOf = (line: string): string[] =>
     .split('|')
     .map((cell) => cell.trim())
 
-/** `name — column: value; column: value`: of several values each with what its column is called. */
+/** `name — column: value; column: value`. Several values each get the name of their column. */
 function rowOf([name = '', ...values]: string[], [, ...columns]: string[]): string {
   const said = values.flatMap((value, index) => {
     const column = values.length > 1 ? (columns[index] ?? '') : ''
@@ -120,7 +122,7 @@ function rowOf([name = '', ...values]: string[], [, ...columns]: string[]): stri
   return [name, said.join('; ')].filter((part) => part !== '').join(' — ')
 }
 
-/** Tells the paragraph before a list, and the first item of it, what the whole list is. */
+/** Attaches the whole list to the paragraph before it and to its first item. */
 function gatherLists(blocks: Block[]): void {
   for (let first = 0; first < blocks.length; first++) {
     if (!blocks[first]!.item) continue
@@ -136,7 +138,7 @@ function gatherLists(blocks: Block[]): void {
 
 const sameHeadings = (a: Block, b: Block): boolean => a.headings.join('\n') === b.headings.join('\n')
 
-/** As many whole items as there is room for. */
+/** As many whole items as fit. */
 function listOf(items: Block[]): string {
   const lines: string[] = []
   let length = 0
@@ -148,7 +150,7 @@ function listOf(items: Block[]): string {
   return lines.join('\n')
 }
 
-/** Markdown's inline marks taken off, except for code, which stays readable as it is. */
+/** Removes Markdown's inline marks, except those of code. */
 const inline = (text: string): string =>
   withoutEmphasis(
     withoutComments(text)
@@ -157,7 +159,7 @@ const inline = (text: string): string =>
       .replace(/(\*\*|__)(.+?)\1/g, '$2'),
   ).trim()
 
-/** HTML's comments taken out. One without an end is text. */
+/** Removes HTML comments. An unclosed one is text. */
 function withoutComments(text: string): string {
   let left = ''
   let from = 0
@@ -173,7 +175,10 @@ function withoutComments(text: string): string {
 const OPENING = /(?<=^|\s)[*_](?=\S)/g
 const CLOSING = /[*_](?=[\s.,;:!?]|$)/g
 
-/** The marks of `*emphasis*` taken off. Each opening one takes the next that can close it, in one pass over the text. */
+/**
+ * Removes the marks of `*emphasis*`. Each opening mark takes the next one that can close it, in one pass over the
+ * text.
+ */
 function withoutEmphasis(text: string): string {
   const closing = [...text.matchAll(CLOSING)]
   const next: Record<string, number> = { '*': 0, _: 0 }
@@ -182,7 +187,7 @@ function withoutEmphasis(text: string): string {
   for (const { 0: mark, index: begin } of text.matchAll(OPENING)) {
     if (begin < from) continue
     let at = next[mark]!
-    // Something has to stand between the two.
+    // There must be something between the two.
     while (at < closing.length && (closing[at]![0] !== mark || closing[at]!.index < begin + 2)) at += 1
     next[mark] = at
     const end = closing[at]?.index

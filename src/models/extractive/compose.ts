@@ -1,4 +1,4 @@
-/** Which sentences answer, and the Markdown that they make together with what belongs to them. */
+/** Chooses the sentences that answer, and writes them as Markdown with what belongs to them. */
 import type { Source } from '../language-model'
 import { STOPWORDS } from '../words'
 import { announced, announces, type Candidate, type Evidence, type Section } from './evidence'
@@ -7,19 +7,19 @@ import { readOut } from './records'
 
 const MOST_SENTENCES = 3
 const LONGEST_ANSWER = 1200
-/** characters of the sentences that are taken along with the best one, in an answer and in one of several passages */
+/** characters of sentences taken along with the best one, in an answer and in one of several passages */
 const LONGEST_EXCERPT = 480
 const LONGEST_PASSAGE = 300
 /** characters of a list or table in one of several passages */
 const LONGEST_LIST = 600
-/** characters below which the next paragraph is taken along too */
+/** below this many characters, the next paragraph is taken too */
 const LITTLE_SAID = 200
 const LONGEST_CODE = 900
-/** share of the question's weight in a sentence that needs nothing after it */
+/** share of the question's weight from which a sentence needs nothing after it */
 const SAYS_IT_ALL = 0.95
-/** share of the question's weight that an example in code has to show */
+/** share of the question's weight that a code example must show */
 const SHOWN = 0.5
-/** passages that an unsure answer shows, and the share of the best one's score that each needs */
+/** passages in an unsure answer, and the share of the best score that each needs */
 const MOST_NEAREST = 3
 const NEAREST = 0.7
 
@@ -35,7 +35,7 @@ export function nearest(ranked: Candidate[]): Candidate[] {
   return chosen
 }
 
-/** The best sentence, and those that stand nearly as high and add something to it. */
+/** The best sentence, and those with nearly its score that add something. */
 export function choose(ranked: Candidate[], question: Question): Candidate[] {
   const best = ranked[0]
   if (!best) return []
@@ -45,7 +45,7 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
   for (const candidate of ranked) {
     if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
     if (chosen.some((other) => repeats(candidate, other))) continue
-    // Fields read out add nothing to a sentence.
+    // Fields that are read out add nothing to a sentence.
     if (candidate.sentence.facts && chosen.length > 0) continue
     length += candidate.sentence.text.length
     if (chosen.length > 0 && length > LONGEST_ANSWER) break
@@ -54,7 +54,7 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
   return chosen
 }
 
-/** Says again what another sentence said: most of the shorter one's words are in the longer. */
+/** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
 function repeats(a: Candidate, b: Candidate): boolean {
   const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
   const telling = [...small].filter((stem) => !STOPWORDS.has(stem))
@@ -64,7 +64,7 @@ function repeats(a: Candidate, b: Candidate): boolean {
 
 const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
 
-/** Puts sentences in reading order, the best document first: neighbours in one paragraph, others apart. */
+/** Puts sentences in reading order, best document first. Neighbours form one paragraph; others stand apart. */
 export function compose(
   chosen: Candidate[],
   question: Question,
@@ -123,7 +123,7 @@ export function compose(
   return paragraphs.join('\n\n')
 }
 
-/** The Markdown of a sentence by itself. */
+/** The Markdown of one sentence. */
 function wordingOf(candidate: Candidate, question: Question, evidence: Evidence, isPassage: boolean): string {
   const { sentence, section } = candidate
   if (sentence.headed) return nameOf(section)
@@ -132,26 +132,28 @@ function wordingOf(candidate: Candidate, question: Question, evidence: Evidence,
   return isPassage ? beginningOf(sentence.list!) : sentence.list!
 }
 
-/** As many lines of a list as there is room for in a passage, but at least the first. */
+/** As many lines of a list as fit in a passage, but at least the first. */
 function beginningOf(list: string): string {
   if (list.length <= LONGEST_LIST) return list
   const end = list.lastIndexOf('\n', LONGEST_LIST)
   return end < 0 ? list.split('\n', 1)[0]! : `${list.slice(0, end)}\n- …`
 }
 
-/** What stands between a sentence and the next: nothing in scripts that set no spaces. */
+/** The gap after a sentence: none in scripts without spaces. */
 const gapAfter = ({ sentence }: Candidate): string => (/[。！？]$/.test(sentence.text) ? '' : ' ')
 
-/** The first item of a list that opens its section, or that stands by itself: the whole list says it. */
+/**
+ * Whether this is the first item of a list that opens its section or stands alone. The whole list then includes it.
+ */
 const isFirstItem = ({ sentence }: Candidate): boolean =>
   sentence.opening && sentence.list?.startsWith(`- ${sentence.text}`) === true
 
-/** What is asked for that code does not show. */
+/** Questions that a code example can answer. */
 const wantsCode = ({ kind }: Question): boolean => kind === 'how' || kind === 'other'
 
 /**
- * What a sentence needs beside it: what it points back to, and of what follows it under its heading as much as there is
- * room for. Its paragraph comes first; what stands in further ones only where little was said by then.
+ * What a sentence needs beside it: what it points back to, and as much of what follows under its heading as fits.
+ * The rest of its paragraph comes first. Further paragraphs are added only while little has been said.
  */
 function around({ section, sentence, inside }: Candidate, isBest: boolean, room: number): Candidate[] {
   const { candidates } = section
@@ -179,10 +181,10 @@ function around({ section, sentence, inside }: Candidate, isBest: boolean, room:
   return taken
 }
 
-/** The headings that code stands under, to introduce it. */
+/** The headings above code, to introduce it. */
 const nameOf = ({ context }: Section): string => `${context.slice(-3).join(' › ')}:`
 
-/** The sentence of the best one's document whose code shows most of what was asked. */
+/** In the best sentence's document, the sentence whose code shows most of what was asked. */
 function exampleIn({ rank }: Candidate, { sections }: Evidence): Candidate | undefined {
   let best: Candidate | undefined
   for (const section of sections) {
@@ -196,7 +198,7 @@ function exampleIn({ rank }: Candidate, { sections }: Evidence): Candidate | und
   return best
 }
 
-/** The first code under a sentence's heading that follows it. */
+/** The first code after a sentence under the same heading. */
 const codeAfter = ({ section, sentence }: Candidate): string | undefined =>
   section.candidates.find((other) => other.sentence.position >= sentence.position && other.sentence.code)
     ?.sentence.code

@@ -1,10 +1,10 @@
 /**
- * How much each sentence of the documents says about a question.
+ * Scores how much each sentence of the documents says about a question.
  *
- * A question's word is worth its rarity (IDF over the candidate sentences, Robertson and Spärck Jones's as BM25 has
- * it). A sentence has it by its own words, by its title and headings, or by its neighbours under the same heading, each
- * counting for less than the one before; a word that means nearly the same counts for a part of it. Where there is a
- * table of meanings, the likeness of sentence and question is added.
+ * Each word of the question weighs its rarity: IDF over the candidate sentences, by Robertson and Spärck Jones as
+ * in BM25. A sentence earns it through its own words, its title and headings, or its neighbours under the same
+ * heading; each counts for less than the one before. A word with nearly the same meaning counts in part. If there
+ * is a table of meanings, the likeness of sentence and question is added.
  */
 import { regExp } from '../../once'
 import type { Source } from '../language-model'
@@ -14,55 +14,55 @@ import { fitOf, isVague, looksLike, type Question, readQuestion } from './questi
 import { type Sentence, sentencesOf } from './sentences'
 import { isSlip, isSwap } from './spelling'
 
-/** how much a word counts in title or headings, and in a neighbour, against one in the sentence */
+/** what a word counts in title or headings, and in a neighbour; in the sentence itself it counts 1 */
 const ABOVE = 0.75
 const NEAR = 0.5
-/** the most that a word missing from all candidates weighs, against the weightiest that is there */
+/** most that a word missing from all candidates weighs, relative to the heaviest one found */
 const MISSING = 1.2
-/** what is left of the weight of a word that says little */
+/** share of its weight that a vague word keeps */
 const VAGUE = 0.35
-/** what a slip of the pen is worth */
+/** what a misspelled match is worth */
 const SLIP = 0.9
-/** what is left of the score of a sentence that announces something which does not follow */
+/** share of its score that a sentence keeps if it announces something that does not follow */
 const UNKEPT = 0.8
-/** fit of a heading at which it asks the same */
+/** from this fit on, a heading asks the same as the question */
 export const SAME = 0.7
-/** characters of a section that its meaning is taken from */
+/** characters of a section from which its meaning is taken */
 const LONGEST_SECTION = 1500
 
 export interface Candidate {
   sentence: Sentence
-  /** rank of its document, 0 is best */
+  /** rank of its document; 0 is the best */
   rank: number
   words: Word[]
   stems: Set<string>
   section: Section
   /** share of the question's weight in its own words */
   inside: number
-  /** likeness of its meaning to the question's; undefined where nobody can tell */
+  /** likeness of its meaning to the question's; undefined if unknown */
   alike: number | undefined
-  /** share of the question's weight in its headings, its own words and the code that follows it; 0 without code */
+  /** share of the question's weight in its headings, its words and the code that follows; 0 without code */
   shown: number
   score: number
 }
 
-/** Sentences of one document under the same headings. */
+/** The sentences of one document under the same headings. */
 export interface Section {
   rank: number
-  /** the titles and headings that it stands under, outermost first */
+  /** titles and headings above it, outermost first */
   context: string[]
-  /** stems of these */
+  /** stems of `context` */
   above: Set<string>
   candidates: Candidate[]
-  /** stems of all of its sentences and its code */
+  /** stems of all its sentences and its code */
   stems: Set<string>
   /** share of the question's weight that it covers, 0 to 1 */
   cover: number
-  /** likeness of its meaning to the question's; undefined where nobody can tell */
+  /** likeness of its meaning to the question's; undefined if unknown */
   likeness: number | undefined
-  /** how far its heading, or its document's title, says just what was asked, 0 to 1 */
+  /** how closely its heading, or its document's title, asks the question, 0 to 1 */
   fit: number
-  /** how well its heading tells it from other documents: 1 by the number of documents with the same one */
+  /** how well its heading tells it from other documents: 1 divided by the number of documents with that heading */
   distinct: number
   score: number
 }
@@ -70,15 +70,15 @@ export interface Section {
 export interface Evidence {
   candidates: Candidate[]
   sections: Section[]
-  /** by stem of the question: how much it says */
+  /** stem of the question -> how much it says */
   weight: Map<string, number>
-  /** by stem of the question, by stem of the documents: how far it says the same */
+  /** stem of the question -> stem of the documents -> how far it says the same */
   strengths: Strengths
-  /** a name of the question that no candidate has */
+  /** true if the question has a name that no candidate has */
   strange: boolean
 }
 
-/** The sentences of the documents with their scores, and the sections that they stand in. */
+/** Scores the sentences of the documents, and the sections that hold them. */
 export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
   const meaning = isLatin(question.text) ? given : undefined
   const sections = sources.flatMap((source, rank) => sectionsOf(source, rank))
@@ -92,7 +92,7 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   return { candidates, sections, weight, strengths, strange }
 }
 
-/** Pages of one file all have its title, which then says nothing about any of them. */
+/** Pages of one file share its title, so the title says nothing about any one of them. */
 function tellApart(sections: Section[]): void {
   const ranks = new Map<string, Set<number>>()
   for (const { context, rank } of sections) {
@@ -105,7 +105,7 @@ function tellApart(sections: Section[]): void {
 const LATIN = regExp(String.raw`\p{Script=Latin}`, 'gu')
 const LETTER = regExp(String.raw`\p{L}`, 'gu')
 
-/** The table knows the meaning of words in Latin letters. */
+/** The table of meanings only knows words in Latin letters. */
 const isLatin = (text: string): boolean =>
   (text.match(LATIN())?.length ?? 0) * 2 > (text.match(LETTER())?.length ?? 0)
 
@@ -130,7 +130,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
       }
       sections.set(key, section)
     }
-    // A title before the fields is context, not something that they say.
+    // A title before the fields is context, not content.
     const words = wordsOf(sentence.facts ?? sentence.text)
     const stems = stemsOf(words)
     for (const stem of stems) section.stems.add(stem)
@@ -150,7 +150,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
   return [...sections.values()]
 }
 
-/** The words, and those that a name in code is made of: `deleteCookie` speaks of a cookie. */
+/** Returns the stems of words, and of the parts of names in code: `deleteCookie` mentions a cookie. */
 function stemsOf(words: Word[]): Set<string> {
   const stems = new Set<string>()
   for (const { raw, stem } of words) {
@@ -163,7 +163,7 @@ function stemsOf(words: Word[]): Set<string> {
 
 const CAMEL = /[a-z0-9][A-Z]/
 
-/** By stem of the question, by stem of the documents: how far it says the same, where it does at all. */
+/** Stem of the question -> stem of the documents -> how far it says the same, if at all. */
 type Strengths = Map<string, Map<string, number>>
 
 function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): Strengths {
@@ -202,7 +202,7 @@ export function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<st
   return most
 }
 
-/** A missing name means that the documents speak of somebody else. */
+/** Weighs the question's words. A missing name means that the documents are about somebody else. */
 function weigh(question: Question, sections: Section[], strengths: Strengths): Map<string, number> {
   const total = sections.length
   const weight = new Map<string, number>()
@@ -291,7 +291,7 @@ function scoreSection(
   })
 }
 
-/** The weight of the question that a sentence has with its headings and its code. */
+/** The weight of the question that a sentence holds together with its headings and its code. */
 function shownBy(
   { sentence, stems }: Candidate,
   headed: Map<string, number>,
@@ -307,7 +307,10 @@ function shownBy(
   return shown
 }
 
-/** A question answers none, least of all one that repeats what was asked, and fields read out say little. */
+/**
+ * How far to trust a sentence. A question answers nothing, least of all one that repeats the question asked. Fields
+ * read out say little.
+ */
 function trustOf(sentence: Sentence): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)
   const unkept = announces(sentence) && announced(sentence) === undefined
@@ -318,17 +321,17 @@ function trustOf(sentence: Sentence): number {
 const ADDRESS = /https?:\/\/\S+/g
 const MOSTLY_ADDRESS = 0.3
 
-/** Share of a text that is web addresses: a list of further reading is no answer. */
+/** Share of a text that is web addresses: a list of links is no answer. */
 const addressesIn = (text: string): number =>
   Array.from(text.matchAll(ADDRESS), ([address]) => address.length).reduce((sum, length) => sum + length, 0) /
   text.length
 
-/** Ends in a colon: without what follows it says little. */
+/** Whether a sentence ends in a colon. Without what follows it says little. */
 export const announces = ({ text }: Sentence): boolean => text.endsWith(':')
 
 export const announced = ({ list, code }: Sentence): string | undefined => list ?? code
 
-/** Share of the question's neighbouring words that stand next to each other here too, three words apart at most. */
+/** Share of the question's neighbouring words that are at most three words apart here too. */
 function proximity(words: Word[], terms: Word[]): number {
   if (terms.length < 2) return 0
   let near = 0
@@ -341,6 +344,6 @@ function proximity(words: Word[], terms: Word[]): number {
   return near / (terms.length - 1)
 }
 
-// A fragment answers little and a page-long sentence says too much at once.
+// A fragment says too little, and a page-long sentence too much at once.
 const lengthFactor = (words: number): number =>
   words < 3 ? 0.7 : words < 6 ? 0.9 : words <= 45 ? 1 : Math.max(0.5, 45 / words)

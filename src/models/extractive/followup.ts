@@ -1,9 +1,9 @@
 /**
- * A follow-up made to stand alone, without a language model: what it points at is put back in.
+ * Rewrites a follow-up to stand alone, without a language model: it puts back what the follow-up points at.
  *
- * The questions so far are walked through once, to know what the talk is about by now. A pronoun is replaced
- * by that; a question that leaves its subject out ("What are the symptoms?", "What about films from 1995?")
- * is joined with it. A question that says enough by itself is returned as it came.
+ * One pass over the earlier questions finds what the talk is about. That replaces a pronoun. A question without a
+ * subject ("What are the symptoms?", "What about films from 1995?") is joined with it. A question that says enough
+ * is returned unchanged.
  */
 import { regExp } from '../../once'
 import type { ChatMessage } from '../language-model'
@@ -17,12 +17,12 @@ const POINTING =
 const ELLIPTIC =
   /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
 
-// "Is there a cure?", "those who", "it is true that": nothing is pointed at.
-// After "can", "is" and the like "that" is a subject: "Can that be undone?"
+// "Is there a cure?", "those who", "it is true that" point at nothing. After "can", "is" and the like, "that" is a
+// subject: "Can that be undone?"
 const EMPTY_POINTER =
   /\b(those|ones?|that) (who|of|with)\b|\b(?!(?:can|could|is|was|are|were|does|do|did|will|would|should|has|had|may|might|must|about)\b)\w+ that\b(?!\W*$)|\bit (is|was) (true|possible|necessary)\b/gi
 
-/** What is asked for by "who" and "which" is named in the answer. */
+/** The answer names what "who" and "which" ask for. */
 const ASKS_FOR_NAME =
   /\b(who|which|whom)\b|\bwhat (film|movie|book|company|person|country|city|product|song|team|page)\b/i
 
@@ -42,7 +42,7 @@ export function standalone(question: string, history: ChatMessage[]): string {
   const elliptic = ELLIPTIC.test(question) && !PRONOUN.test(question)
   const [present, ...further] = talk.topic
   const behind = [...further, ...talk.answered]
-  // What the talk began with is its frame, and says more than what it passed by on the way.
+  // What the talk began with frames it, and says more than what it passed on the way.
   const subject = (elliptic ? [...talk.last, ...talk.theme] : [present!, ...talk.theme, ...behind]).filter(
     isNew,
   )
@@ -58,9 +58,10 @@ const OTHER_NAME = regExp(
 const AFTER_PREPOSITION = regExp(String.raw`\b(?:${PREPOSITION}) (?:the )?$`, 'i')
 
 /**
- * The question before, asked of another name: "Which supplier delivers Tofu?", "And Ikura?". With a preposition ("And in
- * Rome?") the name before needs one too: "How do I install Parley?", "And on Windows?" does not ask to install Windows.
- * Undefined where the question is no name alone, or the one before does not have exactly one name to replace.
+ * Asks the question before about another name: "Which supplier delivers Tofu?", "And Ikura?". With a preposition
+ * ("And in Rome?") the earlier name needs one too: "How do I install Parley?", "And on Windows?" does not ask how
+ * to install Windows. Returns undefined if the question is not just a name, or if the one before does not have
+ * exactly one name to replace.
  */
 function askedAgain(question: string, before: string): string | undefined {
   const [, preposition, name] = OTHER_NAME().exec(question) ?? []
@@ -74,20 +75,20 @@ function askedAgain(question: string, before: string): string | undefined {
 
 const NAME_WITHIN = regExp(String.raw`\p{Lu}\S*(?: \p{Lu}\S*)*`, 'u')
 
-/** Phrases that are put in: a search is helped by what the talk was about before, too. */
+/** Phrases put into a question. Earlier topics help the search too. */
 const MOST = 8
 const FEWEST = 2
-/** phrases of the talk that are kept in mind */
+/** phrases of the talk that are remembered */
 const KEPT = 6
 
 interface Talk {
-  /** what the talk is about, the most present first */
+  /** what the talk is about, most recent first */
   topic: Phrase[]
   /** the first phrase of the first question */
   theme: Phrase[]
   /** all phrases of the last question */
   last: Phrase[]
-  /** what the last answer is about, where it begins with a name */
+  /** what the last answer is about, if it begins with a name */
   answered: Phrase[]
 }
 
@@ -99,7 +100,7 @@ function topicOf(history: ChatMessage[]): Talk {
     if (talk.theme.length === 0) talk.theme = phrases.slice(0, 1)
     if (talk.topic.length === 0) talk.topic = phrases
     else if (PRONOUN.test(content) || !wordsOf(content).some(namesSubject)) {
-      // Still the same subject; what is asked of it is kept behind it.
+      // Same subject as before: put what is asked about it behind it.
       talk.topic = unrepeated([...talk.topic, ...phrases])
     } else if (phrases.length > 0) talk.topic = unrepeated([...phrases, ...talk.topic])
     talk.last = [...phrases, ...verbsOf(content, phrases)]
@@ -107,14 +108,14 @@ function topicOf(history: ChatMessage[]): Talk {
     const name = reply?.role === 'assistant' ? answeredName(reply.content) : undefined
     const named = name === undefined ? [] : phrasesOf(`about ${name}`)
     if (ASKS_FOR_NAME.test(content)) talk.topic = unrepeated([...named, ...talk.topic])
-    // One capital alone begins a sentence as often as a name.
+    // A single capitalised word is as likely the start of a sentence as a name.
     talk.answered = named.filter(({ stems }) => stems.length > 1)
     talk.topic = talk.topic.slice(0, KEPT)
   })
   return talk
 }
 
-/** The words that a question says beside its phrases, such as its verb: each a phrase of its own. */
+/** The question's words outside its phrases, such as its verb, each as a phrase. */
 function verbsOf(question: string, phrases: Phrase[]): Phrase[] {
   const said = new Set(phrases.flatMap(({ stems }) => stems))
   return wordsOf(question)
@@ -122,7 +123,7 @@ function verbsOf(question: string, phrases: Phrase[]): Phrase[] {
     .map(({ raw, stem }) => ({ text: raw, stems: [stem], proper: false }))
 }
 
-/** Without phrases whose words are all in an earlier one; a longer form takes the place of a shorter. */
+/** Removes phrases whose words all occur in an earlier one. A longer form replaces a shorter. */
 function unrepeated(phrases: Phrase[]): Phrase[] {
   const kept: Phrase[] = []
   for (const phrase of phrases) {
@@ -135,7 +136,7 @@ function unrepeated(phrases: Phrase[]): Phrase[] {
 
 const within = (a: Phrase, b: Phrase): boolean => a.stems.every((stem) => b.stems.includes(stem))
 
-/** Points at something said before, or names no subject of its own. */
+/** Whether a question points at something said before, or names no subject of its own. */
 function needsContext(question: string, talk: Talk): boolean {
   if (ELLIPTIC.test(question) || pointsBack(question.replace(EMPTY_POINTER, ''))) return true
   if (POINTING.test(question.replace(EMPTY_POINTER, ''))) return true
@@ -143,7 +144,10 @@ function needsContext(question: string, talk: Talk): boolean {
   return leavesOut(question) || talk.topic.some((phrase) => isShortened(question, phrase))
 }
 
-/** Has a pronoun whose subject the question has not named before it: "What is a millet and why was it important?" has. */
+/**
+ * Whether a question has a pronoun whose subject it has not named before: "What is a millet and why was it
+ * important?" names it.
+ */
 function pointsBack(question: string): boolean {
   const pronoun = PRONOUN.exec(question)
   if (!pronoun) return false
@@ -154,11 +158,11 @@ function pointsBack(question: string): boolean {
 const NAMED = regExp(String.raw`(?<=\S\s+["'“(]?)\p{Lu}[\p{L}\p{N}]`, 'u')
 const DEFINITE =
   /\b(?:the|some|typical|more|most|best|good|similar|overall|related|specific|needed|required|available)\b/i
-/** Says whose: "the history of glass", "the best way to freeze bread". */
+/** Phrases that say whose: "the history of glass", "the best way to freeze bread". */
 const COMPLETE =
   /\bthe (?:\w+ ){1,3}(?:of|for|in|on|between|to|with|from|by|at) (?!the\b)\w+ \w+|\b(?:tell|talk)\b[^.?!]{0,40}\babout\b/i
 
-/** Speaks of "the role" or "a typical round" without saying of what, and names nobody. */
+/** Whether a question mentions "the role" or "a typical round" without saying of what, and names nobody. */
 const leavesOut = (question: string): boolean =>
   DEFINITE.test(question) &&
   !NAMED().test(question) &&
@@ -166,12 +170,12 @@ const leavesOut = (question: string): boolean =>
   // "How long was the reef filmed?" asks for a measure of something that it names.
   wordsOf(question).filter(namesSubject).length <= (/^\W*how\b/i.test(question) ? 1 : 2)
 
-/** "the College", where the talk is about the US Electoral College. */
+/** "the College", in a talk about the US Electoral College. */
 const isShortened = (question: string, phrase: Phrase): boolean => {
   const head = phrase.stems.at(-1)!
   const own = wordsOf(question)
   const at = own.findIndex((word) => word.stem === head)
-  // Who says as much as this by themselves speak of something else that is called the same.
+  // A question with this many words of its own is about something else with the same name.
   if (own.filter(namesSubject).length > 3) return false
   return phrase.stems.length > 1 && at > 0 && own[at - 1]!.folded === 'the'
 }
@@ -194,7 +198,7 @@ function insert(question: string, subject: Phrase[], most: number): string {
   return `${replaced.slice(0, end)} (${rest.map(({ text }) => text).join(', ')})${replaced.slice(end)}`
 }
 
-/** The phrase that agrees with the pronoun: a name for "he", one of many for "they"; else the first. */
+/** The phrase that agrees with the pronoun: a name for "he", a plural for "they", else the first. */
 function referentOf(pronoun: string, subject: Phrase[]): Phrase {
   const many = (phrase: Phrase) => /[^s]s$/.test(phrase.text)
   if (/^(he|him|his|she|her|hers)$/.test(pronoun)) return subject.find(({ proper }) => proper) ?? subject[0]!
@@ -204,6 +208,6 @@ function referentOf(pronoun: string, subject: Phrase[]): Phrase {
 
 const possessive = (phrase: string): string => (phrase.endsWith('s') ? `${phrase}'` : `${phrase}'s`)
 
-/** How many phrases are put in: the fewer the more a question says by itself. */
+/** How many phrases to put in: the more a question says itself, the fewer. */
 const room = (question: string): number =>
   Math.max(FEWEST, MOST - wordsOf(question).filter(namesSubject).length)

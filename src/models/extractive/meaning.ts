@@ -1,11 +1,11 @@
-/** What texts mean, as far as the answerer can tell: a port to a table of word vectors, or to nothing. */
+/** Port to the meaning of texts: a table of word vectors, or nothing. */
 
 export interface Meaning {
-  /** the vector of a text, of length 1, or all zeros for a text without a known word */
+  /** the vector of a text, of length 1; all zeros if the text has no known word */
   vector(text: string): Float32Array
 }
 
-/** Words whose vectors are less alike than this are not taken for each other. */
+/** Words whose vectors are less alike than this are never matched. */
 const ALIKE = 0.45
 
 /** Cosine of two vectors of length 1. */
@@ -19,8 +19,8 @@ export function cosine(a: Float32Array, b: Float32Array): number {
 export type Likeness = (asked: string, said: string) => number
 
 /**
- * Likeness of words by their vectors, remembered by word for the time of one answer.
- * Without a meaning no two words are alike but those of the same stem, which is not asked here.
+ * Likeness of words by their vectors, cached by word for one answer. Without a meaning it is always 0; words of the
+ * same stem are matched elsewhere.
  */
 export function likenessBy(meaning: Meaning | undefined): Likeness {
   if (!meaning) return () => 0

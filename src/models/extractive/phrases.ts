@@ -1,19 +1,19 @@
-/** The phrases of a question: what it is about, as against what it asks of it. */
+/** Finds the phrases of a question: what it is about, not what it asks of it. */
 import { regExp } from '../../once'
 import { isTopical, type Word, wordsOf } from '../words'
 
 export interface Phrase {
   text: string
   stems: string[]
-  /** has a capital inside the sentence: a name */
+  /** true for a name: capitalised inside the sentence */
   proper: boolean
 }
 
 const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
 /**
- * Words that ask for something of a subject without naming one: "the symptoms", "main characters", "its role".
- * A question of such words alone leaves its subject to what was said before.
+ * Words that ask about a subject without naming one: "the symptoms", "main characters", "its role". A question of
+ * only such words takes its subject from what was said before.
  */
 const RELATIONAL = list(
   'main key new old good best better bad worst important common similar similarity similarities typical popular possible ' +
@@ -40,19 +40,19 @@ const NAMES = regExp(
   'gu',
 )
 
-/** Says what it is about by itself. */
+/** Whether a word names a subject by itself. */
 export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL.has(word.folded)
 
 /**
- * Runs of telling words. A word after "they", "to" and the like is what somebody does, and starts no phrase;
- * nor does "does ... spread" keep its verb. In "does Parley store history" it stands between two phrases, of which the
+ * Returns runs of meaningful words. A word after "they", "to" and the like is an action and starts no phrase. "does
+ * ... spread" does not keep its verb either. In "does Parley store history" the verb separates two phrases, and the
  * second is what the question is about.
  */
 export function phrasesOf(question: string): Phrase[] {
   const phrases: Phrase[] = []
   let run: { raw: string; word: Word; proper: boolean }[] = []
   const asksWithDo = /\b(do|does|did)\b/i.test(question)
-  // "do I create": the verb was passed over already.
+  // "do I create": the verb was already skipped.
   let verbSeen = false
   const add = (words: typeof run, isObject = false) => {
     if (!isObject && !words.some(({ word }) => namesSubject(word))) return
@@ -91,7 +91,7 @@ export function phrasesOf(question: string): Phrase[] {
   return phrases
 }
 
-/** The first name in an answer: what "Who ...?" or "Which film ...?" was answered with. */
+/** The first name in an answer to "Who ...?" or "Which film ...?". */
 export function answeredName(answer: string): string | undefined {
   // A list names several.
   if (answer.startsWith('- ')) return undefined

@@ -1,4 +1,4 @@
-/** Where to read on: the sections that come nearest to a question, named by what they stand under. */
+/** Where to read on: the sections nearest to a question, named by their headings. */
 import type { Source } from '../language-model'
 import type { Evidence, Section } from './evidence'
 
@@ -6,7 +6,9 @@ const MOST = 3
 const LONGEST_NAME = 120
 const LONGEST_EXCERPT = 160
 
-/** The best sections, one line of Markdown each: a name, a link where the document has an address, and its beginning. */
+/**
+ * The best sections as one line of Markdown each: a name, a link if the document has an address, and its beginning.
+ */
 export function placesIn({ sections }: Evidence, sources: Source[]): string[] {
   const named = sections
     .filter(({ context, candidates }) => context.length > 0 || candidates.length > 0)
@@ -24,14 +26,13 @@ export function placesIn({ sections }: Evidence, sources: Source[]): string[] {
   return places
 }
 
-/** The name of a section, a link where its document has an address; '' without a name. */
+/** The name of a section, as a link if its document has an address; '' without a name. */
 export function placeOf(section: Section, sources: Source[]): string {
   const document = sources[section.rank]?.document ?? {}
   const name = nameOf(section, document)
   return name === '' ? '' : linked(name, document)
 }
 
-/** `Title › Heading › Heading`, or the document's id. */
 function nameOf({ context }: Section, { id }: Record<string, unknown>): string {
   const name = context.length > 0 ? [...new Set(context)].join(' › ') : typeof id === 'string' ? id : ''
   return clip(
@@ -56,7 +57,7 @@ function excerptOf({ candidates }: Section): string {
   return best.sentence.text === '' ? '' : `: ${clip(best.sentence.text, LONGEST_EXCERPT)}`
 }
 
-/** A text cut at a blank, where it is too long. */
+/** Cuts a text that is too long at a blank. */
 function clip(text: string, most: number): string {
   if (text.length <= most) return text
   const at = text.lastIndexOf(' ', most)

@@ -1,18 +1,18 @@
-/** What a question asks for, and how an answer to it looks. */
+/** What a question asks for, and what an answer to it looks like. */
 import { regExp } from '../../once'
 import { isContent, isTopical, type Word, wordsOf } from '../words'
 
 export interface Question {
-  /** as it was asked, without what was said around it */
+  /** as asked, without what was said around it */
   text: string
-  /** all words, in small letters */
+  /** all words, in lower case */
   words: string[]
-  /** the words to look for, each once, in the order they were asked */
+  /** the words to look for, each once, in the question's order */
   terms: Word[]
   kind: Kind
-  /** stems of words with a capital inside the question */
+  /** stems of words capitalised inside the question */
   names: Set<string>
-  /** names of several words, as their stems */
+  /** names of several words, as stems */
   fullNames: string[][]
   /** asks for several: "which films", "list", "what are the" */
   plural: boolean
@@ -42,7 +42,7 @@ const PLURAL =
 
 const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
-/** Words that a question can do without: what it asks for is said by the others. */
+/** Words that a question can do without: the others say what it asks for. */
 const VAGUE = list(
   'something someone somebody anything anyone anybody everything everyone everybody nothing nobody anywhere somewhere ' +
     'somehow thing things stuff way ways possible possibly able go goes going went want wants wanted need needs needed see ' +
@@ -50,18 +50,17 @@ const VAGUE = list(
     'trying tried help please best good better people person day today time know idea case start stop turn keep',
 )
 
-/** Says little by itself. */
 export const isVague = ({ folded }: Word): boolean => VAGUE.has(folded)
 
-/** Asks for something: with a word that asks, a verb before its subject, or an order. */
+/** Asks for something: with a question word, a verb before its subject, or an imperative. */
 const ASKS =
   /\b(?:what|whats|which|who|whom|whose|when|where|why|how|hows)\b|^\s*(?:(?:please|and|so|but|or|ok) )*(?:can|could|do|does|did|is|are|was|were|will|would|should|may|must|has|have|am|any|tell|show|explain|list|give|describe|define|name|find)\b/i
-/** A question longer than this may say more than it asks, in characters. */
+/** Characters. A longer question may contain more than it asks. */
 const CHATTY = 90
 
 /**
- * The clauses of a long question that ask something, where they say what it is about: "I have looked for hours and my
- * boss is angry. How long is history kept?" asks how long history is kept.
+ * In a long question, returns the clauses that ask something, if they say what about: "I have looked for hours and
+ * my boss is angry. How long is history kept?" asks how long history is kept.
  */
 function askedIn(text: string): string {
   if (text.length <= CHATTY) return text
@@ -73,7 +72,7 @@ function askedIn(text: string): string {
 export function readQuestion(given: string): Question {
   const text = askedIn(given)
   const words = wordsOf(text)
-  // "What does it mean?" has nothing topical; then the weaker words have to do.
+  // "What does it mean?" has no topical word. Then the weaker words must do.
   const topical = words.filter(isTopical)
   const chosen = topical.length > 0 ? topical : words.filter(isContent)
   const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
@@ -105,9 +104,9 @@ function namesIn(text: string): string[][] {
 }
 
 /**
- * How far a heading asks what a question asks, 0 to 1: the F2-measure of the share of the question's weight that the
- * heading holds and of the share of the heading's words that the question has; less where it asks for something
- * else ("how", "how much").
+ * How closely a heading asks what a question asks, 0 to 1. This is the F2-measure of two shares: of the question's
+ * weight that the heading holds, and of the heading's words that the question holds. It is lower if the heading
+ * asks for something else ("how", "how much").
  *
  * @param weight of the question's words, by stem
  */
@@ -119,24 +118,26 @@ export function fitOf(heading: Question, question: Question, weight: ReadonlyMap
   const sum = (terms: Word[]) => terms.reduce((total, { stem }) => total + (weight.get(stem) ?? 0), 0)
   const recall = sum(shared) / (sum(question.terms) || 1)
   const precision = shared.length / held.size
-  // What a thing is, is not said where it is said how to get one.
+  // A text on how to get a thing does not say what it is.
   const defined = [heading, question].filter(({ kind }) => kind === 'definition').length
   const alike = heading.kind === question.kind ? 1 : defined === 1 ? 0.7 : 0.8
   return (alike * 5 * recall * precision) / (recall + 4 * precision || 1)
 }
 
-/** Some questions have no word that says anything: "Who may do what?" */
+/** Compares the texts, since some questions have no meaningful word: "Who may do what?" */
 const sameText = (a: Question, b: Question): boolean =>
   a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
-/** Whether a text can answer a question of this kind: who, when and how many need a name, a time and a number. */
+/**
+ * Whether a text can answer a question of this kind. "When", "how often" and "how many" need a time or a number.
+ */
 export const hasLook = (kind: Kind, text: string): boolean => !HARD.has(kind) || looksLike(kind, text, []) > 0
 
 const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count'])
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
-/** Whether a sentence has the look of an answer of this kind: 0 no, 1 yes. */
+/** Whether a sentence looks like an answer of this kind: 0 no, 1 yes. */
 export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
   switch (kind) {
     case 'who':
@@ -182,7 +183,7 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
   }
 }
 
-/** "X is a ...", where X, or most of what comes before the verb, is what was asked for. */
+/** "X is a ...", where X, or most of what precedes the verb, was asked for. */
 function defines(sentence: string, terms: Word[]): boolean {
   const verb = /\b(is|are|was|were|refers? to|means?|stands for)\b/i.exec(sentence)
   if (!verb || verb.index > 90) return false

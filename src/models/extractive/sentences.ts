@@ -1,28 +1,28 @@
-/** From a document of any shape to the sentences that could answer a question. */
+/** Turns a document of any shape into sentences that could answer a question. */
 import { regExp } from '../../once'
 import { blocksOf } from './blocks'
 
 export interface Sentence {
   text: string
-  /** what the sentence stands under: the document's title and its other names, then the headings above it */
+  /** what the sentence stands under: the document's title and other names, then the headings above it */
   context: string[]
-  /** the first under its heading, or of its document */
+  /** true for the first sentence under its heading, or of its document */
   opening: boolean
   /** place among the sentences of its document */
   position: number
-  /** number of its paragraph: neighbours of the same paragraph belong together */
+  /** number of its paragraph; neighbours in one paragraph belong together */
   paragraph: number
-  /** not a sentence of the document but its short fields read out: the same without the title before them */
+  /** for short fields read out instead of a sentence: `text` without the title before it */
   facts?: string
   /** the names and values of these fields, in the document's order */
   fields?: [string, string][]
-  /** the document's own words, where `text` is a row of a table read out */
+  /** the document's own words, if `text` is a table row read out */
   row?: string
-  /** a fenced block of code that follows directly, with its fences */
+  /** a fenced code block that follows directly, with its fences */
   code?: string
-  /** no sentence: the heading that code stands right under */
+  /** not a sentence but a heading that code follows directly */
   headed?: true
-  /** the list or table that follows directly, or that this is the first item of: a Markdown list */
+  /** the list or table that follows directly, or whose first item this is, as a Markdown list */
   list?: string
 }
 
@@ -31,7 +31,7 @@ const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', '
 const LONGEST_FACT = 120
 const MOST_FACTS = 12
 
-/** The document's own name for itself, '' without one. */
+/** The document's own title; '' without one. */
 export function titleOf(document: Record<string, unknown>): string {
   for (const key of Object.keys(document)) {
     const value = document[key]
@@ -51,10 +51,10 @@ export const namesOf = (document: Record<string, unknown>): string[] =>
       : [],
   )
 
-/** Every sentence of a document: those of its texts, and one that reads out its short fields. */
+/** Returns every sentence of a document: those of its texts, and one that reads out its short fields. */
 export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   const title = titleOf(document)
-  // A passage cut from a page has the page's title and a heading of its own: both say what it is about.
+  // A passage cut from a page has the page's title and its own heading. Both say what it is about.
   const names = [title, ...namesOf(document).filter((name) => name !== title)]
   const sentences: Sentence[] = []
   const fields: [string, string][] = []
@@ -106,7 +106,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   return sentences
 }
 
-/** Strings of a document with their paths; lists of scalars are read out as one. */
+/** Yields the strings of a document with their paths. A list of scalars is read out as one. */
 function* leaves(value: unknown, path = ''): Generator<[string, string]> {
   if (typeof value === 'string') yield [path, value]
   else if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean')
@@ -122,18 +122,18 @@ function* leaves(value: unknown, path = ''): Generator<[string, string]> {
   }
 }
 
-/** Running text, as against the value of a field. */
+/** Whether a value is running text rather than a field's value. */
 const isProse = (value: string): boolean =>
   value.length > 60 ? /\s/.test(value) && !isList(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
 
-/** An address, a path, a checksum, or what `parley import` keeps for itself. */
+/** Whether a value is an address, a path, a checksum, or a field that `parley import` adds for itself. */
 const isForMachines = (path: string, value: string): boolean =>
   /^https?:/.test(value) ||
   (value.includes('/') && !/\s/.test(value)) ||
   /^[0-9a-f]{16,}$/i.test(value) ||
   path.startsWith('parley_')
 
-/** Short items between commas, without an end. */
+/** Whether a value is a list: short items between commas, without a sentence's end. */
 const isList = (value: string): boolean =>
   !/[.!?:]\s*$/.test(value) && value.split(', ').length > 3 && value.length / value.split(', ').length < 30
 
@@ -141,14 +141,14 @@ const ABBREVIATION = regExp(
   String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
   'iu',
 )
-/** Characters that an abbreviation can have, with what stands before it. */
+/** Most characters of an abbreviation and what precedes it. */
 const LONGEST_ABBREVIATION = 16
 const BOUNDARY = regExp(
   String.raw`(?<![.!?])[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*`,
   'gu',
 )
 
-/** Sentences of a paragraph. Initials, common abbreviations and decimal numbers do not end one. */
+/** Splits a paragraph into sentences. Initials, common abbreviations and decimal numbers do not end one. */
 export function splitSentences(paragraph: string): string[] {
   const sentences: string[] = []
   let start = 0

@@ -1,11 +1,11 @@
-/** What people say to somebody rather than ask of documents, and what is said to that. */
+/** Small talk: what people say to somebody rather than ask of documents, and the replies. */
 
 const ABOUT =
   'I am the built-in answerer of Parley, a program and not a person. I answer questions from the documents here, in ' +
   'their own sentences and with their places.'
 const ASK = 'Ask me something about the documents.'
 
-/** Words that come with small talk and change nothing of it. */
+/** Words that accompany small talk without changing it. */
 const FILLER =
   /\b(?:so|very|really|well|oh|ok|okay|um|uh|hmm|please|there|you|guys|everyone|all|again|much|a lot|lots|for (?:your|the|all the|all your) (?:help|answers?|time)|that (?:helped|helps|is helpful|was helpful)|this (?:helped|helps)|for that|for now|today|my friend|mate|bot|robot|parley|sir|and)\b/g
 
@@ -32,7 +32,7 @@ const WHO_ARE_YOU = [
   /^where (?:are|do) you (?:from|live)$/,
   /^do you (?:love|like|hate|know) me$/,
 ]
-/** Said to somebody's face, or wanted of somebody who can do more than quote. */
+/** Remarks to the answerer itself, or requests for more than quoting. */
 const TO_ME = [
   /^(?:you are|you're|ur|youre) (?:so |very |really |an? |the |such an? |pretty |not |my )*[\p{L}]+$/u,
   /^i (?:love|hate|like|miss) you$/,
@@ -40,12 +40,12 @@ const TO_ME = [
   /^(?:shut up|go away|stop it|leave me alone|test(?:ing)?|lol|haha+|wow|help)$/,
 ]
 
-/** Figures and signs alone: a sum, or nothing at all. */
+/** Only figures and signs: a sum, or nothing at all. */
 const NO_WORDS = /^[^\p{L}]*$/u
 
 /**
- * A reply to a greeting, to thanks, to a question about the answerer itself, and to what is no question at all;
- * undefined where the documents have to be asked. Small talk before a question is passed over.
+ * Replies to a greeting, to thanks, to a question about the answerer, and to what is no question. Returns undefined
+ * if the documents must be searched. Small talk before a question is ignored.
  */
 export function smallTalk(text: string): string | undefined {
   const parts = partsOf(text)
@@ -55,11 +55,11 @@ export function smallTalk(text: string): string | undefined {
   const replies = parts.map(replyTo)
   if (replies.includes(undefined)) return undefined
   const [first, ...further] = replies.filter((reply) => reply !== '')
-  // Who greets and asks something is answered, not greeted alone.
+  // A greeting with a question gets an answer, not only a greeting.
   return further.findLast((reply) => reply !== first) ?? first ?? 'All right. Ask on whenever you like.'
 }
 
-/** Sentences in small letters without punctuation. */
+/** Sentences in lower case, without punctuation. */
 const partsOf = (text: string): string[] =>
   text.length > 200
     ? [text]
@@ -75,7 +75,7 @@ const partsOf = (text: string): string[] =>
         )
         .filter((part) => /\p{L}/u.test(part))
 
-/** '' to what needs no reply of its own, undefined to what is no small talk. */
+/** '' if the part needs no reply of its own; undefined if it is no small talk. */
 function replyTo(part: string): string | undefined {
   if (part.length > 80) return undefined
   if (WHO_ARE_YOU.some((pattern) => pattern.test(part))) return ABOUT

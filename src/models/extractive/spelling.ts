@@ -1,8 +1,8 @@
-/** Slips of the pen. */
+/** Detects misspellings. */
 
 /**
- * Whether two words are one edit apart: a letter too many, too few, another one, or two neighbours swapped.
- * Their first letters must agree; people seldom miss the first.
+ * Whether two words are one edit apart: a letter added, left out or replaced, or two neighbours swapped. Their
+ * first letters must agree, because people seldom mistype the first.
  */
 export function isSlip(a: string, b: string): boolean {
   if (a[0] !== b[0] || Math.abs(a.length - b.length) > 1 || a === b) return false
@@ -16,7 +16,7 @@ export function isSlip(a: string, b: string): boolean {
   return left.length === 2 && left[0] === right[1] && left[1] === right[0]
 }
 
-/** Whether two words are the same but for two neighbouring letters that changed places: "kye" for "key". */
+/** Whether two words differ only by two swapped neighbouring letters: "kye" for "key". */
 export function isSwap(a: string, b: string): boolean {
   if (a.length !== b.length || a === b) return false
   let at = 0

@@ -1,4 +1,4 @@
-/** What could be asked next, without a language model: about the documents that were found and not used. */
+/** Suggests next questions without a language model: about documents that were found but not used. */
 import type { Source } from '../language-model'
 import { contentStems } from '../words'
 import { namesOf, sentencesOf, titleOf } from './sentences'
@@ -6,13 +6,13 @@ import { namesOf, sentencesOf, titleOf } from './sentences'
 const MOST = 3
 const LONGEST_TITLE = 120
 
-/** What is said where there is nothing to suggest. */
+/** The text if there is nothing to suggest. */
 export const NOTHING_ELSE = 'Nothing else was found.'
 
 /**
- * Questions between double angle brackets, a line each, or a sentence saying that there are none. A document whose
- * title asks something is suggested by its title; of any other it is asked what it is about.
- * @param sources what was found for the question, best first
+ * Returns questions in double angle brackets, one a line, or a sentence saying that there are none. A document
+ * whose title is a question is suggested by its title. For any other, the suggestion asks what it is about.
+ * @param sources found for the question, best first
  */
 export function suggestionsFrom(question: string, answer: string, sources: Source[]): string {
   const asked = [contentStems(question)]

@@ -3,24 +3,24 @@ import { type Candidate, type Evidence, SAME, type Section } from './evidence'
 import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
-/** sureness from which a sentence answers without a warning */
+/** from this sureness on, a sentence answers without a warning */
 const SURE = 1.9
-/** aboutness from which a sentence answers at all */
+/** from this aboutness on, a sentence answers at all */
 export const ENOUGH = 1
-/** aboutness from which a section is worth a look */
+/** from this aboutness on, a section is worth naming */
 export const LITTLE = 0.5
-/** weight of a question that says enough for its words to be counted in full */
+/** weight of a question from which its words count in full */
 const TELLING = 1.5
-/** what aboutness by words alone is multiplied by, to be compared with that by words and meaning */
+/** factor that makes aboutness by words alone comparable to that by words and meaning */
 const BY_WORDS_ALONE = 1.6
-/** the most that a lead over the next document counts */
+/** most that a lead over the next document counts */
 const MOST_AHEAD = 0.6
-/** what a place further down in the search results costs, by its logarithm */
+/** what a lower place in the search results costs, times its logarithm */
 const FAR_DOWN = 0.4
 
 /**
- * How far a sentence is about the question, 0 to 3: what it and its section cover of the question, and how much their
- * meanings are like the question's. A question of few telling words is covered too easily to say much.
+ * How far a sentence is about the question, 0 to 3: how much of the question it and its section cover, and how
+ * alike their meanings are. A question of few meaningful words is easily covered, so that counts for less.
  */
 export function aboutness({ section, inside, alike }: Candidate, { weight, strange }: Evidence): number {
   if (section.fit >= SAME) return 2 * SURE * section.fit
@@ -31,16 +31,16 @@ export function aboutness({ section, inside, alike }: Candidate, { weight, stran
     section.likeness === undefined || alike === undefined
       ? byWords * BY_WORDS_ALONE
       : byWords + Math.max(0, section.likeness) + 0.5 * alike
-  // Half of a name is another's name.
+  // Half of a name is somebody else's name.
   return strange ? Math.min(about, LITTLE) : about
 }
 
 /**
- * Whether a sentence answers without a warning. Being about the question is not enough: a sentence that no other
- * document comes near, and whose document the search ranks high, is more often the right one. A sentence without the
- * look of an answer ("Who ...?" without a name) is not sure, and neither is one record for a question about all.
+ * Whether a sentence answers without a warning. Being about the question is not enough. It is more often right if
+ * no other document comes near and if the search ranks its document high. It is not sure if it does not look like
+ * an answer ("Who ...?" without a name), or if it is one record for a question about all.
  *
- * @param best the first of `ranked`, which is about the question
+ * @param best the first of `ranked`; it is about the question
  * @param ranked all sentences, best first
  */
 export function isSure(

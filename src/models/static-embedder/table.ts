@@ -5,10 +5,11 @@
  *     bytes 4-7            length of the header
  *     header               JSON: name, dimensions, pieces, vocabulary (its length in bytes); padded to a multiple of 4
  *     vocabulary           the word pieces, one a line, in UTF-8; padded to a multiple of 4
- *     float32[pieces]      what the numbers of each row are multiplied by
+ *     float32[pieces]      the factor for the numbers of each row
  *     int8[pieces][dims]   the rows
  *
- * A text's vector is the mean of its pieces' rows, scaled to length 1. How much a piece says is in the length of its row.
+ * A text's vector is the mean of its pieces' rows, scaled to length 1. The length of a row says how much its piece
+ * counts.
  */
 import { WordPiece } from './word-piece'
 
@@ -28,7 +29,7 @@ export class StaticTable {
   #scales: Float32Array
   #rows: Int8Array
 
-  /** @throws Error for bytes that are no such table */
+  /** @throws Error if the bytes are no such table */
   constructor(bytes: ArrayBuffer) {
     const text = (start: number, length: number) =>
       new TextDecoder().decode(new Uint8Array(bytes, start, length))
@@ -49,8 +50,8 @@ export class StaticTable {
   }
 
   /**
-   * The vector of a text: of length 1, or all zeros for a text without a known piece.
-   * @param dimensions more than the table has are zeros; of fewer, the first ones say the most
+   * The vector of a text, of length 1; all zeros if the text has no known piece.
+   * @param dimensions if more than the table's, the rest are zeros; if fewer, the first, which say the most
    */
   embed(text: string, dimensions: number = this.dimensions): Float32Array {
     const vector = new Float32Array(dimensions)

@@ -1,16 +1,17 @@
 /**
- * BERT's uncased tokenizer (Devlin et al. 2019): text to the numbers of its word pieces.
+ * BERT's uncased tokenizer (Devlin et al. 2019): turns text into the numbers of its word pieces.
  *
- * Text is folded (lower case, no accents, no control characters), split at white space and around punctuation and
- * Chinese characters, and each word is cut into the longest pieces of the vocabulary, from the left. Pieces inside a
- * word are listed with `##` before them. A word that cannot be made of pieces, or has more than 100 characters, has none.
+ * Text is folded (lower case, no accents, no control characters) and split at white space and around punctuation
+ * and Chinese characters. Each word is cut from the left into the longest pieces of the vocabulary. The vocabulary
+ * lists pieces inside a word with `##` in front. A word that cannot be cut into pieces, or has more than 100
+ * characters, has none.
  */
 import { regExp } from '../../once'
 
 const MOST_CHARACTERS = 100
 const MOST_KNOWN = 50_000
 
-// The blocks that BERT takes for Chinese, and what it takes for punctuation: all symbols of ASCII too.
+// The blocks that BERT treats as Chinese, and what it treats as punctuation: all ASCII symbols too.
 const CHINESE = String.raw`\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}`
 const PUNCTUATION = String.raw`\p{P}$+<=>^\x60|~`
 
@@ -22,7 +23,7 @@ const ACCENTS = regExp(String.raw`\p{Mn}`, 'gu')
 
 export class WordPiece {
   #pieces: Map<string, number>
-  // Texts repeat their words, and collections repeat each other's.
+  // A cache: texts repeat their words, and collections repeat each other's.
   #known = new Map<string, readonly number[]>()
 
   /** @param vocabulary pieces in the order of their numbers */
@@ -30,10 +31,10 @@ export class WordPiece {
     this.#pieces = new Map(vocabulary.map((piece, number) => [piece, number]))
   }
 
-  /** The numbers of a text's pieces, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
+  /** Returns the numbers of a text's pieces, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
   encode(text: string): number[] {
     const numbers: number[] = []
-    // One match() for all words: matchAll makes an object for each.
+    // Use one match() for all words: matchAll makes an object for each.
     for (const word of words(text)) {
       let pieces = this.#known.get(word)
       if (pieces === undefined) {

@@ -3,7 +3,7 @@ import { Api, ApiError, type Place } from './api'
 import { NetworkError, readEvents } from './events'
 import { type Source, sourcesCited, sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
-import type { Asking, Citation, Front, TurnEvent } from './wire'
+import type { Asking, Citation, Front, TurnEvent, TurnFault } from './wire'
 
 export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
 
@@ -21,7 +21,7 @@ export interface Turn {
   /** the turn that it is to replace, with whatever came after that */
   replaces?: number
   /** of a turn that failed */
-  error?: { status: number; message: string }
+  error?: TurnFault
 }
 
 /** What the session tells of itself. */
@@ -50,7 +50,6 @@ export interface SessionParts {
   kept?: Kept
 }
 
-const STOPPED = 'The turn was stopped.'
 /** A number that no event has: the events after a finished turn. */
 const PAST_THE_END = 999_999_999
 /** turns whose log the server surely has */
@@ -321,8 +320,8 @@ export class Session {
       this.#finish(turn, 'done')
       return
     } else if (type === 'error') {
-      const { status, message } = data
-      this.#finish(turn, message === STOPPED ? 'stopped' : 'failed', { status, message })
+      const { status, message, code } = data
+      this.#finish(turn, code === 'stopped' ? 'stopped' : 'failed', { status, message, code })
       return
     }
     this.#listener.changed(turn)

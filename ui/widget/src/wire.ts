@@ -9,6 +9,14 @@ export interface TurnEvent {
   data: any
 }
 
+/** Why a turn failed. `status` is 0 where the server could not be reached. */
+export interface TurnFault {
+  status: number
+  message: string
+  /** the server's, where an `error` event told of it */
+  code?: string
+}
+
 export interface Citation {
   collection: string
   document_id: string

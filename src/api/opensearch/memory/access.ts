@@ -1,4 +1,4 @@
-/** Memories are conversations: whose they are, and what a caller is told of those that it may not open. */
+/** Memories are conversations. This decides whose they are, and what a caller learns about those it may not open. */
 import type { Access } from '../../../auth/access'
 import { conversationObject } from '../../../conversation/conversation-object'
 import { mayOpen } from '../../../conversation/ownership'
@@ -12,10 +12,10 @@ import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'
 import { isEnabled, MEMORY } from '../settings'
 
-/** The words of the two generations of the API. */
+/** The wording of the API's two generations. */
 export type Generation = 1 | 2
 
-/** @throws OpenSearchError 500 while the feature is switched off */
+/** @throws OpenSearchError 500 if the feature is switched off */
 export async function requireMemory(env: Cloudflare.Env): Promise<void> {
   if (await isEnabled(env, MEMORY)) return
   throw new OpenSearchError(
@@ -25,7 +25,7 @@ export async function requireMemory(env: Cloudflare.Env): Promise<void> {
   )
 }
 
-/** Who asks, as its key shows. The name of Basic authentication is the caller's own word. */
+/** Who asks, as shown by its key. The user name of Basic authentication is only the caller's claim. */
 export const askerFor = (call: Pick<Call, 'request' | 'access' | 'query'>, action: string): Promise<Asker> =>
   askerOf({ request: call.request, accesses: [call.access], userId: undefined, query: call.query }, action)
 
@@ -50,8 +50,8 @@ export const MEMORY_WORDS = {
 } as const
 
 /**
- * A memory that the caller may open, with all that its object had held back.
- * @throws OpenSearchError 404 for an unknown one; for another owner's 500 or 401, as its generation says
+ * Opens a memory for a caller, after its object has delivered everything it held back.
+ * @throws OpenSearchError 404 for an unknown one; for another owner's, 500 or 401 depending on the generation
  */
 export async function openMemory(
   { env, access }: Pick<Call, 'env' | 'access'>,

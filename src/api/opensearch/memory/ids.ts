@@ -1,14 +1,14 @@
 /**
- * Ids of messages: the memory's id and the turn's number, and of a trace its number below that. So an id leads to its
- * message without a look-up, and every protocol's turns have one. What was said before the first turn has `b` and its
- * place in the turn's stead.
+ * Ids of messages: the memory's id, the turn's number and, for a trace, its own number. So an id leads to its message
+ * without a look-up, and turns of every protocol have one. A message from before the first turn has `b` and its place
+ * instead of the turn's number.
  */
 
 export interface MessageId {
   memoryId: string
   turn: number
   before?: number
-  /** of a trace: its place among those of its message, from 0 */
+  /** for a trace: its place among those of its message, from 0 */
   trace?: number
 }
 

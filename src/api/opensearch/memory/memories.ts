@@ -1,4 +1,4 @@
-/** Memories: conversations that are made, listed, renamed, searched and deleted. */
+/** Memories: conversations to create, list, rename, search and delete. */
 import { deleteConversation } from '../../../conversation/conversations'
 import { changeMemory, createMemory, listMemories, memoryOf, wasEver } from '../../../conversation/memories'
 import type { Asker } from '../../../turn/request'
@@ -11,7 +11,7 @@ import { askerFor, type Generation, openMemory, requireMemory } from './access'
 import { conversationShown, infoIn, listed, memoryShown, pageOf, readTexts } from './wire'
 
 const META = '.plugins-ml-memory-meta'
-/** Memories that a search looks through, the latest. */
+/** Memories that a search covers: the latest. */
 const MOST_SEARCHED = 10_000
 
 export async function createConversation(call: Call): Promise<Json> {
@@ -48,7 +48,7 @@ export async function list(call: Call): Promise<Json> {
   return listed('memories', memories.map(memoryShown), page)
 }
 
-/** A store that was never used tells so in the place of "not found". @throws the error that it was given, or that */
+/** A store that was never used says so instead of "not found". @throws the given error, or that one */
 export async function virgin(
   { env }: Pick<Call, 'env'>,
   error: unknown,

@@ -1,4 +1,4 @@
-/** Messages: what was said in a memory by turns of any protocol, and what was added without one. */
+/** Messages: what turns of any protocol said in a memory, and what was added without a turn. */
 import {
   addMessage,
   addTraceTo,
@@ -23,7 +23,7 @@ import { virgin } from './memories'
 import { infoIn, interactionShown, listed, messageIn, messageShown, type NewMessage, pageOf } from './wire'
 
 const MESSAGES = '.plugins-ml-memory-message'
-/** Messages of a memory that a search looks through, the latest. */
+/** Messages of a memory that a search covers: the latest. */
 const MOST_SEARCHED = 1_000
 
 const adding =
@@ -89,7 +89,7 @@ export const createInteraction = async (call: Call): Promise<Json> => ({
 
 export const createMessage = async (call: Call): Promise<Json> => ({ message_id: await adding(2)(call) })
 
-/** The messages of a memory; of a store that never had one there are none, whatever the id. */
+/** Lists the messages of a memory. A store that never had one has none, whatever the id. */
 const listing =
   (generation: Generation, name: string, order: 'asc' | 'desc', shown: (message: MessageView) => Json) =>
   async (call: Call): Promise<Json> => {
@@ -115,7 +115,7 @@ interface Found {
   row: ConversationRow
 }
 
-/** @param word as its errors begin. @throws ApiError */
+/** @param word with which its errors begin. @throws ApiError */
 async function open(call: Call, action: string, word = 'Message'): Promise<Found> {
   const id = call.path.id!
   const place = parseMessageId(id)

@@ -1,6 +1,6 @@
 /**
- * Routes of conversation memory, both generations over one history. The words of the first one come first: else
- * `conversation` would be a memory's id.
+ * Routes of conversation memory: both generations over one history. Routes of the first generation come first.
+ * Otherwise `conversation` would be taken for a memory's id.
  */
 import type { OpenSearchRoute } from '../route'
 import {

@@ -1,4 +1,4 @@
-/** Bodies, pages and shapes of memories and messages, in the words of both generations. */
+/** Bodies, pages and shapes of memories and messages, in the wording of both generations. */
 import type { MemoryView, MessageView } from '../../../conversation/memories'
 import { byteLength } from '../../../turn/serialise'
 import type { Call } from '../../edge/route'
@@ -6,14 +6,14 @@ import { illegalArgument, OpenSearchError } from '../errors'
 import { isObject, type Json, readObject } from '../route'
 import { messageIdOf } from './ids'
 
-/** What one message may hold: a row of the database holds 2 MB, with all that is beside it. */
+/** Bytes of one message. A row of the database holds 2 MB, including everything beside the message. */
 const MOST_BYTES = 1_000_000
 /** OpenSearch's `index.max_result_window`. */
 const WINDOW = 10_000
 
 const parseError = (message: string): OpenSearchError => new OpenSearchError(400, 'parse_exception', message)
 
-/** A body whose values are texts; numbers and booleans are taken as theirs. @throws ApiError 400 */
+/** Reads a body whose values are texts; numbers and booleans become text. @throws ApiError 400 */
 export async function readTexts(request: Request): Promise<Record<string, string>> {
   return textsIn(await readObject(request, {}))
 }
@@ -31,7 +31,7 @@ function textsIn(body: Json, except = ''): Record<string, string> {
 /** `additional_info` of the second generation. @param nested whether its values may be anything */
 export function infoIn(value: unknown, nested: boolean): Record<string, unknown> | undefined {
   if (value === undefined || value === null) return undefined
-  // A text is what OpenSearch's own tests send; it is kept where the RAG processor keeps its own.
+  // OpenSearch's own tests send a text. It is stored where the RAG processor stores its own.
   if (typeof value === 'string') return { metadata: value }
   if (!isObject(value)) throw parseError('[additional_info] has to be an object')
   return nested ? value : textsIn(value)
@@ -76,7 +76,7 @@ export function messageIn(body: Json, generation: 1 | 2): NewMessage {
     ...(prompt_template !== undefined && { prompt_template }),
     ...(origin !== undefined && { origin }),
     ...(info !== undefined && { info }),
-    // One without the other makes no trace.
+    // Only both together make a trace.
     ...(parent !== undefined && traceNumber !== undefined && { parent, traceNumber }),
   }
 }
@@ -121,7 +121,7 @@ export function pageOf({ query }: Pick<Call, 'query'>, list: 'memories' | 'messa
   return { limit, offset }
 }
 
-/** A full page has a token, whatever comes after it. */
+/** A full page has a token, whether or not anything follows. */
 export const listed = (name: string, items: Json[], { limit, offset }: Page): Json => ({
   [name]: items,
   ...(items.length === limit && { next_token: offset + limit }),
@@ -129,7 +129,7 @@ export const listed = (name: string, items: Json[], { limit, offset }: Page): Js
 
 const time = (milliseconds: number): string => new Date(milliseconds).toISOString()
 
-/** Whose it is, where that is a key of its own. */
+/** The owner, if it is an API key and not the admin key. */
 const userOf = ({ owner }: MemoryView): Json => (owner === 'admin' ? {} : { user: owner })
 
 export const conversationShown = (memory: MemoryView): Json => ({

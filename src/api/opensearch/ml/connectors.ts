@@ -1,4 +1,4 @@
-/** Connectors: how a remote model is called. What is secret of them goes in and never comes out. */
+/** Connectors: how a remote model is called. Secrets go in and never come out. */
 
 import { database } from '../../../db/client'
 import { deleteResource, findResource, listResources, type ResourceRow } from '../../../db/resources'
@@ -45,7 +45,7 @@ export async function makeConnector(env: Cloudflare.Env, body: Json): Promise<st
 }
 
 /**
- * A definition, checked in the order of the plugin's checks.
+ * Parses a definition, with the plugin's checks in the plugin's order.
  * @param keepsCredential whether a stored credential stays, and stands in the body under another name
  * @throws ApiError 400
  */
@@ -109,7 +109,7 @@ function parseAction(given: unknown): StoredConnector['actions'][number] {
   return { action_type: type, method, url, headers, ...(request_body !== undefined && { request_body }) }
 }
 
-/** Whether its URL may be called, as far as it can be filled in. @throws ApiError 400 */
+/** Checks that its URL may be called, as far as it can be filled in. @throws ApiError 400 */
 async function requireCallable(
   env: Cloudflare.Env,
   { protocol, parameters, actions }: StoredConnector,
@@ -147,7 +147,7 @@ export async function getConnector({ env, path }: Call): Promise<Json> {
   return shown(row)
 }
 
-/** What is given takes the place of what is stored. Where the host changes, the credential has to come along. */
+/** Given values replace stored ones. If the host changes, the credential must be sent too. */
 export async function updateConnector({ env, path, request }: Call): Promise<Json> {
   const id = path.id!
   const body = await readObject(request)
@@ -177,7 +177,7 @@ export async function deleteConnector({ env, path }: Call): Promise<Json> {
   return written(CONNECTORS, id, deleted ? 'deleted' : 'not_found', 2)
 }
 
-/** @throws ApiError 409 while a model is called by it */
+/** @throws ApiError 409 while a model uses it */
 async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
   const users = (await listResources(database(env), 'model')).filter((row) => modelIn(row).connector === id)
   if (users.length === 0) return

@@ -1,6 +1,7 @@
 /**
- * Model groups, models and tasks. A remote model is called through its connector; a local embedding model stands for
- * the one that Parley embeds with itself. What OpenSearch does in a task is done at once here, and the task tells so.
+ * Model groups, models and tasks. A remote model is called through its connector. A local embedding model stands for
+ * the one that Parley embeds with. What OpenSearch does in a task is done at once here, and the task reports it as
+ * done.
  */
 
 import { database } from '../../../db/client'
@@ -148,7 +149,7 @@ async function connectorOf({ env }: Call, { connector_id: id, connector }: Json)
   return makeConnector(env, connector)
 }
 
-/** Notes what was done as a task that is over. @returns its id */
+/** Stores a finished task for what was done. @returns its id */
 async function done(env: Cloudflare.Env, type: string, model: string, algorithm: string): Promise<string> {
   const id = newId()
   await storeNew(env, 'task', id, {
@@ -235,7 +236,7 @@ export async function deleteModel({ env, path }: Call): Promise<Json> {
   return written(MODELS, path.id!, 'deleted', row.version + 1)
 }
 
-/** The provider's own reply to parameters of the request's. */
+/** Returns the provider's own reply to the request's parameters. */
 export async function predictModel(call: Call): Promise<Json> {
   const { env, path, request } = call
   const { model } = await modelOf(env, path.id!)
@@ -255,7 +256,7 @@ export async function predictModel(call: Call): Promise<Json> {
   }
 }
 
-/** A provider's failure with its own status, which the envelope keeps from those that clients repeat. */
+/** A provider's failure with its own status. The envelope replaces statuses that clients would retry. */
 function remoteError(error: unknown): unknown {
   if (!(error instanceof ProviderError)) return error
   const { upstream, message } = error

@@ -1,10 +1,12 @@
-/** Embedding models that were registered under an id of their own: each stands for the model of the field it meets. */
+/**
+ * Embedding models registered under an id of their own. Each stands for the model of the field that it is used on.
+ */
 import { database } from '../../../db/client'
 import { listResources } from '../../../db/resources'
 import { modelIn } from '../../../registry/resources'
 import { isObject, type Json } from '../route'
 
-/** A search without the ids of such models in its `neural` queries. */
+/** A search whose `neural` queries no longer name such ids. */
 export async function withOwnModels(env: Cloudflare.Env, body: Json): Promise<Json> {
   if (!JSON.stringify(body.query ?? '').includes('"neural":')) return body
   const rows = await listResources(database(env), 'model')

@@ -1,4 +1,4 @@
-/** Routes of the ML plugin, but for its memory: connectors, model groups, models, tasks and predictions. */
+/** Routes of the ML plugin except its memory: connectors, model groups, models, tasks and predictions. */
 import type { Call } from '../../edge/route'
 import { type Entry, searchEntries } from '../json-query'
 import { type Json, type OpenSearchRoute, readObject } from '../route'
@@ -28,7 +28,7 @@ import {
 } from './models'
 
 const ML = '/_plugins/_ml'
-/** The same as for conversation models: who may write one may have calls made with its credentials. */
+/** The same rights as for conversation models: whoever may write one can have calls made with its credentials. */
 const may = (verb: string): string[] => [`conversations/models:${verb}`]
 
 const searches =

@@ -2,7 +2,7 @@
 import { OpenSearchError } from '../errors'
 import { isObject, type Json } from '../route'
 
-/** What a change or a deletion of a document of a system index answers. */
+/** The reply to a change or deletion of a document in a system index. */
 export const written = (index: string, id: string, result: string, version = 1): Json => ({
   _index: index,
   _id: id,
@@ -20,7 +20,7 @@ export const notFound = (message: string): OpenSearchError =>
 export const badRequest = (message: string): OpenSearchError =>
   new OpenSearchError(400, 'illegal_argument_exception', message)
 
-/** A text that has to be there. @throws ApiError 400 `missing` */
+/** Requires a text. @throws ApiError 400 `missing` */
 export function requireText(value: unknown, missing: string): string {
   if (typeof value !== 'string' || value.trim() === '') throw badRequest(missing)
   return value
@@ -33,7 +33,7 @@ export function allowText(body: Json, name: string): string | undefined {
   return value
 }
 
-/** An object whose values are all taken as texts: a number is its digits. */
+/** An object with all values as texts: a number becomes its digits. */
 export function textsOf(value: unknown, name: string): Record<string, string> {
   if (value === undefined || value === null) return {}
   if (!isObject(value)) throw badRequest(`[${name}] has to be an object`)
@@ -42,7 +42,7 @@ export function textsOf(value: unknown, name: string): Record<string, string> {
   )
 }
 
-/** @throws ApiError 400 that names what is not known */
+/** @throws ApiError 400 that names what is unknown */
 export function requireKnown(body: Json, known: readonly string[], what: string): void {
   const unknown = Object.keys(body).find((key) => !known.includes(key))
   if (unknown !== undefined) throw badRequest(`[${unknown}] of ${what} is not supported here`)

@@ -58,7 +58,7 @@ class ChatApi extends Api {
       return await super.call(path, init)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      throw new ApiError(error.status, inWords(error.status, error.message), error.retryAfter)
+      throw new ApiError(error.status, inWords(error), error.retryAfter)
     }
   }
 }
@@ -192,7 +192,7 @@ export class Chat {
   #changed(turn?: Turn): void {
     if (turn) {
       this.insight(turn)
-      if (turn.error) turn.error.message = inWords(turn.error.status, turn.error.message)
+      if (turn.error) turn.error.message = inWords(turn.error)
       this.changed.add(turn)
       this.drawn.value += 1
     }

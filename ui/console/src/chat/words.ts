@@ -1,8 +1,6 @@
 /** What the chat says of faults, in words that tell what to do. */
+import type { TurnFault } from '../../../widget/src/wire'
 import { ENGLISH, type Words } from '../../../widget/src/words'
-
-/** What the event of a turn that somebody stopped says. */
-const STOPPED = 'The turn was stopped.'
 
 export const WORDS: Words = {
   ...ENGLISH,
@@ -13,13 +11,16 @@ export const WORDS: Words = {
   refused: 'Your API key may not ask this. Choose another one with "Use another key".',
 }
 
-/** @param message the server's own */
-export function inWords(status: number, message: string): string {
+/** @param message the server's own @param code of an `error` event */
+export function inWords({ status, message, code }: TurnFault): string {
   if (status === 429) return 'Too many questions at once. Wait a moment and ask again.'
-  if (/conversation_id` is invalid|^Conversation not found/.test(message)) {
+  if (
+    code === 'unknown_conversation' ||
+    /conversation_id` is invalid|^Conversation not found/.test(message)
+  ) {
     return 'This conversation has expired. Start a new one to go on.'
   }
-  if (message === STOPPED) return WORDS.stopped
+  if (code === 'stopped') return WORDS.stopped
   if (/conversation_model_id` is invalid|^Model not found/.test(message)) {
     return 'There is no such conversation model. Choose another one under Settings.'
   }

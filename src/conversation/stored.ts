@@ -1,0 +1,186 @@
+/**
+ * Shapes of the JSON that conversations store: in their object's tables and in D1's rows of turns.
+ *
+ * A shape admits what every version has written. Properties that it does not name are kept.
+ */
+import * as v from 'valibot'
+import type { ConversationEntry } from '../db/conversations'
+import type { Cost, Spent, TurnRecord, TurnRow } from '../db/turns'
+import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
+import type { TurnTrace } from '../turn/fold'
+import type { Owner } from './ownership'
+
+/**
+ * Reads JSON that a conversation has stored.
+ * @returns the value itself, since valibot's copy would drop properties that the shape does not name
+ * @throws ValiError for a value that no version has written
+ */
+export function readStored<Value>(shape: v.GenericSchema<Value>, text: string): Value {
+  const value: unknown = JSON.parse(text)
+  v.assert(shape, value)
+  return value
+}
+
+const ownerShape: v.GenericSchema<Owner> = v.object({
+  owner: v.string(),
+  userId: v.string(),
+  proof: v.exactOptional(v.string()),
+})
+
+/** What a conversation knows of itself from its beginning. */
+export interface Self {
+  /** tells this conversation from an earlier one of its id, which was deleted */
+  incarnation: string
+  /**
+   * whose it is: who asked first; absent before, and where that was before conversations had owners. In one of the time
+   * before proofs there is none: a user may have been claimed
+   */
+  owner?: Owner
+  /** the beginning of the first question */
+  title: string
+  protocol: string
+  /** milliseconds since 1970 */
+  created_at: number
+  /** until when, in milliseconds since 1970, the same request leads to its id; absent: its id is random */
+  found_until?: number
+  /** objects of the history collections that it was written to */
+  histories: string[]
+}
+
+/** Values of the object's `meta` table, by their key. */
+export interface Meta {
+  self: Self
+  /** the last id given out for a request that is this conversation's, asked again */
+  successor: string
+  /** set when it is being deleted: nothing may be read any more */
+  erasing: boolean
+}
+
+export const metaShapes: { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = {
+  self: v.object({
+    incarnation: v.string(),
+    owner: v.exactOptional(ownerShape),
+    title: v.string(),
+    protocol: v.string(),
+    created_at: v.number(),
+    found_until: v.exactOptional(v.number()),
+    histories: v.array(v.string()),
+  }),
+  successor: v.string(),
+  erasing: v.boolean(),
+}
+
+const spentShape: v.GenericSchema<Spent> = v.object({
+  day: v.string(),
+  owner: v.string(),
+  modelId: v.string(),
+  inputTokens: v.number(),
+  outputTokens: v.number(),
+})
+
+const cost = {
+  usage: spentShape,
+  others: v.exactOptional(v.array(spentShape)),
+  copied: v.exactOptional(v.literal(true)),
+}
+
+export const costShape: v.GenericSchema<Cost> = v.object(cost)
+
+const entryShape: v.GenericSchema<ConversationEntry> = v.object({
+  id: v.string(),
+  historyId: v.string(),
+  modelId: v.string(),
+  owner: v.string(),
+  userId: v.string(),
+  protocol: v.string(),
+  title: v.string(),
+  createdAt: v.number(),
+  updatedAt: v.number(),
+  expiresAt: v.number(),
+  proof: v.exactOptional(v.string()),
+  details: v.exactOptional(v.string()),
+})
+
+const rowShape: v.GenericSchema<TurnRow> = v.object({
+  conversationId: v.string(),
+  turn: v.number(),
+  question: v.string(),
+  standalone: v.nullable(v.string()),
+  answer: v.string(),
+  finishReason: v.string(),
+  citations: v.string(),
+  usage: v.string(),
+  timings: v.string(),
+  trace: v.string(),
+  createdAt: v.number(),
+  expiresAt: v.number(),
+})
+
+const recordShape: v.GenericSchema<TurnRecord> = v.object({
+  ...cost,
+  conversation: entryShape,
+  turn: rowShape,
+  replaced: v.exactOptional(v.array(v.number())),
+})
+
+/** That a conversation has begun. */
+export interface Beginning {
+  conversation: ConversationEntry
+}
+
+/** What D1 is to hear: a turn, what a turn without an answer cost, or a beginning. The first that fits. */
+export type Note = TurnRecord | Cost | Beginning
+export const noteShape: v.GenericSchema<Note> = v.union([
+  recordShape,
+  costShape,
+  v.object({ conversation: entryShape }),
+])
+
+/** A message on its way to its history collection. */
+export type HistoryDocument = Pick<HistoryMessage, 'role' | 'message' | 'timestamp'> & {
+  conversation_id: string
+  model_id: string
+}
+
+export const documentsShape: v.GenericSchema<HistoryDocument[]> = v.array(
+  v.object({
+    conversation_id: v.string(),
+    role: v.picklist(['user', 'assistant']),
+    message: v.string(),
+    timestamp: v.number(),
+    model_id: v.string(),
+  }),
+)
+
+/** Origins of turns, or suggested questions. */
+export const stringsShape = v.array(v.string())
+
+/** The columns of D1's table `turns` that hold JSON. */
+export const citationsShape: v.GenericSchema<Citation[]> = v.array(
+  v.object({
+    collection: v.string(),
+    document_id: v.string(),
+    start: v.number(),
+    end: v.number(),
+    quote: v.exactOptional(v.string()),
+  }),
+)
+
+export const usageShape: v.GenericSchema<Usage> = v.object({
+  model: v.string(),
+  input_tokens: v.exactOptional(v.number()),
+  output_tokens: v.exactOptional(v.number()),
+  estimated: v.exactOptional(v.boolean()),
+})
+
+export const timingsShape: v.GenericSchema<Timings> = v.object({
+  rewritten: v.exactOptional(v.number()),
+  retrieved: v.exactOptional(v.number()),
+  first_token: v.exactOptional(v.number()),
+  finished: v.exactOptional(v.number()),
+})
+
+/** Traces are long, are for people, and differ between versions: nothing of one is read here. */
+export const traceShape = v.custom<TurnTrace>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+)

@@ -1,0 +1,53 @@
+/** How a turn ends for a page: by the code of its error, whatever its message says. */
+import { describe, expect, test } from 'vitest'
+import { inWords, WORDS } from '../../ui/console/src/chat/words'
+import type { TurnFault } from '../../ui/widget/src/wire'
+
+interface Turn {
+  state: string
+  error: TurnFault
+}
+
+// By a variable: the types of a browser and those of Workers do not go together, and tests are checked with the latter.
+const SESSION = '../../ui/widget/src/session'
+const { Session } = await import(SESSION)
+
+const PLACE = { server: 'http://parley.test', assistant: 'help', key: 'k', visitor: 'v' }
+
+/** A server whose every turn ends in this error. */
+const failing = (error: object) => ({
+  ask: async () => {
+    const events = [
+      'id: 1.0\nevent: question\ndata: {"question":"Why?","conversation_id":"c"}\n\n',
+      'id: 1.1\nevent: delta\ndata: {"text":"Because"}\n\n',
+      `id: 1.2\nevent: error\ndata: ${JSON.stringify(error)}\n\n`,
+    ]
+    return new Response(events.join(''), { headers: { 'x-parley-conversation-id': 'c' } })
+  },
+})
+
+/** The turn that was asked, once it has ended. */
+async function ended(error: object): Promise<Turn> {
+  const turns: Turn[] = []
+  const listener = { changed: () => {}, ended: (turn: Turn) => void turns.push(turn) }
+  const kept = { id: undefined, answered: false, keep: () => {} }
+  await new Session(PLACE, listener, { api: failing(error), kept }).ask('Why?')
+  expect(turns).toHaveLength(1)
+  return turns[0]!
+}
+
+describe('a turn', () => {
+  test('was stopped where its code says so, in whatever words', async () => {
+    const error = { code: 'stopped', status: 400, message: 'Somebody pressed Stop.', retryable: false }
+    const turn = await ended(error)
+    expect(turn.state).toBe('stopped')
+    expect(inWords(turn.error)).toBe(WORDS.stopped)
+  })
+
+  test('failed where its code says otherwise', async () => {
+    const error = { code: 'model_failed', status: 503, message: 'The turn was stopped.', retryable: true }
+    const turn = await ended(error)
+    expect(turn).toMatchObject({ state: 'failed', error: { code: 'model_failed', status: 503 } })
+    expect(inWords(turn.error)).toBe('The turn was stopped.')
+  })
+})
