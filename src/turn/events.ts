@@ -136,6 +136,8 @@ export interface CallTrace {
   started: number
   first_token?: number
   took: number
+  /** it was made before the turn began, and is charged already */
+  charged?: true
 }
 
 /** An attempt that came to nothing. Its tokens are there where it has to be paid for all the same. */
