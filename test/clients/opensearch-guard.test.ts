@@ -52,9 +52,9 @@ const keyFor = async (more: Record<string, unknown> = {}): Promise<string> => {
 }
 
 const usageOf = async (model: string) => {
-  const { body } = await request('GET', `/usage?model_id=${model}`)
-  const own = (body.usage as Record<string, unknown>[]).filter(({ model_id }) => model_id === model)
-  return own.map(({ turns, input_tokens, output_tokens }) => ({ turns, input_tokens, output_tokens }))
+  const { body } = await request('GET', `/usage?model=${model}`)
+  const rows = body.usage as Record<string, unknown>[]
+  return rows.map(({ turns, input_tokens, output_tokens }) => ({ turns, input_tokens, output_tokens }))
 }
 
 test('a guardrail judges the prompts of a pipeline that the request brings', async () => {
