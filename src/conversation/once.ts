@@ -4,7 +4,7 @@ import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, reasonOf } from '../errors'
-import type { TurnEvent, TurnEventBody } from '../turn/events'
+import { isForReaders, isNumbered, isTerminal, type LogEvent, type LogEventBody } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import { runTurn } from '../turn/run'
 import { languageModelOf, rewriterOf } from './turn-models'
@@ -18,11 +18,16 @@ export function answerOnce(env: Cloudflare.Env, single: Single): ReadableStream<
   const encoder = new TextEncoder()
   const left = new AbortController()
   let seq = 0
+  let ended = false
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      const emit = (body: TurnEventBody): void => {
-        if (left.signal.aborted) return
-        const event: TurnEvent = { ...body, conversation_id: '', turn: 1, seq: seq++ }
+      const emit = (body: LogEventBody): void => {
+        if (left.signal.aborted || ended) return
+        const event: LogEvent = { ...body, conversation_id: '', turn: 1, seq }
+        // Operators' events hold prompts, and no log is kept of this turn.
+        if (!isForReaders(event)) return
+        if (isNumbered(event)) seq++
+        ended = isTerminal(event)
         controller.enqueue(encoder.encode(`${JSON.stringify(event)}\n`))
       }
       const search = () =>

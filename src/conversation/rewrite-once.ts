@@ -1,59 +1,109 @@
 /** Rewrites a follow-up to stand alone, for a caller who searches by itself (given.ts). */
+import { waitUntil } from 'cloudflare:workers'
+import { database } from '../db/client'
+import { ttlsOf } from '../db/conversation-models'
+import { recordCost } from '../db/turns'
+import { dayOf } from '../db/usage'
+import { reasonOf } from '../errors'
 import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
+import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
 import { historyStore } from '../registry/engines'
 import { fitHistory } from '../turn/budget'
-import { generate } from '../turn/generate'
+import type { CallTrace } from '../turn/events'
 import type { Given } from '../turn/given'
-import { toChat } from '../turn/look-back'
+import { readHistory, toChat } from '../turn/look-back'
+import type { TurnPorts } from '../turn/ports'
 import { familyOf, standalonePrompt } from '../turn/prompt'
+import { Tracer } from '../turn/trace'
 import { languageModelOf, rewriterOf } from './turn-models'
 
+interface FollowUp {
+  /** the conversation that the question follows up on, which its caller may read */
+  memory: { id: string; historyId: string }
+  question: string
+  model: ConversationModelConfig
+  /** who pays */
+  owner: string
+}
+
 /**
- * @param conversation that the question follows up on; its caller may read it
- * @returns undefined if nothing was said before, or if the model returns the question unchanged
- * @throws ApiError from the model
+ * Charges the call at once, whatever comes of it: no turn may ever begin.
+ * @returns undefined if nothing was said before, or if the provider failed: the question is then searched as it is
+ * @throws ApiError for a question that does not fit into the prompt
  */
 export async function rewriteOnce(
   env: Cloudflare.Env,
-  conversation: { id: string; historyId: string },
-  question: string,
-  config: ConversationModelConfig,
+  { memory, question, model, owner }: FollowUp,
   signal: AbortSignal,
 ): Promise<Given['rewritten']> {
-  const { max_bytes: bytes, model_name: name } = config
-  const { messages } = await historyStore(env, conversation.historyId).recentMessages(conversation.id, bytes)
+  const { max_bytes: bytes, model_name: name } = model
+  const store = historyStore(env, memory.historyId)
+  const looking = {
+    messages: async (most?: number) =>
+      most === undefined
+        ? { messages: await store.messages(memory.id), complete: true }
+        : store.recentMessages(memory.id, most),
+    ttls: (ids: string[]) => ttlsOf(database(env), ids),
+    now: () => Date.now(),
+  }
+  const { messages } = await readHistory(looking, model, bytes)
   if (messages.length === 0) return undefined
-  const said = messages.map(({ role, message, timestamp }) =>
-    toChat({ role: role === 'user' ? 'user' : 'assistant', message, timestamp }),
-  )
-  const history = fitHistory(said, question, bytes, familyOf(name), namespaceOf(name))
-  const model = (await rewriterOf(config, env)) ?? languageModelOf(config, env)
-  const prompt = standalonePrompt(familyOf(name), history, question)
+  const history = fitHistory(messages.map(toChat), question, bytes, familyOf(name), namespaceOf(name))
   const request: GenerationRequest = {
     purpose: 'standalone',
-    messages: prompt,
+    messages: standalonePrompt(familyOf(name), history, question),
     question,
     sources: [],
     history,
     stream: false,
   }
-  const started = Date.now()
-  const { text, finish, usage } = await generate(model, request, signal)
-  const isWhole = finish !== 'length' && finish !== 'content_filter'
+  let call: CallTrace | undefined
+  const tracer = new Tracer(
+    portsOf(env, model, looking, (told) => {
+      call = told
+    }),
+  )
+  try {
+    const { text, finish } = await tracer.ports.generate(request, signal)
+    const isWhole = finish !== 'length' && finish !== 'content_filter'
+    return { question: isWhole ? text.trim() : question, call: { ...call!, charged: true } }
+  } catch (error) {
+    if (error instanceof ProviderError && !signal.aborted) return undefined
+    throw error
+  } finally {
+    charge(env, owner, tracer.spending(model.id))
+  }
+}
+
+/** What a single call needs of a turn's ports. */
+function portsOf(
+  env: Cloudflare.Env,
+  model: ConversationModelConfig,
+  looking: Pick<TurnPorts, 'messages' | 'ttls' | 'now'>,
+  onCall: (call: CallTrace) => void,
+): TurnPorts {
+  const none = () => Promise.reject(new Error('A rewriting searches and stores nothing.'))
   return {
-    question: isWhole ? text.trim() : question,
-    call: {
-      purpose: 'standalone',
-      model: model.name,
-      prompt,
-      text,
-      finish_reason: finish,
-      input_tokens: usage.inputTokens,
-      output_tokens: usage.outputTokens,
-      ...(usage.estimated && { estimated: true }),
-      started: 0,
-      took: Date.now() - started,
+    ...looking,
+    get model() {
+      return languageModelOf(model, env)
+    },
+    rewriter: () => rewriterOf(model, env),
+    search: none,
+    schema: none,
+    store: none,
+    emit: (event) => {
+      if (event.type === 'call') onCall(event.call)
     },
   }
+}
+
+function charge(env: Cloudflare.Env, owner: string, spent: ReturnType<Tracer['spending']>): void {
+  const day = dayOf(Date.now())
+  const others = spent
+    .filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0)
+    .map((spending) => ({ day, owner, ...spending }))
+  const charged = recordCost(database(env), { others })
+  waitUntil(charged.catch((error) => console.error('a rewriting could not be charged', reasonOf(error))))
 }

@@ -67,8 +67,14 @@ export async function recordTurn(
   return erasures.length > 0
 }
 
-const rowsOf = ({ usage: spent, others = [], copied }: Cost): (typeof usage.$inferSelect)[] =>
-  copied ? [] : [{ ...spent, turns: 1 }, ...others.map((other) => ({ ...other, turns: 0 }))]
+const rowsOf = ({
+  usage: spent,
+  others = [],
+  copied,
+}: Parameters<typeof recordCost>[1]): (typeof usage.$inferSelect)[] =>
+  copied
+    ? []
+    : [...(spent ? [{ ...spent, turns: 1 }] : []), ...others.map((other) => ({ ...other, turns: 0 }))]
 
 const numbered = (conversationId: string, numbers: number[]) =>
   sql`${turns.conversationId} = ${conversationId}
@@ -84,9 +90,13 @@ const ADDED = {
 }
 
 /**
- * Adds the cost of a turn without an answer. Nothing records that it was counted, so a repeated call counts twice.
+ * Adds the cost of a turn without an answer, or, without `usage`, of calls that belong to no turn. Nothing records
+ * that it was counted, so a repeated call counts twice.
  */
-export async function recordCost(db: Database, cost: Cost): Promise<void> {
+export async function recordCost(
+  db: Database,
+  cost: Omit<Cost, 'usage'> & Partial<Pick<Cost, 'usage'>>,
+): Promise<void> {
   const rows = rowsOf(cost)
   if (rows.length === 0) return
   await db.insert(usage).values(rows).onConflictDoUpdate(ADDED)

@@ -138,6 +138,8 @@ export interface CallTrace {
   started: number
   first_token?: number
   took: number
+  /** it was made before the turn began, and is charged already */
+  charged?: true
 }
 
 /** A failed attempt. It carries tokens only if they must be paid for. */

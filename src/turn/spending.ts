@@ -9,13 +9,13 @@ export interface Spending {
 }
 
 /**
- * Sums what a turn has spent, by model, including failed calls.
+ * Sums what a turn has spent, by model, including failed calls. Calls that are charged already do not count.
  * @param asked the model that was asked; it comes first, even if others did all the work
  */
 export function spendingOf(calls: readonly CallTrace[], asked: string): [Spending, ...Spending[]] {
   const first: Spending = { modelId: asked, inputTokens: 0, outputTokens: 0 }
   const byModel = new Map([[asked, first]])
-  const spent = calls.flatMap((call) => [...(call.failed ?? []), call])
+  const spent = calls.flatMap((call) => (call.charged ? [] : [...(call.failed ?? []), call]))
   for (const { model_id: modelId = asked, input_tokens = 0, output_tokens = 0 } of spent) {
     const sum = byModel.get(modelId) ?? { modelId, inputTokens: 0, outputTokens: 0 }
     sum.inputTokens += input_tokens

@@ -100,7 +100,7 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     const id = unique('model')
     await page.getByRole('button', { name: 'New model' }).click()
     await page.getByLabel('Name', { exact: true }).fill(id)
-    await page.getByLabel('Language model').fill('openai/gpt')
+    await page.getByRole('combobox', { name: 'Language model', exact: true }).fill('openai/gpt')
     await page.getByLabel("The provider's API key").fill('sk-test')
     await page.getByLabel('Address').fill(llm.url)
     await expectSound(page, 'new model')

@@ -50,7 +50,8 @@ export class ConsoleStage {
 /** Whether a page has no fault that axe knows, and nothing of it sticks out. @param state what the page shows, for the report */
 export async function expectSound(page: Page, state: string): Promise<void> {
   // Colours are judged as they are in the end.
-  await page.evaluate(`Promise.all(document.getAnimations()
+  await page.evaluate(`Promise.all([document, ...[...document.querySelectorAll('*')].flatMap((element) => element.shadowRoot ?? [])]
+    .flatMap((root) => root.getAnimations())
     .filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished.catch(() => {})))`)
   await page.evaluate(AXE)
   const found = (await page.evaluate(`axe.run(document, {

@@ -41,7 +41,7 @@ export async function answerSearch(
   { ext, text, body, stream, name, find }: Asked,
 ): Promise<unknown> {
   const started = Date.now()
-  const asked = await admitRag(call, rag, { ext, text })
+  const asked = await admitRag(call, rag, { ext, text, inline: pipeline.inline === true })
   const { generative, until } = asked
   const standalone = await rewritten(call, pipeline, asked)
   const wanted =
@@ -56,7 +56,7 @@ export async function answerSearch(
   try {
     if (Date.now() >= until) throw timedOut()
     const turning = await begin(call, asked, passages, standalone)
-    if (stream) return await streamed(turning, found, reply)
+    if (stream) return await streamed(turning, found, reply, rag.ignoresFailure)
     return reply(extOf(await within(until, wholeTurn(turning.read), turning), turning))
   } catch (error) {
     if (rag.ignoresFailure) return found
@@ -85,25 +85,36 @@ const GRACE_MS = 500
 
 /**
  * Server-sent events: `hits` with the search's reply, `answer` with each piece of text, and `done` with the whole
- * reply; `error` if it fails. With a memory, events carry the ids of the conversation's log. If the stream breaks
- * off, its rest is read by these ids at `GET /conversations/:id/events`.
+ * reply; `error` if it fails, or `done` with the hits alone if the pipeline ignores failures. With a memory, events carry
+ * the ids of the conversation's log. If the stream breaks off, its rest is read by these ids at
+ * `GET /conversations/:id/events`.
  */
-async function streamed(turning: Turning, found: Json, reply: (extra: Json) => Json): Promise<Response> {
+async function streamed(
+  turning: Turning,
+  found: Json,
+  reply: (extra: Json) => Json,
+  ignoresFailure: boolean,
+): Promise<Response> {
   const turn = emptyTurn()
   const id = ({ turn: number, seq }: TurnEvent): string => (turning.memory ? `id: ${number}.${seq}\n` : '')
   const written = (event: TurnEvent | undefined, type: string, data: unknown): string =>
     `${event === undefined ? '' : id(event)}event: ${type}\ndata: ${JSON.stringify(data)}\n\n`
   let begun = false
+  const opening = (): string => {
+    const head = begun ? '' : written(undefined, 'hits', found)
+    begun = true
+    return head
+  }
   const encoder: TurnEncoder = {
     encode(event) {
       fold(turn, event)
-      const head = begun ? '' : written(undefined, 'hits', found)
-      begun = true
+      const head = opening()
       if (event.type === 'delta') return head + written(event, 'answer', { text: event.text })
       if (event.type === 'done') return head + written(event, 'done', reply(extOf(turn, turning)))
       return head
     },
     fail(failure: Failure) {
+      if (ignoresFailure) return opening() + written(undefined, 'done', found)
       return written(undefined, 'error', failureBody(failure, reply))
     },
   }

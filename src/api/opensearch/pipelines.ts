@@ -34,6 +34,8 @@ export interface Pipeline {
   normalization?: Normalization
   /** whether follow-ups are rewritten before they are searched */
   rewrites: boolean
+  /** present: the request brought it itself, so its texts and names are the caller's and not the operator's */
+  inline?: true
 }
 
 const TOP = [
@@ -260,7 +262,7 @@ export async function pipelineOf(
       'Both named and inline search pipeline were specified. Please only specify one or the other.',
     )
   }
-  if (isObject(given)) return parsePipeline(given, '_ad_hoc_pipeline')
+  if (isObject(given)) return { ...parsePipeline(given, '_ad_hoc_pipeline'), inline: true }
   if (given !== undefined && typeof given !== 'string')
     throw illegalArgument('[search_pipeline] takes a name or a pipeline')
   const name = named ?? given ?? (await otherwise())

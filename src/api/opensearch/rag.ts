@@ -2,6 +2,7 @@
  * A search with an answer: its hits go into a turn of the core, and the turn's answer into the search's reply. With a
  * memory the turn is the conversation's next one; without one it is forgotten.
  */
+import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
 import { answerOnce } from '../../conversation/once'
 import { rewriteOnce } from '../../conversation/rewrite-once'
@@ -28,6 +29,8 @@ import { isObject, type Json } from './route'
 /** A checked search request with an answer. */
 export interface RagRequest {
   rag: RagProcessor
+  /** whether the request brought the pipeline itself */
+  inline: boolean
   generative: Generative
   model: ConversationModelConfig
   historyId: string
@@ -41,15 +44,15 @@ export interface RagRequest {
 export async function admitRag(
   call: Call,
   rag: RagProcessor,
-  { ext, text }: { ext: unknown; text: string },
+  { ext, text, inline }: { ext: unknown; text: string; inline: boolean },
 ): Promise<RagRequest> {
   const { env, access, request, query } = call
   const began = Date.now()
   await requireRag(env)
   const generative = parseGenerative(ext)
-  const model = await modelFor(call, rag, generative)
+  const model = await modelFor(call, rag, generative, inline)
   const asker = await askerFor(call, 'conversations:get')
-  const memory = await memoryFor(call, asker, generative.memoryId)
+  const memory = await memoryFor(call, asker, access.embedded.conversation_id ?? generative.memoryId)
   const historyId =
     memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
   const admission = await admitTurn(
@@ -58,7 +61,7 @@ export async function admitRag(
   )
   const until = began + generative.timeout * 1000
   call.record.question = generative.question
-  return { rag, generative, model, historyId, admission, memory, until }
+  return { rag, inline, generative, model, historyId, admission, memory, until }
 }
 
 async function memoryFor(
@@ -71,21 +74,31 @@ async function memoryFor(
   return openMemory(call, asker, id, 2)
 }
 
-/** The model that the pipeline names, under the request's name for it. @throws ApiError 400, 404 */
+/**
+ * The model that the pipeline names, under the name that the request has for it. The request may not choose that name
+ * with a key that fixes the model or is made for pages: `llm_model` then comes from a stored pipeline only.
+ * @throws ApiError 400; 404 for a model that is unknown, and in the same words if the key may not ask it
+ */
 async function modelFor(
   { env, access }: Call,
   { modelId, llmModel: usual }: RagProcessor,
   { llmModel: asked, responseField, timeout }: Generative,
+  inline: boolean,
 ): Promise<ConversationModelConfig> {
-  const model = await findOpenModel(env, [access], modelId)
-  if (model === undefined) {
+  const { conversation_model_id: only = modelId } = access.embedded
+  const isFixed = access.forPages || pinnedModel([access]) !== undefined
+  const name = asked ?? usual
+  const isChosen = name !== undefined && (inline || name !== usual)
+  const model = only === modelId ? await findOpenModel(env, [access], modelId) : undefined
+  const isOwn =
+    model?.model_name === name || model?.model_name === `${namespaceOf(model?.model_name ?? '')}/${name}`
+  if (model === undefined || (isFixed && isChosen && !isOwn)) {
     throw new OpenSearchError(
       404,
       'status_exception',
       `Failed to find model with the provided model id: ${modelId}`,
     )
   }
-  const name = asked ?? usual
   const namespace = namespaceOf(model.model_name)
   if (namespace === 'connector') {
     if (name === undefined) throw illegalArgument('llm_model cannot be null.')
@@ -107,13 +120,17 @@ async function modelFor(
 export async function rewritten(
   { env, request }: Call,
   { rewrites }: Pipeline,
-  { generative, memory, model, until }: RagRequest,
+  { generative, memory, model, until, admission }: RagRequest,
 ): ReturnType<typeof rewriteOnce> {
   if (memory === undefined || !(rewrites || generative.rewrites)) return undefined
   const late = AbortSignal.timeout(Math.max(1, until - Date.now()))
   const signal = AbortSignal.any([late, request.signal])
   try {
-    return await rewriteOnce(env, memory, generative.question, model, signal)
+    return await rewriteOnce(
+      env,
+      { memory, question: generative.question, model, owner: admission.asker.owner },
+      signal,
+    )
   } catch (error) {
     if (late.aborted) throw timedOut()
     throw error
@@ -181,13 +198,14 @@ const ORIGIN = 'retrieval_augmented_generation'
 /** Asks for the answer. @throws ApiError */
 export async function begin(
   { env, request }: Call,
-  { rag, generative, model, historyId, admission, memory, until }: RagRequest,
+  { rag, inline, generative, model, historyId, admission, memory, until }: RagRequest,
   passages: GivenPassage[],
   standalone: Awaited<ReturnType<typeof rewritten>>,
 ): Promise<Turning> {
   const { question, system, instructions, turns } = generative
-  // The request's additions to the prompt come from the caller, so the guardrail judges them.
-  const added = [system, instructions].filter((text) => text !== undefined && text !== '') as string[]
+  // What the request adds to the prompt is the caller's, the texts of its own pipeline included: a guardrail judges it.
+  const own = inline ? [system ?? rag.system, instructions ?? rag.instructions] : [system, instructions]
+  const added = own.filter((text) => text !== undefined && text !== '') as string[]
   const turn = {
     question,
     model,
@@ -210,8 +228,8 @@ export async function begin(
   if (memory === undefined) return { ...shared, memory: false, read: eventReader(answerOnce(env, turn)) }
   const { events, resume } = await ask(
     env,
-    // The first turn begins a memory that has no messages.
-    { ...turn, searches: [], conversationId: memory.id, ...(memory.turns === 0 && { named: true }) },
+    // The memory exists, but may have no history: nothing was said yet, or all of it has expired.
+    { ...turn, searches: [], conversationId: memory.id, named: true },
     request.signal,
   )
   return { ...shared, memory: true, read: eventReader(events, resume) }
