@@ -22,7 +22,7 @@ import { unwrap } from '../errors'
 import { historyStore } from '../registry/engines'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
-import type { Asker } from '../turn/request'
+import type { Asker, Begun } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { scopeOf } from './ownership'
 import { sealedId } from './sealed-id'
@@ -167,11 +167,14 @@ const whose = (row: ConversationRow, asker: Asker) => ({
   modelId: row.modelId,
   // Messages live as long as their conversation.
   ttl: Math.max(1, Math.round((row.expiresAt - Date.now()) / 1000)),
-  begun: {
-    owner: { owner: row.owner, userId: row.userId, proof: row.proof },
-    title: row.title,
-    createdAt: row.createdAt,
-  },
+  begun: begunOf(row),
+})
+
+/** Whose a conversation is and how it began. */
+export const begunOf = ({ owner, userId, proof, title, createdAt }: ConversationRow): Begun => ({
+  owner: { owner, userId, proof },
+  title,
+  createdAt,
 })
 
 /** Adds a message that no turn made. @returns its turn's number */

@@ -3,18 +3,15 @@
 import type { Asker, AskRequest } from '../turn/request'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { Outbox } from './outbox'
-import { ADMIN, type Begun, mayOpen, type Owner, ownerOf } from './ownership'
+import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
 import { costShape, readStored, type Self } from './stored'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
-interface Introduction
-  extends Pick<AskRequest, 'asker' | 'protocol' | 'question' | 'historyId' | 'foundUntil'> {
-  /** of a conversation that began before; it wins over the asker, the question and the moment */
-  begun?: Begun
-}
+/** `begun`, of a conversation that began before, wins over the asker, the question and the moment. */
+type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'question' | 'historyId' | 'foundUntil' | 'begun'>
 
 /** The owner of a conversation that nobody has begun here. Only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }

@@ -17,14 +17,6 @@ export interface Owner {
   proof?: string
 }
 
-/** Whose a conversation is and how it began, as its row has it. */
-export interface Begun {
-  owner: Owner
-  title: string
-  /** milliseconds since 1970 */
-  createdAt: number
-}
-
 /** The admin key, acting for nobody. */
 export const ADMIN: Asker = { owner: 'admin', userId: '' }
 

@@ -9,9 +9,9 @@ import { dayOf } from '../db/usage'
 import { ApiError, unwrap } from '../errors'
 import { settlesWithin } from '../settles'
 import type { MessageDetails } from '../turn/events'
-import type { Asker } from '../turn/request'
+import type { Asker, Begun } from '../turn/request'
 import type { Memory } from './memory'
-import { type Begun, ownerOf } from './ownership'
+import { ownerOf } from './ownership'
 
 interface Whose {
   conversationId: string

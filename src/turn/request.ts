@@ -58,6 +58,14 @@ export interface Replacement {
 
 export type OnSearchError = 'fail' | 'go_on'
 
+/** Whose a conversation is and how it began, as its row in D1 has it. */
+export interface Begun {
+  owner: { owner: string; userId: string; proof?: string }
+  title: string
+  /** milliseconds since 1970 */
+  createdAt: number
+}
+
 export interface AskRequest {
   conversationId: string
   /** true if the caller gave the id; an id without history is then an error */
@@ -112,4 +120,6 @@ export interface AskRequest {
   copies?: string
   /** until when the same request leads to this id, in milliseconds since 1970; absent: the id is random */
   foundUntil?: number
+  /** whose the conversation is and how it began, where its object may have forgotten it */
+  begun?: Begun
 }

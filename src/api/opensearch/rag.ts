@@ -2,8 +2,10 @@
  * A search with an answer: its hits go into a turn of the core, and the turn's answer into the search's reply. With a
  * memory the turn is the conversation's next one; without one it is forgotten.
  */
+
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
+import { begunOf } from '../../conversation/memories'
 import { answerOnce } from '../../conversation/once'
 import { rewriteOnce } from '../../conversation/rewrite-once'
 import type { ConversationRow } from '../../db/conversations'
@@ -229,7 +231,7 @@ export async function begin(
   const { events, resume } = await ask(
     env,
     // The memory exists, but may have no history: nothing was said yet, or all of it has expired.
-    { ...turn, searches: [], conversationId: memory.id, named: true },
+    { ...turn, searches: [], conversationId: memory.id, named: true, begun: begunOf(memory) },
     request.signal,
   )
   return { ...shared, memory: true, read: eventReader(events, resume) }

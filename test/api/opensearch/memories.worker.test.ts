@@ -65,6 +65,17 @@ describe('a memory whose object has let go of everything', () => {
       { messages: [{ input: 'of the admin' }] },
     ])
   })
+
+  it("stays its owner's when the admin key asks in it", async () => {
+    const { key, id, row } = await forgotten()
+    const { owner, title, created_at } = (await row()) as { owner: string; title: string; created_at: number }
+    const begun = { owner: { owner, userId: '', proof: '' }, title, createdAt: created_at }
+    const asked = { conversationId: id, continues: true, named: true, begun }
+    const events = await take({ ...(await asking('Who directed Alien?')), ...asked })
+    expect(events.at(-1)).toMatchObject({ type: 'done' })
+    expect(await row()).toMatchObject({ owner, title, created_at })
+    expect((await ask('GET', `${MEMORY}/${id}`, undefined, key))[0]).toBe(200)
+  })
 })
 
 describe('what nobody judged', () => {
