@@ -6,7 +6,7 @@ import { isSummary } from './records'
 /** from this sureness on, a sentence answers without a warning */
 const SURE = 1.9
 /** from this aboutness on, a sentence answers at all */
-export const ENOUGH = 1
+export const ENOUGH = 1.03
 /** from this aboutness on, a section is worth naming */
 export const LITTLE = 0.5
 /** weight of a question from which its words count in full */
