@@ -55,7 +55,8 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await expect.poll(() => page.locator('.row').count()).toBe(1)
     // The address says which are shown.
     await page.reload()
-    await page.locator('.row').click()
+    await expect.poll(() => page.locator('.row').count()).toBe(1)
+    await page.locator('.row').getByText(QUESTION).click()
     await page.locator('.read-turn .prose').getByText('two documents').waitFor()
     const failed = page.locator('.faults li', { hasText: 'And without a field?' })
     expect(await failed.locator('.bad').textContent()).toContain('nothing')
