@@ -34,7 +34,7 @@ describe('editDistance', () => {
 })
 
 describe('typosAllowed', () => {
-  const rules = { maxTypos: 2, minLengthOneTypo: 4, minLengthTwoTypos: 7 }
+  const rules = { maxTypos: 2, minLengthOneTypo: 4, minLengthTwoTypos: 7, withDigits: true }
   it.each([
     ['fox', 0],
     ['foxy', 1],
@@ -43,5 +43,11 @@ describe('typosAllowed', () => {
   ])('%s: %i', (word, typos) => {
     expect(typosAllowed(word, rules)).toBe(typos)
     expect(typosAllowed(word, { ...rules, maxTypos: 0 })).toBe(0)
+  })
+
+  it('can leave out words with digits', () => {
+    expect(typosAllowed('ab1234567', rules)).toBe(2)
+    expect(typosAllowed('ab1234567', { ...rules, withDigits: false })).toBe(0)
+    expect(typosAllowed('abcdefgh', { ...rules, withDigits: false })).toBe(2)
   })
 })

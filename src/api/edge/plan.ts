@@ -1,12 +1,15 @@
 /** Turns a request's parameters into a search, and runs it. */
 import type { Access } from '../../auth/access'
+import { ApiError } from '../../errors'
 import { mapFew } from '../../few'
 import { retrieverOf } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
+import { getPreset, wordsOfSet } from '../../registry/search-sets'
 import type { SearchParameters, SearchScope } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { replyOf } from '../../turn/retrieve'
+import { fill, parameterValue } from './parameters'
 
 /** Parameters of the request that are not for the search. */
 const REQUEST_ONLY = [
@@ -21,6 +24,7 @@ const REQUEST_ONLY = [
   'limit_multi_searches',
   'cache_ttl',
   'use_cache',
+  'preset',
 ]
 
 /** The longest `search_cutoff_ms` of a search with a key for pages. */
@@ -33,7 +37,7 @@ const AT_ONCE = 4
  * A search of a collection.
  * @param access the key that searches
  * @param collection its name as the key was checked for it
- * @throws ApiError 404 when the collection is unknown
+ * @throws ApiError 404 when the collection, the preset or the stopword set is unknown
  */
 export async function planSearch(
   env: Cloudflare.Env,
@@ -41,15 +45,43 @@ export async function planSearch(
   collection: string,
   parameters: SearchParameters,
 ): Promise<PlannedSearch> {
-  const params = { ...parameters }
+  const params = await withPreset(env, access, parameters)
   for (const name of REQUEST_ONLY) delete params[name]
   // The search refuses what is not a number.
   const asked = params.search_cutoff_ms
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
+  if (params.stopwords) params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   const place = await findCollection(env, collection)
   return { collection, place, params, scope: scopeOf(access, collection), plain: access.forPages }
+}
+
+/**
+ * The parameters, with missing ones from the preset that they name. If the key names it, its filter holds beside the
+ * caller's; otherwise the caller's comes in its place, as in Typesense.
+ * @throws ApiError 400, 404
+ */
+async function withPreset(
+  env: Cloudflare.Env,
+  { embedded }: Access,
+  parameters: SearchParameters,
+): Promise<SearchParameters> {
+  const name = parameters.preset
+  if (!name) return { ...parameters }
+  const preset: SearchParameters = {}
+  for (const [parameter, given] of Object.entries(await getPreset(env, name))) {
+    if (parameter === 'searches') {
+      throw new ApiError(
+        400,
+        `Preset \`${name}\` has \`searches\`. Name it in the query string of /multi_search.`,
+      )
+    }
+    const value = parameterValue(given)
+    if (value === undefined) throw new ApiError(400, 'One or more search parameters are malformed.')
+    preset[parameter] = value
+  }
+  return embedded.preset ? fill(parameters, preset) : { ...preset, ...parameters }
 }
 
 const scopeOf = ({ embedded, readsHistory }: Access, collection: string): SearchScope => ({

@@ -9,6 +9,7 @@ import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
 import { searchRoutes } from './search'
+import { searchSetRoutes } from './search-sets'
 
 // Search before documents: `search` would otherwise match as a document's id.
 export const typesenseRoutes: Route[] = [
@@ -20,6 +21,7 @@ export const typesenseRoutes: Route[] = [
   ...collectionRoutes,
   ...aliasRoutes,
   ...keyRoutes,
+  ...searchSetRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

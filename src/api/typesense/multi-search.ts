@@ -5,6 +5,7 @@ import { authenticate } from '../../auth/authenticate'
 import { countSearches, mostSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
+import { getPreset } from '../../registry/search-sets'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
@@ -36,7 +37,7 @@ type Body = { searches: unknown[]; union?: unknown; remove_duplicates?: unknown 
 async function multiSearch(call: OpenCall): Promise<Response> {
   const { env, request, query, record } = call
   const text = await readText(request)
-  const body = parse(text)
+  const body = query.preset ? await presetBody(call, parse(text)) : parse(text)
   const given = isObject(body) && Array.isArray(body.searches) ? body.searches : []
   const accesses = await authorize(call, given)
 
@@ -72,6 +73,19 @@ async function multiSearch(call: OpenCall): Promise<Response> {
       ),
     }
   })
+}
+
+/**
+ * The body that a preset of the query string stands for: its `searches`. A preset without them is for each search.
+ * @throws ApiError 401 before the preset is looked up, 404
+ */
+async function presetBody({ env, request, query, record }: OpenCall, body: unknown): Promise<unknown> {
+  const key = typesenseKey(request, query)
+  if (!(await authenticate(env, key, record.address))) throw forbidden()
+  const preset = await getPreset(env, query.preset!)
+  if (!('searches' in preset)) return body
+  delete query.preset
+  return preset
 }
 
 /**

@@ -28,7 +28,8 @@ async function search(call: Call): Promise<Response> {
   if (query.conversation_id) {
     throw new ApiError(400, 'Conversation ID provided but conversation is not enabled for this collection.')
   }
-  const planned = await planSearch(env, access, name, { q: '', ...query })
+  // A preset can have the words.
+  const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
   const reply = await runSearch(env, planned, request.signal)
   if ('error' in reply) throw new ApiError(reply.code, reply.error)
   return json(reply.result)

@@ -62,6 +62,11 @@ function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRe
     const sort = /^sort_by\s*:\s*([^:]*[^:\s])\s*:\s*(\w+)$/.exec(option)
     if (sort) {
       request.order = parseOrder(sort[1]!, sort[2]!, schema)
+    } else if (/^return_parent\s*:\s*true$/.test(option)) {
+      throw new ApiError(
+        400,
+        'Facet param `return_parent` is not supported. Facets return values of the field alone.',
+      )
     } else if (!/^\w+\s*:\s*(true|false)$/.test(option)) {
       request.ranges.push(parseRange(field, option))
       requireAtMost('facet_by', request.ranges.length, MAX_FACETS)

@@ -1,6 +1,6 @@
 /**
  * Parses Typesense's search parameters, all of them strings, and checks them against the schema. Checks come in
- * Typesense's order, so that two faults at once give the same error. Unknown parameters are ignored.
+ * Typesense's order, so that two faults at once give the same error. parameters.ts lists what is supported.
  */
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
@@ -22,6 +22,7 @@ import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
@@ -77,6 +78,8 @@ export interface SearchRequest {
   fusion: 'rank' | 'score'
   /** what was said before `q` and tells what it is about; '' for nothing */
   contextQ: string
+  /** words to leave out of the query */
+  stopwords: string[]
   pinnedHits: { id: string; position: number }[]
   /** filter_by applies to pinned documents too */
   filterPinned: boolean
@@ -91,6 +94,7 @@ const MAX_GROUP_LIMIT = 99
 /** @throws ApiError with the contract's status and message */
 export function parseRequest(params: SearchParameters, schema: StoredSchema): SearchRequest {
   checkLimits(params)
+  requireSupported(params)
   const numbers = parseNumbers(params)
   const sortBy = splitSort(params.sort_by ?? '')
   const q = params.q ?? (params.vector_query === undefined ? undefined : '*')
@@ -173,6 +177,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     fusion: parseFusion(params.fusion),
     contextQ: params.context_q ?? '',
+    stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
     filterPinned: params.filter_curated_hits === 'true',
     hiddenHits: list(params.hidden_hits),
@@ -219,7 +224,11 @@ function parseNumbers(params: SearchParameters) {
   }
   return {
     page: number('page', 1),
-    perPage: number(params.per_page === undefined && params.limit !== undefined ? 'limit' : 'per_page', 10),
+    // Typesense returns the counts alone to a facet query that asks for no page.
+    perPage: number(
+      params.per_page === undefined && params.limit !== undefined ? 'limit' : 'per_page',
+      params.facet_query ? 0 : 10,
+    ),
     limitHits: number('limit_hits', Number.MAX_SAFE_INTEGER),
     groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
     maxFacetValues: number('max_facet_values', 10),
@@ -245,6 +254,7 @@ function parseTypos(params: SearchParameters, fields: number): TypoRules {
     maxTypos: Math.min(2, Math.max(0, ...each)),
     minLengthOneTypo: params.min_len_1typo ? unsigned('min_len_1typo', params.min_len_1typo) : 4,
     minLengthTwoTypos: params.min_len_2typo ? unsigned('min_len_2typo', params.min_len_2typo) : 7,
+    withDigits: params.enable_typos_for_alpha_numerical_tokens !== 'false',
   }
 }
 

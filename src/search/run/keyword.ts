@@ -23,6 +23,7 @@ import {
   parseQuery,
   relax,
   type Term,
+  withoutStopwords,
 } from '../text/query'
 import { corrections, vocabularyOf } from '../text/typo'
 import { stem } from '../text/words'
@@ -175,11 +176,15 @@ export function withoutExcluded(
     )
 }
 
-/** Parses `q`. Its last word may be unfinished if any field takes prefixes. */
-export function queryOf({ sql, schema }: SearchContext, { q, queryFields }: SearchRequest): ParsedQuery {
+/** Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. */
+export function queryOf(
+  { sql, schema }: SearchContext,
+  { q, queryFields, stopwords }: SearchRequest,
+): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
-  return mostTelling(parseQuery(q, schema, unfinished), (words) => documentsWith(sql, words))
+  const query = withoutStopwords(parseQuery(q, schema, unfinished), stopwords, schema)
+  return mostTelling(query, (words) => documentsWith(sql, words))
 }
 
 /**

@@ -2,6 +2,7 @@
 import { ApiError } from '../../errors'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
+import { FIELD_OPTIONS, requireOptions } from './options'
 import { isObject } from './values'
 
 type Json = Record<string, unknown>
@@ -91,6 +92,8 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
       'Type `object` or `object[]` can be used only when nested fields are enabled by setting` enable_nested_fields` to true.',
     )
   }
+
+  requireOptions(FIELD_OPTIONS, raw, ` of the field \`${name}\``)
 
   const field: Field = {
     name,

@@ -52,6 +52,14 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
   return { terms, excluded }
 }
 
+/** The query without some words. A query of such words alone stays as it is, and so does a phrase in quotes. */
+export function withoutStopwords(query: ParsedQuery, stopwords: string[], rules: TokenRules): ParsedQuery {
+  if (stopwords.length === 0) return query
+  const dropped = new Set(stopwords.flatMap((word) => tokenize(word, rules).map(({ text }) => text)))
+  const terms = query.terms.filter(({ tokens }) => tokens.length > 1 || !dropped.has(tokens[0]!))
+  return terms.length > 0 ? { ...query, terms } : query
+}
+
 /**
  * The terms of a relaxed query: single words without stopwords (unless there is nothing else). Phrases stay beside
  * their words, so that documents with the whole phrase rank higher.

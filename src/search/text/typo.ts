@@ -12,16 +12,20 @@ export interface TypoRules {
   /** shortest words that may have one typo, or two */
   minLengthOneTypo: number
   minLengthTwoTypos: number
+  /** whether words of letters and digits may have typos */
+  withDigits: boolean
 }
 
 // At most this many; among words at the same distance, the most frequent.
 const MAX_CORRECTIONS = 4
 
 export const typosAllowed = (word: string, rules: TypoRules): number =>
-  Math.min(
-    rules.maxTypos,
-    word.length >= rules.minLengthTwoTypos ? 2 : word.length >= rules.minLengthOneTypo ? 1 : 0,
-  )
+  !rules.withDigits && /\d/.test(word)
+    ? 0
+    : Math.min(
+        rules.maxTypos,
+        word.length >= rules.minLengthTwoTypos ? 2 : word.length >= rules.minLengthOneTypo ? 1 : 0,
+      )
 
 /** Name of the table of the index's words and how many documents hold each. It is created on first use. */
 export function vocabularyOf(sql: SqlStorage): string {

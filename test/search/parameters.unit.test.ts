@@ -1,0 +1,153 @@
+/** What Parley does with each of Typesense's parameters and options, and the tables of docs/typesense.md that tell it. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { requireSupported, SEARCH_PARAMETERS } from '../../src/search/request/parameters'
+import { COLLECTION_OPTIONS, FIELD_OPTIONS } from '../../src/search/schema/options'
+import { parseSchema } from '../../src/search/schema/schema'
+import type { Standing } from '../../src/search/standing'
+
+/** What Typesense 30 reads from a search request. */
+const RELEASE_30 =
+  `num_typos min_len_1typo min_len_2typo prefix drop_tokens_threshold typo_tokens_threshold filter_by q
+query_by query_by_weights sort_by analytics_tag facet_by facet_query facet_query_num_typos max_facet_values
+facet_strategy facet_return_parent vector_query remote_embedding_timeout_ms remote_embedding_num_tries group_by
+group_limit group_missing_values limit_hits per_page page offset limit rank_tokens_by include_fields exclude_fields
+pinned_hits hidden_hits enable_curations filter_curated_hits enable_synonyms demote_synonym_match max_candidates infix
+max_extra_prefix max_extra_suffix snippet_threshold highlight_affix_num_tokens highlight_full_fields highlight_fields
+highlight_start_tag highlight_end_tag prioritize_exact_match prioritize_token_position pre_segmented_query
+search_cutoff_ms exhaustive_search split_join_tokens text_match_type enable_highlight_v1 facet_sample_percent
+facet_sample_threshold facet_sample_slope conversation conversation_id conversation_model_id drop_tokens_mode
+prioritize_num_matching_fields curation_tags voice_query enable_typos_for_numerical_tokens
+enable_typos_for_alpha_numerical_tokens enable_lazy_filter max_filter_by_candidates synonym_prefix synonym_num_typos
+synonym_sets enable_analytics rerank_hybrid_matches validate_field_names personalization_user_id
+personalization_model_id personalization_type personalization_user_field personalization_item_field
+personalization_event_name personalization_n_events diversity_lambda preset stopwords use_cache cache_ttl nl_query
+nl_model_id`.split(/\s+/)
+
+/** What the official client's types name, less what it does not send as a parameter. */
+const ofClient = (): string[] => {
+  const types = readFileSync('node_modules/typesense/lib/Typesense/Types.d.ts', 'utf8')
+  const [, body = ''] = /interface SearchParams<[\s\S]*?> \{\n([\s\S]*?)\n\}/.exec(types) ?? []
+  const names = [...body.matchAll(/^ {4}"?([\w-]+)"?\?:/gm)].map(([, name]) => name!)
+  return names.filter((name) => !name.startsWith('x-typesense-') && name !== 'streamConfig')
+}
+
+test('every parameter of Typesense has its place', () => {
+  expect(ofClient().length).toBeGreaterThan(60)
+  const missing = [...RELEASE_30, ...ofClient()].filter((name) => !Object.hasOwn(SEARCH_PARAMETERS, name))
+  expect(missing).toEqual([])
+})
+
+describe('what is not implemented', () => {
+  const refusals = Object.entries(SEARCH_PARAMETERS).flatMap(([name, standing]) =>
+    standing.is === 'refused' ? [{ name, unless: standing.unless }] : [],
+  )
+
+  test.each(refusals)('$name is refused by name', ({ name, unless }) => {
+    expect(() => requireSupported({ q: 'a', [name]: 'something' })).toThrow(
+      `Parameter \`${name}\` is not supported.`,
+    )
+    for (const value of unless) requireSupported({ q: 'a', [name]: value })
+  })
+
+  test('a list passes if each of its values does', () => {
+    requireSupported({ infix: 'off,off' })
+    expect(() => requireSupported({ infix: 'off,always' })).toThrow('Fields have no infix index.')
+  })
+
+  test('an option of a schema is refused by name', () => {
+    const schema = (field: object, more: object = {}) => ({
+      name: 'books',
+      fields: [{ name: 'title', type: 'string', ...field }],
+      ...more,
+    })
+    expect(() => parseSchema(schema({ infix: true }))).toThrow(
+      'The option `infix` of the field `title` is not supported. Fields have no infix index. Leave it out, or set it to `false`.',
+    )
+    expect(() => parseSchema(schema({ reference: 'authors.id' }))).toThrow('`reference` of the field `title`')
+    expect(() => parseSchema(schema({}, { synonym_sets: ['coats'] }))).toThrow('The option `synonym_sets`')
+    parseSchema(
+      schema({ truncate_len: 100, infix: false, stem_dictionary: '', symbols_to_index: [], locale: 'de' }),
+    )
+    parseSchema(schema({}, { synonym_sets: [], curation_sets: [], metadata: {} }))
+  })
+})
+
+const DOCUMENT = 'docs/typesense.md'
+const MARKS = ['<!-- made by test/search/parameters.unit.test.ts -->\n', '<!-- end -->'] as const
+
+const names = (given: [string, Standing][]): string => given.map(([name]) => `\`${name}\``).join(', ')
+
+/** The names of each reason, as rows of a table. */
+function rows(given: [string, Standing][]): string[] {
+  const reasons = Map.groupBy(given, ([, standing]) =>
+    standing.is === 'works' ? '' : `${standing.why}${but(standing)}`,
+  )
+  return [...reasons].map(([reason, some]) => `| ${names(some)} | ${reason} |`)
+}
+
+const but = (standing: Standing): string =>
+  standing.is === 'refused' && standing.unless.some(Boolean)
+    ? ` Accepted: ${standing.unless.map((value) => `\`${value}\``).join(', ')}.`
+    : ''
+
+type Standings = Readonly<Record<string, Standing>>
+
+const those = (standings: Standings, is: Standing['is']): [string, Standing][] =>
+  Object.entries(standings).filter(([, standing]) => standing.is === is)
+
+const table = (given: [string, Standing][]): string[] => [
+  '',
+  '| Name | Note |',
+  '| --- | --- |',
+  ...rows(given),
+]
+
+const works = (standings: Standings): string =>
+  `These work as in Typesense: ${names(those(standings, 'works'))}.`
+
+const all = (what: string, standings: Standings): string[] => [
+  `## Which options of ${what} are supported?`,
+  '',
+  works(standings),
+  ...sayingWhere(standings, 'differs', 'Different:'),
+  ...sayingWhere(standings, 'harmless', 'Accepted, without an effect on results:'),
+  ...sayingWhere(standings, 'refused', 'Refused with a 400:'),
+]
+
+const sayingWhere = (standings: Standings, is: Standing['is'], title: string): string[] =>
+  those(standings, is).length === 0 ? [] : ['', title, ...table(those(standings, is))]
+
+const sections = (): string =>
+  [
+    '## Which search parameters are supported?',
+    '',
+    works(SEARCH_PARAMETERS),
+    ...sayingWhere(SEARCH_PARAMETERS, 'differs', 'These differ:'),
+    '',
+    '## Which search parameters change nothing?',
+    '',
+    'They are accepted, because without them the results would be the same.',
+    ...table(those(SEARCH_PARAMETERS, 'harmless')),
+    '',
+    '## Which search parameters are refused?',
+    '',
+    "They get a 400 that names them. Names that are not Typesense's are ignored, as they are there.",
+    ...table(those(SEARCH_PARAMETERS, 'refused')),
+    '',
+    ...all('fields', FIELD_OPTIONS),
+    '',
+    ...all('collections', COLLECTION_OPTIONS),
+  ].join('\n')
+
+test('docs/typesense.md has these tables', () => {
+  const [begin, end] = MARKS
+  const text = readFileSync(DOCUMENT, 'utf8')
+  const [before, rest = ''] = text.split(begin)
+  const after = rest.slice(rest.indexOf(end))
+  const wanted = `${before}${begin}\n${sections()}\n\n${after}`
+  if (process.env.PARAMETERS === 'write') writeFileSync(DOCUMENT, wanted)
+  expect(readFileSync(DOCUMENT, 'utf8'), 'run PARAMETERS=write vitest run test/search/parameters').toBe(
+    wanted,
+  )
+})
