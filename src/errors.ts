@@ -57,6 +57,7 @@ export class ApiError extends Error {
    * @param confidential whether only the operator may read the message, because it quotes a provider or describes
    *   the deployment. A page key gets `plainMessage` instead
    * @param code what went wrong, for code to read. Absent: the status says it all (turn/errors.ts, `codeOf`)
+   * @param detail what to do about it, where a wire fixes the message: a key of its own beside it
    */
   constructor(
     readonly status: number,
@@ -64,6 +65,7 @@ export class ApiError extends Error {
     readonly retryAfter?: number,
     readonly confidential: boolean = false,
     readonly code?: ErrorCode,
+    readonly detail?: string,
   ) {
     super(message)
   }
@@ -73,9 +75,26 @@ export class ApiError extends Error {
 export const coded = (code: ErrorCode, status: number, message: string, retryAfter?: number): ApiError =>
   new ApiError(status, message, retryAfter, false, code)
 
-/** The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403. */
-export const forbidden = (): ApiError =>
-  new ApiError(401, 'Forbidden - a valid `x-typesense-api-key` header must be sent.')
+/** An ApiError whose message the wire fixes, with a sentence that says more. */
+export const detailed = (status: number, message: string, detail: string): ApiError =>
+  new ApiError(status, message, undefined, false, undefined, detail)
+
+/** The message and the detail of an error, for wires that fix no message. */
+export const inFull = ({ message, detail }: Pick<Failure, 'message' | 'detail'>): string =>
+  detail === undefined ? message : `${message} ${detail}`
+
+const FORBIDDEN = 'Forbidden - a valid `x-typesense-api-key` header must be sent.'
+
+/**
+ * The one message for a key that is missing, wrong, expired or not allowed to do this: there is no 403.
+ * @param detail what the key may do. Absent for an unknown key, and for one that visitors of a page can read
+ */
+export const forbidden = (detail?: string): ApiError =>
+  detail === undefined ? new ApiError(401, FORBIDDEN) : detailed(401, FORBIDDEN, detail)
+
+/** @param name as the caller gave it */
+export const collectionMissing = (name: string, status = 404): ApiError =>
+  detailed(status, 'Collection not found', `There is no collection or alias \`${name}\`.`)
 
 /** An ApiError as plain data: exceptions lose their class and properties when they cross RPC. */
 export interface Failure {
@@ -86,6 +105,8 @@ export interface Failure {
   /** present: only the operator may read the message (ApiError) */
   confidential?: true
   code?: ErrorCode
+  /** what to do about it (ApiError) */
+  detail?: string
 }
 
 /** What an RPC method returns if its caller can make it fail. */
@@ -110,15 +131,16 @@ export function unwrap<T>(outcome: Outcome<T>): T {
 }
 
 /** Turns a failure back into its error. */
-export const asError = ({ status, message, retryAfter, confidential, code }: Failure): ApiError =>
-  new ApiError(status, message, retryAfter, confidential, code)
+export const asError = ({ status, message, retryAfter, confidential, code, detail }: Failure): ApiError =>
+  new ApiError(status, message, retryAfter, confidential, code, detail)
 
-export const failed = ({ status, message, retryAfter, confidential, code }: ApiError): Failure => ({
+export const failed = ({ status, message, retryAfter, confidential, code, detail }: ApiError): Failure => ({
   status,
   message,
   ...(retryAfter !== undefined && { retryAfter }),
   ...(confidential && { confidential }),
   ...(code !== undefined && { code }),
+  ...(detail !== undefined && { detail }),
 })
 
 /**

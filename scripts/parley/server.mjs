@@ -16,8 +16,8 @@ const passes = (status) => status === 429 || status === 502 || status === 503 ||
 /** @param {string} text */
 const messageIn = (text) => {
   try {
-    const { message, error } = JSON.parse(text)
-    return message ?? error?.message ?? text
+    const { message, detail, error } = JSON.parse(text)
+    return [message ?? error?.message ?? text, detail].filter(Boolean).join(' ')
   } catch {
     return text
   }

@@ -47,6 +47,8 @@ export interface Access {
    * bound key. It learns no details of the operation, and gets fewer searches a request.
    */
   readonly forPages: boolean
+  /** what its holder may be told that the key may do; absent for the admin key and for keys for pages */
+  readonly grants?: { actions: readonly string[]; collections: readonly string[] }
   /**
    * @param action `resource:verb`
    * @param collection its name as the request gave it; absent for routes without one
@@ -112,6 +114,7 @@ export function accessOf(
     limits: key.limits,
     embedded: {},
     forPages: Object.keys(key.limits).length > 0,
+    grants: { actions: key.actions, collections: key.collections },
     covers: (pattern) =>
       key.collections.some((own) => [pattern, '*', '.*'].includes(own)) ||
       (/^[\w-]+$/.test(pattern) && patterns.some((matches) => matches(pattern))),

@@ -73,8 +73,24 @@ export function requireAccess(
   }
   if (access === undefined) note.denied = presented ? 'unknown or expired key' : 'no key'
   else note.denied = wanted.some((action) => access.allows(action)) ? 'collection' : 'action'
-  throw forbidden()
+  throw forbidden(access && whyNot(access, wanted, collection, note.denied === 'action'))
 }
+
+/** What a key lacks, for its holder. @returns undefined for a key for pages, which tells visitors nothing */
+function whyNot(
+  { forPages, grants }: Access,
+  wanted: readonly string[],
+  collection: string | undefined,
+  lacksAction: boolean,
+): string | undefined {
+  if (forPages || grants === undefined) return undefined
+  const actions = listed(wanted, ' or ')
+  if (lacksAction) return `This key may not ${actions}. It may ${listed(grants.actions, ', ')}.`
+  return `This key may not ${actions} in \`${collection}\`. Its collections are ${listed(grants.collections, ', ')}.`
+}
+
+const listed = (names: readonly string[], separator: string): string =>
+  names.map((name) => `\`${name}\``).join(separator)
 
 /**
  * Enforces `allowed_origins`. Programs other than browsers send no origin, or any they like.

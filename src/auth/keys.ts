@@ -11,6 +11,7 @@ import { database } from '../db/client'
 import { seal } from '../db/sealing'
 import { isLimited } from '../db/usage'
 import { ApiError } from '../errors'
+import { meant } from '../nearest'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../origins'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
@@ -148,7 +149,7 @@ function checkLimits(limits: unknown): KeyLimits {
   }
   for (const [name, value] of Object.entries(limits)) {
     if (!LIMITS.includes(name)) {
-      throw new ApiError(400, `Unknown limit \`${name}\`. The known ones are: ${LIMITS.join(', ')}.`)
+      throw new ApiError(400, `Unknown limit \`${name}\`; ${meant(name, LIMITS)}`)
     }
     if (name === 'allowed_origins') {
       if (!isListOfOrigins(value)) throw wrongFormat(`limits.${name}`, ORIGINS)

@@ -2,7 +2,7 @@
 import { deleteAlias as deleteAliasRow, findAlias, listAliasRows, upsertAlias } from '../db/aliases'
 import { database } from '../db/client'
 import { isCollectionName } from '../db/collections'
-import { ApiError } from '../errors'
+import { ApiError, collectionMissing } from '../errors'
 import { isObject } from '../search/schema/values'
 import { forgetName } from './names'
 
@@ -30,7 +30,7 @@ export async function putAlias(env: Cloudflare.Env, name: string, body: unknown)
 /** @throws ApiError 404 */
 export async function getAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
   const row = await findAlias(database(env), name)
-  if (row === undefined) throw new ApiError(404, 'Collection not found')
+  if (row === undefined) throw collectionMissing(name)
   return { collection_name: row.collectionName, name }
 }
 
@@ -43,6 +43,6 @@ export async function listAliases(env: Cloudflare.Env): Promise<Alias[]> {
 export async function deleteAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
   const row = await deleteAliasRow(database(env), name)
   forgetName(name)
-  if (row === undefined) throw new ApiError(404, 'Collection not found')
+  if (row === undefined) throw collectionMissing(name)
   return { collection_name: row.collectionName, name }
 }

@@ -13,7 +13,7 @@ import {
   readModel,
   replaceModel,
 } from '../db/conversation-models'
-import { ApiError, unwrap } from '../errors'
+import { ApiError, collectionMissing, unwrap } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
@@ -223,7 +223,7 @@ async function historyOf(env: Cloudflare.Env, name: string) {
     return collectionObject(env, objectId)
   } catch (error) {
     // Here a missing collection is a wrong property, not a wrong address.
-    if (error instanceof ApiError && error.status === 404) throw new ApiError(400, 'Collection not found')
+    if (error instanceof ApiError && error.status === 404) throw collectionMissing(name, 400)
     throw error
   }
 }

@@ -2,7 +2,7 @@
 import { database } from '../db/client'
 import { findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
-import { ApiError } from '../errors'
+import { collectionMissing } from '../errors'
 import type { CollectionPlace } from '../search/types'
 
 export interface CollectionHandle extends CollectionPlace {
@@ -28,7 +28,7 @@ export const lookUp = (env: Cloudflare.Env, name: string): Promise<CollectionHan
 /** @throws ApiError 404 `Collection not found` */
 export async function findCollection(env: Cloudflare.Env, name: string): Promise<CollectionHandle> {
   const handle = await lookUp(env, name)
-  if (handle === undefined) throw new ApiError(404, 'Collection not found')
+  if (handle === undefined) throw collectionMissing(name)
   return handle
 }
 

@@ -11,7 +11,7 @@ import type { ChatMessage, GenerationRequest } from '../models/language-model'
 import type { SearchParameters, SearchResult } from '../search/types'
 
 /** One search's part of a retrieval: its result, or the error it ended with. */
-export type SearchReply = { result: SearchResult } | { error: string; code: number }
+export type SearchReply = { result: SearchResult } | { error: string; code: number; detail?: string }
 
 /** A document of a collection. */
 export interface SourceReference {

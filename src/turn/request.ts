@@ -1,4 +1,5 @@
 /** What a protocol hands to the Conversation object for one turn. */
+import type { Failure } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
 import type { Reading } from './events'
@@ -22,7 +23,7 @@ export interface PlannedSearch {
   /** the same for `rerank_score`, among documents that have one */
   minimumRerankScore?: number
   /** an error known before the search runs; it becomes the search's reply */
-  error?: { status: number; message: string }
+  error?: Pick<Failure, 'status' | 'message' | 'detail'>
 }
 
 export interface Attachment {

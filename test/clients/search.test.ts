@@ -160,7 +160,11 @@ test('2.3: an error of one search stands in its place in multi_search', async ()
   expect(reply.status).toBe(200)
   expect(reply.body.results.slice(0, 2)).toEqual([
     { code: 400, error: 'Parameter `q` is required.' },
-    { code: 404, error: 'Collection not found' },
+    {
+      code: 404,
+      error: 'Collection not found',
+      detail: 'There is no collection or alias `nowhere`.',
+    },
   ])
   expect(reply.body.results[2].found).toBe(5)
 })

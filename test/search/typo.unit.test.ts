@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { editDistance, typosAllowed } from '../../src/search/text/typo'
+import { editDistance } from '../../src/nearest'
+import { typosAllowed } from '../../src/search/text/typo'
 
 describe('editDistance', () => {
   it.each([

@@ -1,5 +1,5 @@
 /** Errors of the AI Chat Protocol (contract chat-protocols 1.7). */
-import { ApiError, type Failure } from '../../errors'
+import { ApiError, type Failure, inFull } from '../../errors'
 import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
 import { ImpossibleChange } from '../edge/retrieval'
@@ -110,7 +110,7 @@ export function turnFault(failure: Failure): ChatFault {
   return {
     status,
     code: type,
-    message: words,
+    message: inFull({ ...failure, message: words }),
     ...(wait === undefined ? waits && { retryAfter } : { retryAfter: wait }),
   }
 }

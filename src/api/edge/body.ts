@@ -1,7 +1,8 @@
 /** Reads request bodies: whatever their content type, gzipped or not, up to a limit. */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
+import { describeFault } from '../../json-fault'
 import { Pauses, pause } from '../../pause'
 import { inflate } from './inflate'
 
@@ -77,9 +78,19 @@ export function parseJson(text: string, parse: (text: string) => unknown = JSON.
   requireShallow(text)
   try {
     return parse(text)
-  } catch {
-    throw new ApiError(400, 'Bad JSON.')
+  } catch (error) {
+    throw badJson(text, error)
   }
+}
+
+/** The error for a text that `error` says is no JSON: where it is broken. */
+export function badJson(text: string, error: unknown): ApiError {
+  const fault = text.trim() === '' ? 'the body is empty' : (describeFault(text) ?? (error as Error).message)
+  return detailed(
+    400,
+    'Bad JSON.',
+    `${fault[0]!.toUpperCase()}${fault.slice(1)}${/[.]$/.test(fault) ? '' : '.'}`,
+  )
 }
 
 export const tooLarge = (limit: number): ApiError =>

@@ -98,7 +98,10 @@ export async function runSearch(
   search: PlannedSearch,
   gone?: AbortSignal,
 ): Promise<SearchReply> {
-  if (search.error) return { error: search.error.message, code: search.error.status }
+  if (search.error) {
+    const { message, status, detail } = search.error
+    return { error: message, code: status, ...(detail !== undefined && { detail }) }
+  }
   if (!search.place) return { error: 'Collection not found', code: 404 }
   if (gone?.aborted) return GONE
   const collection = retrieverOf(env, search.place)

@@ -35,8 +35,9 @@ export function failureOf(
 
 /** The answer to a thrown error. */
 export function errorResponse(error: unknown, request?: FailedRequest): Response {
-  const { status, message, retryAfter } = failureOf(error, request)
-  const response = json({ message }, status)
+  const { status, message, retryAfter, detail } = failureOf(error, request)
+  // Clients of Typesense pass unknown keys on.
+  const response = json({ message, ...(detail !== undefined && { detail }) }, status)
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   return response
 }

@@ -1,5 +1,5 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
-import type { Failure } from '../../errors'
+import { type Failure, inFull } from '../../errors'
 import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
 import { InvalidParameter } from './question'
@@ -46,7 +46,8 @@ export function errorBody(failure: Failure, param: string | null = null, code?: 
 export function openAiError(error: unknown, request?: FailedRequest): Response {
   const failure = failureOf(error, request)
   const { param, type } = error instanceof InvalidParameter ? error : { param: null, type: undefined }
-  const { words: message = failure.message } = rowOf(TABLE, failure)
+  const { words = failure.message } = rowOf(TABLE, failure)
+  const message = inFull({ ...failure, message: words })
   const body = errorBody({ ...failure, message }, param, type)
   const response = Response.json(body, { status: failure.status })
   if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))

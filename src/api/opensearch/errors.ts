@@ -1,5 +1,6 @@
 /** Errors in OpenSearch's shape: `{"error": {root_cause, type, reason}, "status"}`. */
-import { ApiError, type Failure } from '../../errors'
+import { ApiError, type Failure, inFull } from '../../errors'
+import { nearest } from '../../nearest'
 import { type FailedRequest, failureOf } from '../edge/response'
 
 /** An error that names its OpenSearch type and further fields of its envelope. */
@@ -31,6 +32,12 @@ export const indexNotFound = (index: string): OpenSearchError =>
     index_uuid: '_na_',
   })
 
+/** What OpenSearch adds to the message about a mistyped name: ` -> did you mean [x]?`, or nothing. */
+export function suggestion(given: string, known: readonly string[], arrow = ' ->'): string {
+  const name = nearest(given, known)
+  return name === undefined ? '' : `${arrow} did you mean [${name}]?`
+}
+
 /** By status: the type of an error that names none. */
 const TYPES: Record<number, string> = {
   400: 'illegal_argument_exception',
@@ -48,9 +55,10 @@ const UNAUTHORIZED =
   'Unauthorized: send an API key that may do this, as `Authorization: Bearer <key>` or as the password of Basic authentication.'
 
 /** The error as an item of a bulk or an msearch. */
-export function errorCause(error: unknown, { status, message }: Failure): Record<string, unknown> {
+export function errorCause(error: unknown, { status, message, detail }: Failure): Record<string, unknown> {
   const named = error instanceof OpenSearchError ? error : undefined
-  const reason = status === 401 && named === undefined ? UNAUTHORIZED : message
+  const words = status === 401 && named === undefined ? UNAUTHORIZED : message
+  const reason = inFull({ message: words, ...(detail !== undefined && { detail }) })
   return { type: named?.type ?? TYPES[status] ?? 'exception', reason, ...named?.details }
 }
 

@@ -3,7 +3,7 @@
  * are small and no collection holds them.
  */
 import { wordsOf } from '../../models/words'
-import { illegalArgument, parsingError, unsupported } from './errors'
+import { illegalArgument, parsingError, suggestion, unsupported } from './errors'
 import { starPattern } from './pattern'
 import { isObject, type Json } from './route'
 import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search-body'
@@ -65,7 +65,8 @@ export function matcherOf(query: unknown, depth = 0): Matcher {
   if (name === undefined || others.length > 0) throw parsingError('[_na] query malformed')
   if (!isObject(body)) throw parsingError(`[${name}] query malformed, no start_object after query name`)
   const compile = Object.hasOwn(QUERIES, name) ? QUERIES[name]! : undefined
-  if (compile === undefined) throw parsingError(`unknown query [${name}]`)
+  if (compile === undefined)
+    throw parsingError(`unknown query [${name}]${suggestion(name, Object.keys(QUERIES), '')}`)
   return compile(body, depth)
 }
 

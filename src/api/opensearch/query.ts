@@ -13,7 +13,7 @@ import {
   type Words,
   wordsOf,
 } from './compiled'
-import { illegalArgument, parsingError, unsupported } from './errors'
+import { illegalArgument, parsingError, suggestion, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { and, equals, type Filter, or, present } from './filter'
 import { parseQueryString } from './query-string'
@@ -34,7 +34,8 @@ export function compileQuery(query: unknown, fields: Fields, depth = 0): Compile
   }
   if (depth > DEEPEST) throw parsingError(`Queries may be ${DEEPEST} deep in each other`)
   const compile = Object.hasOwn(QUERIES, name) ? QUERIES[name] : undefined
-  if (compile === undefined) throw parsingError(`unknown query [${name}]`)
+  if (compile === undefined)
+    throw parsingError(`unknown query [${name}]${suggestion(name, Object.keys(QUERIES), '')}`)
   return compile({ name, body: isObject(body) ? body : invalid(name), fields, depth })
 }
 

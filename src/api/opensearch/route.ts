@@ -4,13 +4,13 @@
  */
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
-import { ApiError } from '../../errors'
+import { ApiError, inFull } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { findCollection } from '../../registry/names'
 import { collectionObject } from '../../search/collection/handle'
 import type { CollectionRpc } from '../../search/collection/rpc'
-import { discardBody, readText } from '../edge/body'
+import { badJson, discardBody, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
 import { notFound } from '../edge/response'
 import { type App, type Call, type OpenCall, type Route, register } from '../edge/route'
@@ -21,6 +21,7 @@ import {
   OpenSearchError,
   openSearchError,
   PlainError,
+  suggestion,
 } from './errors'
 
 export type Method = Route['method']
@@ -124,7 +125,7 @@ function checkParameters({ query, request }: OpenCall, known: readonly string[])
   const { pathname } = new URL(request.url)
   const noun = unknown.length === 1 ? 'parameter' : 'parameters'
   throw illegalArgument(
-    `request [${pathname}] contains unrecognized ${noun}: ${unknown.map((name) => `[${name}]`).join(', ')}`,
+    `request [${pathname}] contains unrecognized ${noun}: ${unknown.map((name) => `[${name}]${suggestion(name, [...known, ...COMMON])}`).join(', ')}`,
   )
 }
 
@@ -166,8 +167,7 @@ export function parseObject(text: string): Json {
     // Keeps whole numbers that a double cannot hold.
     value = parseExact(text)
   } catch (error) {
-    // The parser's message quotes the caller's own input, so it may be returned.
-    throw new OpenSearchError(400, 'json_parse_exception', (error as Error).message)
+    throw new OpenSearchError(400, 'json_parse_exception', inFull(badJson(text, error)))
   }
   if (!isObject(value)) throw new OpenSearchError(400, 'parse_exception', 'The body has to be a JSON object.')
   return value

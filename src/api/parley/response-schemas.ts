@@ -210,7 +210,15 @@ export const DeletedAll = v.object({
   deleted: v.pipe(Count, v.description('Conversations deleted')),
   done: v.pipe(v.boolean(), v.description('False when some are left: ask again')),
 })
-export const Failure = v.object({ message: v.string() })
+export const Failure = v.object({
+  message: v.string(),
+  detail: v.optional(
+    v.pipe(
+      v.string(),
+      v.description('What is wrong and what to do, where the message is the same for many faults'),
+    ),
+  ),
+})
 
 /** Schemas of the JSON after `data:`, by the name after `event:`. */
 export const eventData = {

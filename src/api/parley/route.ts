@@ -3,6 +3,7 @@ import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
+import { meant } from '../../nearest'
 import type { SearchParameters } from '../../search/types'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
@@ -72,6 +73,13 @@ function check(schema: Schema | undefined, given: unknown): unknown {
   const result = safeParse(schema, given, { abortEarly: true })
   if (result.success) return result.output
   const [issue] = result.issues
+  if (issue.type === 'strict_object' && issue.expected === 'never' && 'entries' in schema) {
+    const name = String(issue.input)
+    throw new ApiError(
+      400,
+      `Unknown property \`${name}\`; ${meant(name, Object.keys(schema.entries as object))}`,
+    )
+  }
   const place = getDotPath(issue)
   throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
 }

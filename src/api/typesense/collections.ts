@@ -1,11 +1,12 @@
 /** Collections: their schemas, not their documents. */
+import { requireCollections } from '../../auth/admit'
 import { ApiError, plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
 import { isTrue, listed } from '../edge/parameters'
-import { forbidden, json } from '../edge/response'
+import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
 
@@ -27,13 +28,13 @@ async function create(call: Call): Promise<Response> {
   const name = (body as { name?: unknown } | null)?.name
   if (typeof name === 'string') record.target = name
   // The name is in the body, so the table could only check the action.
-  if (typeof name === 'string' && !access.allows('collections:create', name)) throw forbidden()
+  if (typeof name === 'string') requireCollections(access, 'collections:create', [name], record)
   const source = query.src_name
   if (source === undefined) return json(await createCollection(env, body), 201)
   const copies = isTrue(query.copy_documents)
-  if (!access.allows('collections:get', source)) throw forbidden()
+  requireCollections(access, 'collections:get', [source], record)
   // A copy is an export to whoever may read the new collection.
-  if (copies && !access.allows('documents:export', source)) throw forbidden()
+  if (copies) requireCollections(access, 'documents:export', [source], record)
   return json(shown(await cloneCollection(env, source, body, copies), call), 201)
 }
 

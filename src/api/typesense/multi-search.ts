@@ -3,13 +3,14 @@ import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireAccess } from '../../auth/admit'
 import { authenticate } from '../../auth/authenticate'
 import { countSearches, mostSearches } from '../../auth/searches'
-import { ApiError } from '../../errors'
+import { ApiError, failed } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { getPreset } from '../../registry/search-sets'
 import type { SearchParameters } from '../../search/types'
+import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
-import { readText } from '../edge/body'
+import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
 import { planSearch, runSearches } from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
@@ -41,7 +42,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const given = isObject(body) && Array.isArray(body.searches) ? body.searches : []
   const accesses = await authorize(call, given)
 
-  if (body === undefined) throw new ApiError(400, 'Bad JSON.')
+  if (body instanceof ApiError) throw body
   if (!isObject(body) || !Array.isArray(body.searches)) throw new ApiError(400, 'Missing `searches` array.')
   const { searches, union, remove_duplicates: removeDuplicates } = body as Body
   if (searches.length > searchLimit(accesses, query)) {
@@ -68,9 +69,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
     const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
     if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
     return {
-      results: replies.map((reply) =>
-        'error' in reply ? { code: reply.code, error: reply.error } : reply.result,
-      ),
+      results: replies.map((reply) => ('error' in reply ? refusalOf(reply) : reply.result)),
     }
   })
 }
@@ -156,8 +155,7 @@ async function plan(
     return await planSearch(env, access, collection, override(fill(query, own), access.embedded))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const { status, message } = error
-    return { collection, params: { ...own, ...query, ...access.embedded }, error: { status, message } }
+    return { collection, params: { ...own, ...query, ...access.embedded }, error: failed(error) }
   }
 }
 
@@ -206,13 +204,21 @@ function readSearch(search: unknown, inConversation: boolean): SearchParameters 
   return parameters
 }
 
+/** The body, or the error to throw once the keys were checked. */
 function parse(text: string): unknown {
   try {
-    return parseExact(text)
-  } catch {
-    return undefined
+    return parseJson(text, parseExact)
+  } catch (error) {
+    return error
   }
 }
+
+/** A search that was refused, in Typesense's shape. */
+const refusalOf = ({ code, error, detail }: Extract<SearchReply, { error: string }>) => ({
+  code,
+  error,
+  ...(detail !== undefined && { detail }),
+})
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

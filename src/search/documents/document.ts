@@ -5,6 +5,7 @@
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
+import { describeFault } from '../../json-fault'
 import type { FieldPlan, Plan } from '../schema/plan'
 import { isObject, type Leaf, leaves, replace } from '../schema/values'
 import type { DirtyValues } from '../types'
@@ -24,7 +25,7 @@ export function parseDocument(json: string): Draft {
   try {
     parsed = parseExact(json)
   } catch (error) {
-    refuse(`Bad JSON: ${error instanceof Error ? error.message : 'not a properly formed document.'}`)
+    refuse(`Bad JSON: ${describeFault(json) ?? (error as Error).message}`)
   }
   if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
   // Typesense applies `$operations` to the stored document and never stores it.

@@ -4,6 +4,7 @@
  * The dictionary is the index's own vocabulary, read through fts5vocab. It holds stems, so words are compared by
  * stem. The first letter is assumed to be right: that limits the scan to a part of the vocabulary.
  */
+import { editDistance } from '../../nearest'
 import { stem } from './words'
 
 export interface TypoRules {
@@ -70,30 +71,4 @@ function unstem(term: string): string | undefined {
   const spellings = endings.map((ending) => term + ending)
   if (term.endsWith('i')) spellings.push(`${term.slice(0, -1)}y`, `${term.slice(0, -1)}ies`)
   return spellings.find((spelling) => stem(spelling) === term)
-}
-
-/**
- * Counts the letters to insert, delete, replace or swap with a neighbour (optimal string alignment distance). Stops
- * at `limit + 1`.
- */
-export function editDistance(a: string, b: string, limit: number): number {
-  if (Math.abs(a.length - b.length) > limit) return limit + 1
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    let least = i
-    for (let j = 1; j <= b.length; j++) {
-      let cost = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        cost = Math.min(cost, beforeLast[j - 2]! + 1)
-      }
-      row.push(cost)
-      least = Math.min(least, cost)
-    }
-    if (least > limit) return limit + 1
-    beforeLast = last
-    last = row
-  }
-  return Math.min(last[b.length]!, limit + 1)
 }

@@ -74,6 +74,6 @@ describe('bodies', () => {
   })
 
   it.each(['', '{', 'undefined'])('are bad JSON: %s', async (text) => {
-    await expect(readJson(post(text))).rejects.toEqual(new ApiError(400, 'Bad JSON.'))
+    await expect(readJson(post(text))).rejects.toMatchObject({ status: 400, message: 'Bad JSON.' })
   })
 })

@@ -262,7 +262,10 @@ describe('an error', () => {
 
   it('for bad JSON and for a body that is too large has it', async () => {
     const post = (body: string) => call('POST', '/v1/chat/completions', { ...bearer('xyz'), body })
-    expect(await post('{')).toMatchObject([400, { error: { message: 'Bad JSON.' } }])
+    expect(await post('{')).toMatchObject([
+      400,
+      { error: { message: 'Bad JSON. Line 1, column 2: the text ends too soon.' } },
+    ])
     expect(await post('x'.repeat(4 * 1024 * 1024 + 1))).toMatchObject([
       413,
       { error: { code: 'request_too_large' } },

@@ -1,9 +1,22 @@
 /** The façade as a client sees it, inside workerd. */
 import { exports } from 'cloudflare:workers'
+import { expect } from 'vitest'
 
 export const ADMIN_KEY = 'xyz'
 
 export const FORBIDDEN = { message: 'Forbidden - a valid `x-typesense-api-key` header must be sent.' }
+
+/** What a known key is told that may not do something. */
+export const MAY_NOT = { ...FORBIDDEN, detail: expect.stringMatching(/^This key may not `/) }
+
+/** What is told of a text that is no JSON. */
+export const BAD_JSON = { message: 'Bad JSON.', detail: expect.stringMatching(/^Line \d+, column \d+: /) }
+
+/** What is told of a name that no collection has. */
+export const noCollection = (name: string) => ({
+  message: 'Collection not found',
+  detail: `There is no collection or alias \`${name}\`.`,
+})
 
 interface Options {
   /** null: none is sent */

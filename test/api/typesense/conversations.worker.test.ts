@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { call, queryString, send } from './api'
+import { BAD_JSON, call, queryString, send } from './api'
 import { HISTORY } from './conversing'
 
 const MODEL = {
@@ -68,7 +68,8 @@ describe('models', () => {
   })
 
   it.each(['[]', '{', '5'])('are not made from %s', async (body) => {
-    expect(await call('POST', '/conversations/models', { body })).toEqual([400, { message: 'Bad JSON.' }])
+    const told = body === '{' ? BAD_JSON : { message: 'Bad JSON.' }
+    expect(await call('POST', '/conversations/models', { body })).toEqual([400, told])
   })
 })
 

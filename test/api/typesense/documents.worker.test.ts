@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { call, queryString, send } from './api'
+import { BAD_JSON, call, noCollection, queryString, send } from './api'
 
 const SCHEMA = {
   name: 'books',
@@ -36,7 +36,7 @@ describe('collections', () => {
 
     const [dropped, summary] = await call('DELETE', '/collections/films')
     expect([dropped, summary.name]).toEqual([200, 'films'])
-    expect(await call('GET', '/collections/films')).toEqual([404, { message: 'Collection not found' }])
+    expect(await call('GET', '/collections/films')).toEqual([404, noCollection('films')])
     expect(await call('DELETE', '/collections/films')).toEqual([
       404,
       { message: 'No collection with name `films` found.' },
@@ -52,11 +52,11 @@ describe('collections', () => {
   })
 
   it.each([
-    ['{', 400, 'Bad JSON.'],
-    [{ fields: [] }, 400, 'Parameter `name` is required.'],
-    [SCHEMA, 409, 'A collection with name `books` already exists.'],
-  ])('are not made from %j', async (body, status, message) => {
-    expect(await call('POST', '/collections', { body })).toEqual([status, { message }])
+    ['{', 400, BAD_JSON],
+    [{ fields: [] }, 400, { message: 'Parameter `name` is required.' }],
+    [SCHEMA, 409, { message: 'A collection with name `books` already exists.' }],
+  ])('are not made from %j', async (body, status, told) => {
+    expect(await call('POST', '/collections', { body })).toEqual([status, told])
   })
 
   it.each([
@@ -122,7 +122,7 @@ describe('documents', () => {
     ])
     expect(await call('POST', '/collections/none/documents', { body: {} })).toEqual([
       404,
-      { message: 'Collection not found' },
+      noCollection('none'),
     ])
   })
 
@@ -200,12 +200,12 @@ describe('import and export', () => {
   })
 
   it.each([
-    ['books', 'action=x', 400, 'Parameter `action` must be a create|update|upsert.'],
-    ['books', 'batch_size=0', 400, 'Parameter `batch_size` must be a positive integer.'],
-    ['none', '', 404, 'Collection not found'],
-  ])('into %s with %s is refused', async (name, query, status, message) => {
+    ['books', 'action=x', 400, { message: 'Parameter `action` must be a create|update|upsert.' }],
+    ['books', 'batch_size=0', 400, { message: 'Parameter `batch_size` must be a positive integer.' }],
+    ['none', '', 404, noCollection('none')],
+  ])('into %s with %s is refused', async (name, query, status, told) => {
     const path = `/collections/${name}/documents/import?${query}`
-    expect(await call('POST', path, { body: '{"title":"x"}' })).toEqual([status, { message }])
+    expect(await call('POST', path, { body: '{"title":"x"}' })).toEqual([status, told])
   })
 
   it('does not export with a filter that is wrong', async () => {

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import { call, FORBIDDEN } from './api'
+import { BAD_JSON, call, FORBIDDEN, MAY_NOT } from './api'
 
 const SEARCH_ONLY = { description: 'search', actions: ['documents:search'], collections: ['*'] }
 
@@ -31,7 +31,6 @@ describe('API keys', () => {
   })
 
   it.each([
-    ['{', 'Bad JSON.'],
     ['[]', 'Bad JSON.'],
     [{}, 'Could not find a `description` key.'],
     [{ description: '' }, 'Could not find a `actions` key.'],
@@ -49,6 +48,10 @@ describe('API keys', () => {
     expect(await call('POST', '/keys', { body })).toEqual([400, { message }])
   })
 
+  it('are not made from what is no JSON', async () => {
+    expect(await call('POST', '/keys', { body: '{' })).toEqual([400, BAD_JSON])
+  })
+
   it('unknown are not found', async () => {
     expect(await call('GET', '/keys/999')).toEqual([404, { message: 'Not found.' }])
     expect(await call('DELETE', '/keys/999')).toEqual([404, { message: 'Not found.' }])
@@ -60,8 +63,8 @@ describe('API keys', () => {
     const [, { id, value: key }] = await call('POST', '/keys', { body })
     expect((await call('GET', '/keys', { key }))[0]).toBe(200)
     expect((await call('GET', '/aliases', { key }))[0]).toBe(200)
-    expect(await call('GET', `/keys/${id}`, { key })).toEqual([401, FORBIDDEN])
-    expect(await call('GET', '/collections', { key })).toEqual([401, FORBIDDEN])
+    expect(await call('GET', `/keys/${id}`, { key })).toEqual([401, MAY_NOT])
+    expect(await call('GET', '/collections', { key })).toEqual([401, MAY_NOT])
     expect(await call('DELETE', `/keys/${id}`)).toEqual([200, { id }])
     expect(await call('GET', '/keys', { key })).toEqual([401, FORBIDDEN])
   })

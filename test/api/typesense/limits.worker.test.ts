@@ -6,7 +6,7 @@ import { ADMIN } from '../../../src/auth/access'
 import { database } from '../../../src/db/client'
 import { recordCost } from '../../../src/db/turns'
 import { dayOf } from '../../../src/db/usage'
-import { call, FORBIDDEN, queryString, send } from './api'
+import { call, FORBIDDEN, MAY_NOT, queryString, send } from './api'
 import { HISTORY, scopedKey } from './conversing'
 
 const MODEL = { model_name: 'local/extractive', history_collection: 'history', max_bytes: 16_384 }
@@ -64,7 +64,7 @@ describe('limits of a key', () => {
     [{ tokens_per_day: '9' }, 'Wrong format for `limits.tokens_per_day`. It should be a positive integer.'],
     [
       { model: 'one' },
-      'Unknown limit `model`. The known ones are: conversation_model_id, assistant, user_id, allowed_origins, tokens_per_day, turns_per_day.',
+      'Unknown limit `model`; the known ones are `conversation_model_id`, `assistant`, `user_id`, `allowed_origins`, `tokens_per_day`, `turns_per_day`.',
     ],
   ])('%j are refused', async (limits, message) => {
     const body = { description: '', actions: ['*'], collections: ['*'], limits }
@@ -277,7 +277,7 @@ describe('GET /usage', () => {
 
   it('needs a key that may list it', async () => {
     const { value } = await makeKey()
-    expect(await call('GET', '/usage', { key: value })).toEqual([401, FORBIDDEN])
+    expect(await call('GET', '/usage', { key: value })).toEqual([401, MAY_NOT])
   })
 })
 

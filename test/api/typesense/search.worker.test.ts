@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { call, FORBIDDEN, queryString, send } from './api'
+import { call, FORBIDDEN, noCollection, queryString, send } from './api'
 
 const docs = (count: number, tenant: number, from = 0) =>
   Array.from({ length: count }, (_, index) =>
@@ -71,7 +71,7 @@ describe('a single search', () => {
   })
 
   it('of an unknown collection is not found', async () => {
-    expect(await search(APPLES, 'xyz', 'none')).toEqual([404, { message: 'Collection not found' }])
+    expect(await search(APPLES, 'xyz', 'none')).toEqual([404, noCollection('none')])
   })
 
   it('is plain JSON when only a stream is asked for', async () => {
@@ -96,7 +96,8 @@ describe('a multi_search', () => {
     const [status, { results }] = await multi({}, { searches })
     expect(status).toBe(200)
     expect(results[0].found).toBe(5)
-    expect(results[1]).toEqual({ code: 404, error: 'Collection not found' })
+    const { message: error, detail } = noCollection('none')
+    expect(results[1]).toEqual({ code: 404, error, detail })
     expect(results[2].found).toBe(2)
     expect(results[3]).toEqual({ code: 400, error: 'Parameter `q` is required.' })
     expect(results[4]).toEqual({ code: 404, error: 'Could not find a field named `nope` in the schema.' })
@@ -126,7 +127,6 @@ describe('a multi_search', () => {
     `\`${name}\`${condition} cannot be used in POST body. Please set \`${name}\` as a query parameter in the request, instead of inside the POST body`
 
   it.each([
-    [{}, '{', 'Bad JSON.'],
     [{}, [], 'Missing `searches` array.'],
     [{}, { searches: {} }, 'Missing `searches` array.'],
     [{}, { searches: [] }, 'The `searches` array is empty.'],

@@ -299,12 +299,16 @@ describe('a request that cannot be served', () => {
     ['bad JSON', { body: '{' }, '/ui/guide', 400, /Bad JSON/],
     ['no messages', { body: {} }, '/ui/guide', 400, /last of `messages`/],
     ['other citations', {}, '/ui/guide?citations=html', 400, /`citations`/],
-  ])('for %s is told so in a short JSON', async (_, options, path, status, message) => {
-    const response = await send('POST', path, { body, ...options })
-    const answer = (await response.json()) as { message: string }
-    expect([response.status, Object.keys(answer)]).toEqual([status, ['message']])
-    expect(answer.message).toMatch(message)
-  })
+  ])(
+    'for %s is told so in a short JSON',
+    async (_, options: { key?: string | null; body?: unknown }, path, status, message) => {
+      const response = await send('POST', path, { body, ...options })
+      const answer = (await response.json()) as { message: string }
+      const keys = options.body === '{' ? ['message', 'detail'] : ['message']
+      expect([response.status, Object.keys(answer)]).toEqual([status, keys])
+      expect(answer.message).toMatch(message)
+    },
+  )
 
   it('is told that an assistant is unknown which its key may not ask', async () => {
     const response = await send('POST', '/ui/other', { key: pageKey, body })

@@ -31,11 +31,12 @@ export async function call(path: string, init: RequestInit = {}, as = key.peek()
 async function reasonOf(response: Response): Promise<string> {
   const body = await response.json().catch(() => ({}))
   const message = typeof body.message === 'string' ? body.message : ''
-  if (response.status === 401) {
-    return /valid `x-typesense-api-key`/.test(message) ? 'Your API key may not do this.' : message
+  const detail = typeof body.detail === 'string' ? body.detail : ''
+  if (response.status === 401 && (detail !== '' || /valid `x-typesense-api-key`/.test(message))) {
+    return detail || 'Your API key may not do this.'
   }
   if (response.status === 429) return 'There were too many requests at once. Wait a moment and try again.'
-  return message || `The server answered with status ${response.status}.`
+  return [message, detail].filter(Boolean).join(' ') || `The server answered with status ${response.status}.`
 }
 
 export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -1,0 +1,66 @@
+/** What somebody reads who forgot `npm ci`. */
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '../..')
+let copy: string
+
+beforeAll(() => {
+  copy = mkdtempSync(join(tmpdir(), 'parley-installed-'))
+  for (const each of ['package.json', 'scripts', 'bench'])
+    cpSync(join(root, each), join(copy, each), { recursive: true })
+})
+afterAll(() => rmSync(copy, { recursive: true, force: true }))
+
+const run = (...args: string[]) =>
+  new Promise<{ code: unknown; output: string }>((resolve) => {
+    execFile(args[0]!, args.slice(1), { cwd: copy }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, output: stdout + stderr }),
+    )
+  })
+
+describe('without `npm ci`', () => {
+  it.each([
+    'start',
+    'run deploy',
+    'run parley',
+    'test',
+    'run build',
+    'run check',
+    'run bench',
+    'run openapi',
+  ])('npm %s says in one line what to do', async (words) => {
+    const { code, output } = await run('npm', '--silent', ...words.split(' '))
+    expect(code).toBe(1)
+    expect(output).toBe(
+      `The packages that Parley needs are not installed. Run \`npm ci\` in ${copy}/, and then this again.\n`,
+    )
+  })
+
+  it('the linked command says it, too', async () => {
+    const { bin } = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8'))
+    const { code, output } = await run(join(copy, bin.parley), 'ask', 'x')
+    expect([code, output.split('\n').length]).toEqual([1, 2])
+    expect(output).toMatch(/Run `npm ci`/)
+  })
+})
+
+describe('after an update that needs more packages', () => {
+  it('those are named', async () => {
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8'))
+    for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
+      if (name === 'hono') continue
+      const file = join(copy, 'node_modules', name, 'package.json')
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, '{}')
+    }
+    const { code, output } = await run(process.execPath, 'scripts/installed.mjs')
+    expect([code, output]).toEqual([
+      1,
+      `These packages are not installed: hono. Run \`npm ci\` in ${copy}/, and then this again.\n`,
+    ])
+  })
+})
