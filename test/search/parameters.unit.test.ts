@@ -78,14 +78,6 @@ const MARKS = ['<!-- made by test/search/parameters.unit.test.ts -->\n', '<!-- e
 
 const names = (given: [string, Standing][]): string => given.map(([name]) => `\`${name}\``).join(', ')
 
-/** The names of each reason, as rows of a table. */
-function rows(given: [string, Standing][]): string[] {
-  const reasons = Map.groupBy(given, ([, standing]) =>
-    standing.is === 'works' ? '' : `${standing.why}${but(standing)}`,
-  )
-  return [...reasons].map(([reason, some]) => `| ${names(some)} | ${reason} |`)
-}
-
 const but = (standing: Standing): string =>
   standing.is === 'refused' && standing.unless.some(Boolean)
     ? ` Accepted: ${standing.unless.map((value) => `\`${value}\``).join(', ')}.`
@@ -96,12 +88,19 @@ type Standings = Readonly<Record<string, Standing>>
 const those = (standings: Standings, is: Standing['is']): [string, Standing][] =>
   Object.entries(standings).filter(([, standing]) => standing.is === is)
 
-const table = (given: [string, Standing][]): string[] => [
-  '',
-  '| Name | Note |',
-  '| --- | --- |',
-  ...rows(given),
-]
+/** A table as the formatter sets it: columns as wide as their longest cell. */
+function table(given: [string, Standing][]): string[] {
+  const cells = given.map(([name, standing]) => [
+    `\`${name}\``,
+    standing.is === 'works' ? '' : `${standing.why}${but(standing)}`,
+  ])
+  const widths = [0, 1].map((column) => Math.max(4, ...cells.map((row) => row[column]!.length)))
+  const rule = widths.map((width) => '-'.repeat(width))
+  return ['', ...[['Name', 'Note'], rule, ...cells].map((row) => line(row, widths))]
+}
+
+const line = (row: string[], widths: number[]): string =>
+  `| ${row.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`
 
 const works = (standings: Standings): string =>
   `These work as in Typesense: ${names(those(standings, 'works'))}.`
