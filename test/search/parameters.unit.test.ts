@@ -1,10 +1,11 @@
 /** What Parley does with each of Typesense's parameters and options, and the tables of docs/typesense.md that tell it. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { requireSupported, SEARCH_PARAMETERS } from '../../src/search/request/parameters'
-import { COLLECTION_OPTIONS, FIELD_OPTIONS } from '../../src/search/schema/options'
+import type { Refused } from '../../src/search/refused'
+import { REFUSED_PARAMETERS, requireSupported } from '../../src/search/request/parameters'
+import { REFUSED_OF_COLLECTIONS, REFUSED_OF_FIELDS } from '../../src/search/schema/options'
 import { parseSchema } from '../../src/search/schema/schema'
-import type { Standing } from '../../src/search/standing'
+import { COLLECTION_OPTIONS, FIELD_OPTIONS, PARAMETERS, type Taken } from './typesense-parameters'
 
 /** What Typesense 30 reads from a search request. */
 const RELEASE_30 =
@@ -34,14 +35,14 @@ const ofClient = (): string[] => {
 
 test('every parameter of Typesense has its place', () => {
   expect(ofClient().length).toBeGreaterThan(60)
-  const missing = [...RELEASE_30, ...ofClient()].filter((name) => !Object.hasOwn(SEARCH_PARAMETERS, name))
+  const missing = [...RELEASE_30, ...ofClient()].filter(
+    (name) => !Object.hasOwn(PARAMETERS, name) && !Object.hasOwn(REFUSED_PARAMETERS, name),
+  )
   expect(missing).toEqual([])
 })
 
 describe('what is not implemented', () => {
-  const refusals = Object.entries(SEARCH_PARAMETERS).flatMap(([name, standing]) =>
-    standing.is === 'refused' ? [{ name, unless: standing.unless }] : [],
-  )
+  const refusals = Object.entries(REFUSED_PARAMETERS).map(([name, { unless }]) => ({ name, unless }))
 
   test.each(refusals)('$name is refused by name', ({ name, unless }) => {
     expect(() => requireSupported({ q: 'a', [name]: 'something' })).toThrow(
@@ -76,67 +77,66 @@ describe('what is not implemented', () => {
 const DOCUMENT = 'docs/typesense.md'
 const MARKS = ['<!-- made by test/search/parameters.unit.test.ts -->\n', '<!-- end -->'] as const
 
-const names = (given: [string, Standing][]): string => given.map(([name]) => `\`${name}\``).join(', ')
+type Taking = Readonly<Record<string, Taken>>
+type Row = readonly [name: string, note: string]
 
-const but = (standing: Standing): string =>
-  standing.is === 'refused' && standing.unless.some(Boolean)
-    ? ` Accepted: ${standing.unless.map((value) => `\`${value}\``).join(', ')}.`
-    : ''
+const those = (taking: Taking, is: Taken['is']): Row[] =>
+  Object.entries(taking).flatMap(([name, taken]): Row[] =>
+    taken.is === is ? [[name, taken.is === 'works' ? '' : taken.why]] : [],
+  )
 
-type Standings = Readonly<Record<string, Standing>>
-
-const those = (standings: Standings, is: Standing['is']): [string, Standing][] =>
-  Object.entries(standings).filter(([, standing]) => standing.is === is)
+const refusedOf = (refusals: Readonly<Record<string, Refused>>): Row[] =>
+  Object.entries(refusals).map(([name, { why, unless }]) => {
+    const values = unless.filter(Boolean).map((value) => `\`${value}\``)
+    return [name, values.length > 0 ? `${why} Accepted: ${values.join(', ')}.` : why]
+  })
 
 /** A table as the formatter sets it: columns as wide as their longest cell. */
-function table(given: [string, Standing][]): string[] {
-  const cells = given.map(([name, standing]) => [
-    `\`${name}\``,
-    standing.is === 'works' ? '' : `${standing.why}${but(standing)}`,
-  ])
+function table(given: Row[]): string[] {
+  const cells = given.map(([name, note]): Row => [`\`${name}\``, note])
   const widths = [0, 1].map((column) => Math.max(4, ...cells.map((row) => row[column]!.length)))
-  const rule = widths.map((width) => '-'.repeat(width))
-  return ['', ...[['Name', 'Note'], rule, ...cells].map((row) => line(row, widths))]
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`
+  return ['', ...[['Name', 'Note'], widths.map((width) => '-'.repeat(width)), ...cells].map(line)]
 }
 
-const line = (row: string[], widths: number[]): string =>
-  `| ${row.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`
+const titled = (title: string, given: Row[]): string[] =>
+  given.length === 0 ? [] : ['', title, ...table(given)]
 
-const works = (standings: Standings): string =>
-  `These work as in Typesense: ${names(those(standings, 'works'))}.`
+const works = (taking: Taking): string =>
+  `These work as in Typesense: ${those(taking, 'works')
+    .map(([name]) => `\`${name}\``)
+    .join(', ')}.`
 
-const all = (what: string, standings: Standings): string[] => [
+const options = (what: string, taking: Taking, refusals: Readonly<Record<string, Refused>>): string[] => [
   `## Which options of ${what} are supported?`,
   '',
-  works(standings),
-  ...sayingWhere(standings, 'differs', 'Different:'),
-  ...sayingWhere(standings, 'harmless', 'Accepted, without an effect on results:'),
-  ...sayingWhere(standings, 'refused', 'Refused with a 400:'),
+  works(taking),
+  ...titled('Different:', those(taking, 'differs')),
+  ...titled('Accepted, without an effect on results:', those(taking, 'harmless')),
+  ...titled('Refused with a 400:', refusedOf(refusals)),
 ]
-
-const sayingWhere = (standings: Standings, is: Standing['is'], title: string): string[] =>
-  those(standings, is).length === 0 ? [] : ['', title, ...table(those(standings, is))]
 
 const sections = (): string =>
   [
     '## Which search parameters are supported?',
     '',
-    works(SEARCH_PARAMETERS),
-    ...sayingWhere(SEARCH_PARAMETERS, 'differs', 'These differ:'),
+    works(PARAMETERS),
+    ...titled('These differ:', those(PARAMETERS, 'differs')),
     '',
     '## Which search parameters change nothing?',
     '',
     'They are accepted, because without them the results would be the same.',
-    ...table(those(SEARCH_PARAMETERS, 'harmless')),
+    ...table(those(PARAMETERS, 'harmless')),
     '',
     '## Which search parameters are refused?',
     '',
     "They get a 400 that names them. Names that are not Typesense's are ignored, as they are there.",
-    ...table(those(SEARCH_PARAMETERS, 'refused')),
+    ...table(refusedOf(REFUSED_PARAMETERS)),
     '',
-    ...all('fields', FIELD_OPTIONS),
+    ...options('fields', FIELD_OPTIONS, REFUSED_OF_FIELDS),
     '',
-    ...all('collections', COLLECTION_OPTIONS),
+    ...options('collections', COLLECTION_OPTIONS, REFUSED_OF_COLLECTIONS),
   ].join('\n')
 
 test('docs/typesense.md has these tables', () => {

@@ -2,7 +2,7 @@
 import { ApiError } from '../../errors'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
-import { FIELD_OPTIONS, requireOptions } from './options'
+import { REFUSED_OF_FIELDS, requireOptions } from './options'
 import { isObject } from './values'
 
 type Json = Record<string, unknown>
@@ -93,7 +93,7 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     )
   }
 
-  requireOptions(FIELD_OPTIONS, raw, ` of the field \`${name}\``)
+  requireOptions(REFUSED_OF_FIELDS, raw, ` of the field \`${name}\``)
 
   const field: Field = {
     name,

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import type { CollectionSchema, CollectionSummary, Field } from '../types'
 import { maskConfig } from './embedding-secrets'
 import { checkEmbedSources, checkFields, parseField } from './field'
-import { COLLECTION_OPTIONS, requireOptions } from './options'
+import { REFUSED_OF_COLLECTIONS, requireOptions } from './options'
 import { isObject } from './values'
 
 function refuse(message: string): never {
@@ -60,7 +60,7 @@ export function parseSchema(body: unknown): CollectionSchema {
   if (!isObject(metadata)) refuse('The `metadata` value should be an object.')
   if (defaultSortingField === 'id') refuse('Invalid `default_sorting_field` value: cannot be `id`.')
 
-  requireOptions(COLLECTION_OPTIONS, raw, '')
+  requireOptions(REFUSED_OF_COLLECTIONS, raw, '')
   const fields = parseFields(raw.fields, nested)
   checkFields(fields, defaultSortingField)
   return {

@@ -1,0 +1,17 @@
+/** Why a parameter or a schema option of Typesense's is refused. */
+
+export interface Refused {
+  why: string
+  /** values that ask for what Parley does anyway */
+  unless: readonly string[]
+}
+
+export const refused = (why: string, ...unless: string[]): Refused => ({ why, unless })
+
+export const passes = ({ unless }: Refused, value: string): boolean => unless.includes(value)
+
+/** What to say beside a refusal: why, and what to do. */
+export function insteadOf({ why, unless }: Refused): string {
+  const values = unless.filter(Boolean).map((value) => `\`${value}\``)
+  return `${why} Leave it out${values.length > 0 ? `, or set it to ${values.join(' or ')}` : ''}.`
+}

@@ -1,0 +1,131 @@
+/**
+ * Typesense's search parameters and schema options that Parley takes, those of release 30, and how. What it refuses
+ * stands beside the code that does so. docs/typesense.md has tables of all.
+ */
+
+export type Taken =
+  | { is: 'works' }
+  /** it has an effect, but not quite Typesense's */
+  | { is: 'differs'; why: string }
+  /** accepted without an effect, because it changes no result */
+  | { is: 'harmless'; why: string }
+
+const WORKS: Taken = { is: 'works' }
+const differs = (why: string): Taken => ({ is: 'differs', why })
+const harmless = (why: string): Taken => ({ is: 'harmless', why })
+
+const EXACT_COUNTS = harmless('Facets are always counted exactly.')
+const ALL_MATCHES = harmless('A search always looks at every match.')
+const NL_QUERY = harmless('It belongs to `nl_query`, which is refused.')
+
+export const PARAMETERS: Readonly<Record<string, Taken>> = {
+  q: WORKS,
+  query_by: WORKS,
+  query_by_weights: WORKS,
+  prefix: WORKS,
+  max_extra_prefix: harmless('It belongs to `infix`, which is refused.'),
+  max_extra_suffix: harmless('It belongs to `infix`, which is refused.'),
+  stopwords: differs('A query of stopwords alone is searched as it is.'),
+  preset: differs('An unknown preset is a 404. Typesense ignores it.'),
+  filter_by: WORKS,
+  max_filter_by_candidates: ALL_MATCHES,
+  enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
+  sort_by: differs('`_eval`, `_text_match`, `_group_found`, places and fields. Other functions are refused.'),
+  rank_tokens_by: harmless('No candidate word is left out.'),
+  facet_by: WORKS,
+  facet_query: differs('It is matched without typos.'),
+  facet_strategy: EXACT_COUNTS,
+  facet_sample_percent: EXACT_COUNTS,
+  facet_sample_slope: EXACT_COUNTS,
+  facet_sample_threshold: EXACT_COUNTS,
+  max_facet_values: differs('At most 10,000.'),
+  page: WORKS,
+  per_page: WORKS,
+  offset: WORKS,
+  limit: WORKS,
+  limit_hits: WORKS,
+  group_by: WORKS,
+  group_limit: WORKS,
+  group_missing_values: WORKS,
+  include_fields: WORKS,
+  exclude_fields: WORKS,
+  highlight_fields: WORKS,
+  highlight_full_fields: WORKS,
+  highlight_affix_num_tokens: WORKS,
+  highlight_start_tag: WORKS,
+  highlight_end_tag: WORKS,
+  enable_highlight_v1: WORKS,
+  snippet_threshold: WORKS,
+  num_typos: differs('The largest number counts for all fields.'),
+  min_len_1typo: WORKS,
+  min_len_2typo: WORKS,
+  typo_tokens_threshold: WORKS,
+  enable_typos_for_numerical_tokens: harmless('Numbers are never corrected.'),
+  enable_typos_for_alpha_numerical_tokens: WORKS,
+  max_candidates: ALL_MATCHES,
+  exhaustive_search: ALL_MATCHES,
+  drop_tokens_threshold: WORKS,
+  pinned_hits: WORKS,
+  hidden_hits: WORKS,
+  filter_curated_hits: WORKS,
+  enable_curations: harmless('There are no curation sets.'),
+  enable_overrides: harmless('There are no curation sets.'),
+  curation_tags: harmless('There are no curation sets.'),
+  override_tags: harmless('There are no curation sets.'),
+  diversity_lambda: harmless('There are no curation sets.'),
+  enable_synonyms: harmless('There are no synonym sets.'),
+  synonym_prefix: harmless('There are no synonym sets.'),
+  synonym_num_typos: harmless('There are no synonym sets.'),
+  demote_synonym_match: harmless('There are no synonym sets.'),
+  vector_query: WORKS,
+  rerank_hybrid_matches: WORKS,
+  remote_embedding_timeout_ms: harmless(
+    'A question that no model has embedded in time is searched by its words.',
+  ),
+  remote_embedding_num_tries: harmless(
+    'A question that no model has embedded in time is searched by its words.',
+  ),
+  search_cutoff_ms: differs('It lowers the 30 seconds of a search and does not raise them.'),
+  use_cache: harmless('Every search is run.'),
+  cache_ttl: harmless('Every search is run.'),
+  conversation: WORKS,
+  conversation_id: WORKS,
+  conversation_model_id: WORKS,
+  conversation_stream: WORKS,
+  nl_model_id: NL_QUERY,
+  nl_query_debug: NL_QUERY,
+  nl_query_prompt_cache_ttl: NL_QUERY,
+  enable_analytics: harmless('Searches are not recorded.'),
+  analytics_tag: harmless('Searches are not recorded.'),
+  limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
+}
+
+export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
+  name: WORKS,
+  type: WORKS,
+  facet: WORKS,
+  optional: WORKS,
+  index: WORKS,
+  store: WORKS,
+  sort: WORKS,
+  drop: WORKS,
+  embed: differs('Models that have to be called make vectors in the background.'),
+  num_dim: WORKS,
+  vec_dist: WORKS,
+  hnsw_params: harmless('Vectors are compared exactly.'),
+  range_index: harmless('SQLite compares numbers.'),
+  locale: differs('Words are found by their script. The value is stored and shown.'),
+  stem: differs('English words match by their stems in every field.'),
+  truncate_len: differs('Long words are never cut.'),
+}
+
+export const COLLECTION_OPTIONS: Readonly<Record<string, Taken>> = {
+  name: WORKS,
+  fields: WORKS,
+  default_sorting_field: WORKS,
+  enable_nested_fields: WORKS,
+  token_separators: WORKS,
+  symbols_to_index: WORKS,
+  metadata: WORKS,
+  num_memory_shards: harmless('A collection is one object.'),
+}
