@@ -1,5 +1,5 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
-import { parseExact } from '../exact-json'
+import { contentOf, textOf } from '../parts'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
@@ -228,8 +228,8 @@ export class TurnLog extends EventLog {
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)
       .toArray()
     for (const line of first?.lines.split('\n', MOST_BEFORE_QUESTION) ?? []) {
-      const event: LogEvent | undefined = line === '' ? undefined : parseExact(line)
-      if (event?.type === 'begin' || event?.type === 'question') return event.question
+      const event = line === '' ? undefined : this.eventIn(turn, line)
+      if (event?.type === 'begin' || event?.type === 'question') return textOf(event.question)
     }
     return undefined
   }
@@ -313,16 +313,16 @@ export class TurnLog extends EventLog {
     let isSaid = answer === ''
     this.rewrite(turn, (event) => {
       const { conversation_id, seq } = event
-      if (event.type === 'citation') return []
+      if (event.type === 'citation' || event.type === 'part') return []
       if (event.type === 'delta') {
         if (isSaid) return []
         isSaid = true
         return [{ ...event, text: answer }]
       }
       if (event.type !== 'done') return [event]
-      if (isSaid) return [{ ...event, answer }]
+      if (isSaid) return [{ ...event, answer: contentOf(answer) }]
       const delta: LogEvent = { type: 'delta', text: answer, conversation_id, turn, seq }
-      return [delta, { ...event, answer, seq: seq + 1 }]
+      return [delta, { ...event, answer: contentOf(answer), seq: seq + 1 }]
     })
   }
 

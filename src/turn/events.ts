@@ -3,11 +3,13 @@
  * (fold.ts).
  *
  * Events cross from the Conversation object to the Worker as lines of JSON (one event a line, UTF-8, LF), numbered from
- * 0 within the turn. `delta` events carry a few milliseconds of text, not a token.
+ * 0 within the turn. `delta` events carry a few milliseconds of text, not a token: they are pieces of a part. `part`
+ * events carry parts of the answer that are not text.
  */
 
 import type { ErrorCode } from '../errors'
 import type { ChatMessage, GenerationRequest } from '../models/language-model'
+import type { Part, TextPart } from '../parts'
 import type { SearchParameters, SearchResult } from '../search/types'
 
 /** One search's part of a retrieval: its result, or the error it ended with. */
@@ -88,7 +90,7 @@ export interface Timings {
 
 export interface HistoryMessage {
   role: 'user' | 'assistant'
-  message: string
+  content: Part[]
   /** unix seconds */
   timestamp: number
 }
@@ -163,7 +165,7 @@ export interface MessageDetails {
 /** Events for operators. The log keeps them and the trace shows them; readers never get them. */
 export type OperatorEventBody =
   /** the turn has begun */
-  | { type: 'begin'; question: string }
+  | { type: 'begin'; question: Part[] }
   /** what the caller says was said before, oldest first; it becomes history together with the answer */
   | { type: 'transcript'; messages: HistoryMessage[] }
   /** `index` is its place among the turn's searches (or calls), in the order they began */
@@ -188,7 +190,8 @@ export interface TurnError {
 
 /** Events for readers. */
 export type TurnEventBody =
-  | { type: 'question'; question: string; standalone?: string }
+  /** files in the question are named, without their texts */
+  | { type: 'question'; question: Part[]; standalone?: string }
   | {
       type: 'retrieval'
       /** best first */
@@ -203,6 +206,7 @@ export type TurnEventBody =
    */
   | { type: 'results'; replies: SearchReply[] }
   | { type: 'delta'; text: string }
+  | { type: 'part'; part: Exclude<Part, TextPart> }
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }
@@ -210,8 +214,8 @@ export type TurnEventBody =
   | {
       type: 'done'
       finish_reason: string
-      /** the whole answer; equals all deltas joined */
-      answer: string
+      /** the whole answer: all deltas and parts together */
+      answer: Part[]
     }
   /**
    * the conversation up to and including this turn, oldest first, for readers who ask for it; comes just before

@@ -111,7 +111,7 @@ export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resum
       failed ||= searchError(event) !== undefined
       if (!failed || event.type !== 'error') return event
       const { conversation_id, turn, seq } = event
-      return { type: 'done', finish_reason: 'no_results', answer: '', conversation_id, turn, seq }
+      return { type: 'done', finish_reason: 'no_results', answer: [], conversation_id, turn, seq }
     })
   }
   return Object.assign(readResults, { stop: read.stop })

@@ -1,6 +1,8 @@
 /** Memories beside the conversations that they are: whose they stay, who may write into them, and what readers see. */
+
 import { env, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { contentOf } from '../../../src/parts'
 import { createModel } from '../../../src/registry/models'
 import {
   asking,
@@ -133,7 +135,7 @@ it('a message that is added while a turn runs comes after it for a reader who re
   await provider.say('Scott.')
   await provider.finish()
   await reading
-  expect((await resumed).at(-1)).toMatchObject({ turn: 1, type: 'done', answer: 'Ridley Scott.' })
+  expect((await resumed).at(-1)).toMatchObject({ turn: 1, type: 'done', answer: contentOf('Ridley Scott.') })
   expect((await resumed).every(({ turn }) => turn === 1)).toBe(true)
   expect((await later).every(({ turn }) => turn === 2)).toBe(true)
   expect((await eventsOf(id, { turn: 1, seq: 0 })).at(-1)).toMatchObject({ turn: 2, answer: 'Yes' })
