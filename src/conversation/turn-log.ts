@@ -171,17 +171,14 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * Reads the finished turns after a position: one source for each turn that has any events there. While a
-   * turn runs, messages that were added meanwhile have later numbers. A reader gets them only after its end.
+   * Reads the finished turns after a position: one source for each turn that has any events there.
    * @param from the position's turn @param seq its event there @param running the turn that is running
    * @throws ApiError 404 if some of them are no longer kept
    */
   readingAfter(from: number, seq: number, running: number | undefined, asked: Asked = {}): Source[] {
     const ended = this.ended(from)
-    const latest = Math.max(this.latest() ?? 0, running ?? 0)
-    if (from <= latest && from !== running && ended[0]?.turn !== from) throw unknownTurn()
-    const due = running === undefined || from > running ? ended : ended.filter(({ turn }) => turn < running)
-    return due.flatMap(({ turn }) => {
+    if (from <= (this.latest() ?? 0) && from !== running && ended[0]?.turn !== from) throw unknownTurn()
+    return ended.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
       const source = this.reading(turn, after, asked)
       if (!source) throw unknownTurn()

@@ -122,22 +122,30 @@ describe('what nobody judged', () => {
   })
 })
 
-it('a message that is added while a turn runs comes after it for a reader who resumes', async () => {
+it('a message that is added while a turn runs is stored after it, and read after it', async () => {
   const request = await asking('Who directed Alien?', { model: openai })
   const { conversationId: id } = request
   const provider = makeProvider(id)
   vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
   const reading = read(await begin(request))
   await provider.say('Ridley ')
-  expect((await ask('POST', `${MEMORY}/${id}/messages`, { input: 'Noted', response: 'Yes' }))[0]).toBe(200)
+  const noted = ask('POST', `${MEMORY}/${id}/messages`, { input: 'Noted', response: 'Yes' })
+  const turns = () =>
+    runInDurableObject(stub(id), (_, { storage: { sql } }) =>
+      sql
+        .exec('SELECT turn, status FROM turns ORDER BY turn')
+        .toArray()
+        .map(({ turn, status }) => `${turn} ${status}`),
+    )
+  expect(await turns()).toEqual(['1 running'])
   const resumed = eventsOf(id, { turn: 1, seq: 0 })
-  const later = eventsOf(id, { turn: 2, seq: 0 })
   await provider.say('Scott.')
   await provider.finish()
   await reading
+  expect((await noted)[0]).toBe(200)
+  expect(await turns()).toEqual(['1 done', '2 done'])
   expect((await resumed).at(-1)).toMatchObject({ turn: 1, type: 'done', answer: contentOf('Ridley Scott.') })
   expect((await resumed).every(({ turn }) => turn === 1)).toBe(true)
-  expect((await later).every(({ turn }) => turn === 2)).toBe(true)
   expect((await eventsOf(id, { turn: 1, seq: 0 })).at(-1)).toMatchObject({
     turn: 2,
     answer: contentOf('Yes'),
