@@ -14,6 +14,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { coded, unwrap } from '../errors'
+import { textOf } from '../parts'
 import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 import type { Position } from '../turn/events'
@@ -68,7 +69,7 @@ const MOST_HOPS = 5
  */
 export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
   const began = Date.now()
-  if (question.question.length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
+  if (textOf(question.question).length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
   const { conversationId: given } = question
   const mayBeUnknown = given !== undefined && !question.named && !question.replaces
   if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId))) throw unknownConversation()

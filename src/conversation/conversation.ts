@@ -161,7 +161,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
     if (!this.#memory && isChange(told)) return attempt(() => 0)
     this.#memory ??= this.#create()
     const memory = this.#memory
-    return attempt(() => tell(memory, this.env, told).finally(() => memory.closed || this.#schedule(memory)))
+    const telling = () => tell(memory, this.env, told).finally(() => memory.closed || this.#schedule(memory))
+    return attempt(() => (told.what === 'message' ? this.#queue.addMessage(telling) : telling()))
   }
 
   recorded(asker: Asker): Promise<Outcome<void>> {

@@ -4,6 +4,7 @@
  */
 import { type ErrorCode, unwrap } from '../errors'
 import { parseExact } from '../exact-json'
+import { lasting } from '../parts'
 import { errorOf, interrupted } from '../turn/errors'
 import type { DoneEvent, HistoryMessage, TurnEvent } from '../turn/events'
 import { historyOf } from '../turn/look-back'
@@ -69,7 +70,7 @@ class Copy {
       await this.#finish(event)
       return true
     }
-    this.speaking ||= event.type === 'delta'
+    this.speaking ||= event.type === 'delta' || event.type === 'part'
     this.#ports.emit(event)
     return event.type === 'error'
   }
@@ -81,8 +82,8 @@ class Copy {
     const before = historyOf(transcript, now).messages
     const said: HistoryMessage[] = [
       ...before,
-      { role: 'user', message: question, timestamp },
-      { role: 'assistant', message: answer, timestamp },
+      { role: 'user', content: lasting(question), timestamp },
+      { role: 'assistant', content: answer, timestamp },
     ]
     // A turn that found nothing has no answer, so it is not stored.
     const isAnswer = finish_reason !== 'no_results'

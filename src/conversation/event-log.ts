@@ -10,6 +10,8 @@ const SEGMENT_CHARACTERS = 500_000
 
 const encoder = new TextEncoder()
 
+const lineOf = (event: LogEvent): string => `${JSON.stringify(event)}\n`
+
 /** What a reader asks for besides the events of a log. */
 export interface Asked {
   results?: boolean | undefined
@@ -87,8 +89,17 @@ export class EventLog {
       .map((line) => upgrade(parseExact(line), version).event)
   }
 
-  /** Writes a turn's log anew. @param change gives the events that take an event's place; [it]: it stays as it is */
+  /** An event of a turn's log, in the current format. */
+  protected eventIn(turn: number, line: string): LogEvent {
+    return upgrade(parseExact(line), this.#version(turn)).event
+  }
+
+  /**
+   * Writes a turn's log anew, in the current format.
+   * @param change gives the events that take an event's place; [it]: it stays as it is
+   */
   protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
+    const version = this.#version(turn)
     const text = this.#sql
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
       .toArray()
@@ -96,11 +107,16 @@ export class EventLog {
       .join('')
     const lines = text.split('\n').slice(0, -1)
     const changed = lines.flatMap((line) => {
-      const event: LogEvent = parseExact(line)
-      return change(event).map((next) => `${next === event ? line : JSON.stringify(next)}\n`)
+      const logged: LogEvent = parseExact(line)
+      const { event, replies } = upgrade(logged, version)
+      const { conversation_id, seq } = event
+      if (replies)
+        this.keepResults(turn, seq, lineOf({ type: 'results', replies, conversation_id, turn, seq }))
+      return change(event).map((next) => (next === logged ? `${line}\n` : lineOf(next)))
     })
     this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
     if (changed.length > 0) this.append(turn, changed.join(''))
+    this.#sql.exec('UPDATE turns SET version = ? WHERE turn = ?', VERSION, turn)
   }
 
   /**
@@ -148,7 +164,7 @@ export class EventLog {
     const { event, replies } = upgrade(logged, version)
     if (event.seq <= after || !isForReaders(event)) return ''
     const { conversation_id, turn, seq } = event
-    const aside = (body: TurnEventBody) => `${JSON.stringify({ ...body, conversation_id, turn, seq })}\n`
+    const aside = (body: TurnEventBody) => lineOf({ ...body, conversation_id, turn, seq })
     let before = ''
     if (results && event.type === 'retrieval') {
       before = replies ? aside({ type: 'results', replies }) : this.#results(turn, seq)

@@ -104,13 +104,10 @@ export function follow(
   const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (log.latest() ?? 0))
   const running = current?.stream?.turn
   const missed = log.readingAfter(from, after?.seq ?? -1, running, asked)
-  // A message that was added while a turn runs has a later number. Whoever has read it is not sent back.
-  const isPast = after !== undefined && running !== undefined && after.turn > running
-  const next = isPast ? undefined : current
-  if (missed.length === 0 && !next) return null
+  if (missed.length === 0 && !current) return null
   const reader = new Reader()
   for (const source of missed) reader.follow(source)
-  if (next) next.addReader(reader, running === after?.turn ? after?.seq : -1, reading)
+  if (current) current.addReader(reader, running === after?.turn ? after?.seq : -1, reading)
   else reader.end()
   return reader.stream
 }

@@ -19,6 +19,7 @@ import {
 } from '../db/memories'
 import { findResource } from '../db/resources'
 import { unwrap } from '../errors'
+import { textOf } from '../parts'
 import { historyStore } from '../registry/engines'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
@@ -357,7 +358,7 @@ async function rewriteAnswer(
   const history = historyStore(env, historyId)
   const timestamp = Math.floor(created / 1000)
   const known = (await history.messages(id)).find(
-    (said) => said.role === 'assistant' && said.timestamp === timestamp && said.message === old,
+    (said) => said.role === 'assistant' && said.timestamp === timestamp && textOf(said.content) === old,
   )
   const line =
     known === undefined

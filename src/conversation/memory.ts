@@ -10,8 +10,11 @@ import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
-/** `begun`, of a conversation that began before, wins over the asker, the question and the moment. */
-type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'question' | 'historyId' | 'foundUntil' | 'begun'>
+/** `begun`, of a conversation that began before, wins over the asker, the title and the moment. */
+type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'historyId' | 'foundUntil' | 'begun'> & {
+  /** what it is named after: its first question */
+  title: string
+}
 
 /** The owner of a conversation that nobody has begun here. Only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
@@ -109,7 +112,7 @@ export class Memory {
    * Records what is known of a conversation when one of its turns begins.
    * @returns whether it is the first turn
    */
-  introduce({ asker, protocol, question, historyId, foundUntil, begun }: Introduction, now: number): boolean {
+  introduce({ asker, protocol, title, historyId, foundUntil, begun }: Introduction, now: number): boolean {
     const self = this.#self
     const first = self.owner === undefined
     if (!first && self.histories.includes(historyId)) return false
@@ -117,7 +120,7 @@ export class Memory {
       Object.assign(self, {
         owner: begun?.owner ?? ownerOf(asker),
         protocol,
-        title: clip(begun?.title ?? question, LONGEST_TITLE),
+        title: clip(begun?.title ?? title, LONGEST_TITLE),
         created_at: begun?.createdAt ?? now,
         ...(foundUntil !== undefined && { found_until: foundUntil }),
       })

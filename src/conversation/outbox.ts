@@ -6,6 +6,7 @@
  */
 import { backoff } from '../backoff'
 import { type Failure, type Outcome, reasonOf } from '../errors'
+import { fromStored } from '../parts'
 import { historyStore } from '../registry/engines'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
@@ -97,7 +98,7 @@ export class Outbox {
       try {
         const outcome = await historyStore(this.#env, history_id).appendTurn(
           this.originsOf([turn])[0]!,
-          readStored(documentsShape, documents),
+          readStored(documentsShape, documents).map((document) => ({ ...document })),
           readStored(stringsShape, replaced),
         )
         this.#failures = 0
@@ -131,7 +132,7 @@ export class Outbox {
           .map((document) => ({
             documentId: '',
             role: document.role,
-            message: document.message,
+            content: fromStored(document.message, document.parts),
             timestamp: document.timestamp,
             modelId: document.model_id,
           })),

@@ -1,6 +1,7 @@
 /** What was said in a conversation up to each of its turns, for readers of finished turns. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
+import { type Part, textOf } from '../parts'
 import { historyStore } from '../registry/engines'
 import type { HistoryMessage, Reading } from '../turn/events'
 import { readHistory } from '../turn/look-back'
@@ -47,11 +48,13 @@ async function historiesOf(
 /** The messages up to an answer. Several turns may share its second, so the time alone does not tell. */
 function upTo(
   messages: HistoryMessage[],
-  answer: string | undefined,
+  answer: Part[] | undefined,
   saidAt: number | null,
 ): HistoryMessage[] | undefined {
+  const said = answer && textOf(answer)
   const at = messages.findIndex(
-    ({ role, message, timestamp }) => role === 'assistant' && message === answer && timestamp === saidAt,
+    ({ role, content, timestamp }) =>
+      role === 'assistant' && textOf(content) === said && timestamp === saidAt,
   )
   return at < 0 ? undefined : messages.slice(0, at + 1)
 }

@@ -6,6 +6,7 @@
 import * as v from 'valibot'
 import type { ConversationEntry } from '../db/conversations'
 import type { Cost, Spent, TurnRecord, TurnRow } from '../db/turns'
+import type { StoredContent } from '../parts'
 import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
 import type { TurnTrace } from '../turn/fold'
 import type { Owner } from './ownership'
@@ -137,16 +138,18 @@ export const noteShape: v.GenericSchema<Note> = v.union([
 ])
 
 /** A message on its way to its history collection. */
-export type HistoryDocument = Pick<HistoryMessage, 'role' | 'message' | 'timestamp'> & {
-  conversation_id: string
-  model_id: string
-}
+export type HistoryDocument = Pick<HistoryMessage, 'role' | 'timestamp'> &
+  StoredContent & {
+    conversation_id: string
+    model_id: string
+  }
 
 export const documentsShape: v.GenericSchema<HistoryDocument[]> = v.array(
   v.object({
     conversation_id: v.string(),
     role: v.picklist(['user', 'assistant']),
     message: v.string(),
+    parts: v.exactOptional(v.string()),
     timestamp: v.number(),
     model_id: v.string(),
   }),

@@ -7,6 +7,7 @@ import { database } from '../db/client'
 import { deleteTurn } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, unwrap } from '../errors'
+import { contentOf } from '../parts'
 import { settlesWithin } from '../settles'
 import type { MessageDetails } from '../turn/events'
 import type { Asker, Begun } from '../turn/request'
@@ -61,7 +62,7 @@ export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Pro
   const now = Date.now()
   if (told.what === 'message') return say(memory, env, told, now)
   if (told.what === 'title') {
-    memory.introduce({ ...told, question: told.title }, now)
+    memory.introduce(told, now)
     memory.title = told.title
     return 0
   }
@@ -71,7 +72,7 @@ export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Pro
     memory.log.replaceAnswer(told.turn, told.answer)
     return 0
   }
-  memory.introduce({ ...told, question: told.title }, now)
+  memory.introduce(told, now)
   memory.records.putBeginning(entryOf(memory, told, now))
   await memory.records.settle()
   if (!memory.records.empty)
@@ -116,13 +117,13 @@ async function say(
   now: number,
 ): Promise<number> {
   const { conversationId, historyId, modelId, input, response, more, asker } = told
-  memory.introduce({ ...told, question: input }, now)
+  memory.introduce({ ...told, title: input }, now)
   const conversation = entryOf(memory, told, now)
   const turn = memory.log.begin(now, conversation.expiresAt)
   const events = [
-    { type: 'question', question: input },
+    { type: 'question', question: contentOf(input) },
     ...(response === '' ? [] : [{ type: 'delta', text: response }]),
-    { type: 'done', finish_reason: 'stop', answer: response },
+    { type: 'done', finish_reason: 'stop', answer: contentOf(response) },
   ].map((event, seq) => JSON.stringify({ ...event, conversation_id: conversationId, turn, seq }))
   memory.log.append(turn, `${events.join('\n')}\n`)
   memory.log.finish(turn, 'done', now, conversation.expiresAt, false)

@@ -1,5 +1,5 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
-import { parseExact } from '../exact-json'
+import { contentOf, textOf } from '../parts'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
@@ -171,17 +171,14 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * Reads the finished turns after a position: one source for each turn that has any events there. While a
-   * turn runs, messages that were added meanwhile have later numbers. A reader gets them only after its end.
+   * Reads the finished turns after a position: one source for each turn that has any events there.
    * @param from the position's turn @param seq its event there @param running the turn that is running
    * @throws ApiError 404 if some of them are no longer kept
    */
   readingAfter(from: number, seq: number, running: number | undefined, asked: Asked = {}): Source[] {
     const ended = this.ended(from)
-    const latest = Math.max(this.latest() ?? 0, running ?? 0)
-    if (from <= latest && from !== running && ended[0]?.turn !== from) throw unknownTurn()
-    const due = running === undefined || from > running ? ended : ended.filter(({ turn }) => turn < running)
-    return due.flatMap(({ turn }) => {
+    if (from <= (this.latest() ?? 0) && from !== running && ended[0]?.turn !== from) throw unknownTurn()
+    return ended.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
       const source = this.reading(turn, after, asked)
       if (!source) throw unknownTurn()
@@ -228,8 +225,8 @@ export class TurnLog extends EventLog {
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)
       .toArray()
     for (const line of first?.lines.split('\n', MOST_BEFORE_QUESTION) ?? []) {
-      const event: LogEvent | undefined = line === '' ? undefined : parseExact(line)
-      if (event?.type === 'begin' || event?.type === 'question') return event.question
+      const event = line === '' ? undefined : this.eventIn(turn, line)
+      if (event?.type === 'begin' || event?.type === 'question') return textOf(event.question)
     }
     return undefined
   }
@@ -313,16 +310,16 @@ export class TurnLog extends EventLog {
     let isSaid = answer === ''
     this.rewrite(turn, (event) => {
       const { conversation_id, seq } = event
-      if (event.type === 'citation') return []
+      if (event.type === 'citation' || event.type === 'part') return []
       if (event.type === 'delta') {
         if (isSaid) return []
         isSaid = true
         return [{ ...event, text: answer }]
       }
       if (event.type !== 'done') return [event]
-      if (isSaid) return [{ ...event, answer }]
+      if (isSaid) return [{ ...event, answer: contentOf(answer) }]
       const delta: LogEvent = { type: 'delta', text: answer, conversation_id, turn, seq }
-      return [delta, { ...event, answer, seq: seq + 1 }]
+      return [delta, { ...event, answer: contentOf(answer), seq: seq + 1 }]
     })
   }
 

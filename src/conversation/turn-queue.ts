@@ -106,6 +106,8 @@ export class QueuedTurn {
 
 export class TurnQueue {
   readonly #turns: QueuedTurn[] = []
+  /** messages that are waiting or being stored */
+  #messages = 0
   /** called when the next turn comes */
   #awaiting: (() => void)[] = []
   /** settles when the last turn in the queue has ended; never rejects */
@@ -117,7 +119,7 @@ export class TurnQueue {
   }
 
   get idle(): boolean {
-    return this.#turns.length === 0
+    return this.#turns.length + this.#messages === 0
   }
 
   /**
@@ -140,20 +142,42 @@ export class TurnQueue {
    * @throws ApiError 429 if too many are waiting
    */
   add(turn: QueuedTurn, run: () => Promise<void>): Promise<void> {
-    if (this.#turns.length > QUEUE_LIMIT) {
-      throw coded(
-        'too_many_waiting',
-        429,
-        `Too many turns are waiting in this conversation (${QUEUE_LIMIT}). Try again later.`,
-        RETRY_AFTER,
-      )
-    }
+    this.#requireRoom()
     this.#turns.push(turn)
     for (const tell of this.#awaiting.splice(0)) tell()
     this.#end = this.#end.then(run).finally(() => {
       this.#turns.shift()
     })
     return this.#end
+  }
+
+  /**
+   * Stores a message in its place among the turns: after those before it, so that its number is higher than theirs.
+   * @throws ApiError 429 if too many are waiting; whatever `store` throws
+   */
+  addMessage<T>(store: () => Promise<T>): Promise<T> {
+    this.#requireRoom()
+    this.#messages += 1
+    const stored = this.#end.then(store)
+    this.#end = stored
+      .then(
+        () => {},
+        () => {},
+      )
+      .finally(() => {
+        this.#messages -= 1
+      })
+    return stored
+  }
+
+  #requireRoom(): void {
+    if (this.#turns.length + this.#messages <= QUEUE_LIMIT) return
+    throw coded(
+      'too_many_waiting',
+      429,
+      `Too many turns are waiting in this conversation (${QUEUE_LIMIT}). Try again later.`,
+      RETRY_AFTER,
+    )
   }
 
   /** Whether another turn is running or waiting. */

@@ -6,6 +6,7 @@ import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '
 import { dayOf } from '../db/usage'
 import { type ApiError, attempt, coded, type Outcome, reasonOf } from '../errors'
 import { withSettings } from '../models/sampling'
+import { textOf, toStored, withoutFileTexts } from '../parts'
 import { historyStore, retrieverOf } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
@@ -99,7 +100,8 @@ export class TurnRun {
   async #run(): Promise<void> {
     const { request, abort } = this.#queued
     const { replaces } = request
-    if (replaces) this.#replaced = this.#around.memory()?.log.givingWay(replaces, request.question) ?? []
+    if (replaces)
+      this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
     const known = await this.#lookUp()
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
@@ -129,7 +131,7 @@ export class TurnRun {
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
-    emit({ type: 'begin', question: request.question })
+    emit({ type: 'begin', question: withoutFileTexts(request.question) })
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
@@ -189,7 +191,8 @@ export class TurnRun {
     const { request, names } = this.#queued
     const memory = this.#around.remember()
     const now = Date.now()
-    if (memory.introduce(request, now)) memory.records.putBeginning(this.#entry(memory, now))
+    if (memory.introduce({ ...request, title: textOf(request.question) }, now))
+      memory.records.putBeginning(this.#entry(memory, now))
     const turn = memory.log.begin(now, this.#expiry(now), names)
     this.#around.schedule(memory)
     const stream = new TurnStream(this.#id, turn, (lines, results) => {
@@ -295,10 +298,10 @@ export class TurnRun {
     memory.outbox.put(
       turn,
       historyId,
-      messagesOf(whole, timestamp).map(({ role, message, timestamp }) => ({
+      messagesOf(whole, timestamp).map(({ role, content, timestamp }) => ({
         conversation_id: this.#id,
         role,
-        message,
+        ...toStored(content),
         timestamp,
         model_id: model.id,
       })),

@@ -1,5 +1,7 @@
 /** The shapes that `search` shares with its callers. Their names are Typesense's, since they are its wire format. */
 
+import type { Part } from '../parts'
+
 export const FIELD_TYPES = [
   'string',
   'string[]',
@@ -208,7 +210,7 @@ export interface Step {
 export interface StoredMessage {
   documentId: string
   role: string
-  message: string
+  content: Part[]
   /** unix seconds */
   timestamp: number
   modelId: string

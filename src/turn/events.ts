@@ -3,23 +3,20 @@
  * (fold.ts).
  *
  * Events cross from the Conversation object to the Worker as lines of JSON (one event a line, UTF-8, LF), numbered from
- * 0 within the turn. `delta` events carry a few milliseconds of text, not a token.
+ * 0 within the turn. `delta` events carry a few milliseconds of text, not a token: they are pieces of a part. `part`
+ * events carry parts of the answer that are not text.
  */
 
 import type { ErrorCode } from '../errors'
 import type { ChatMessage, GenerationRequest } from '../models/language-model'
+import type { Part, TextPart } from '../parts'
 import type { SearchParameters, SearchResult } from '../search/types'
+import type { Citation, CutDocument, HitTrace, Timings, Usage } from './facts'
+
+export type { Citation, CutDocument, HitTrace, SourceReference, Timings, Usage } from './facts'
 
 /** One search's part of a retrieval: its result, or the error it ended with. */
 export type SearchReply = { result: SearchResult } | { error: string; code: number; detail?: string }
-
-/** A document of a collection. */
-export interface SourceReference {
-  /** name of the collection */
-  collection: string
-  /** the document's id there */
-  document_id: string
-}
 
 /** A document in the prompt, in Parley's own terms, whichever engine found it. */
 export interface Passage {
@@ -53,42 +50,9 @@ export interface SearchSummary {
   error?: { status: number; message: string }
 }
 
-/** A document that was found but did not fit into the prompt whole. */
-export interface CutDocument extends SourceReference {
-  /** how many of its passages are in the prompt; 0: none, it was left out */
-  passages: number
-  /** how many passages it has */
-  of: number
-}
-
-/** A source that the answer uses, with its place in the answer: UTF-16 offsets, `end` exclusive. */
-export interface Citation extends SourceReference {
-  start: number
-  end: number
-  /** the sentence of the source that supports this part, if one can be named */
-  quote?: string
-}
-
-export interface Usage {
-  /** full name of the model that answered */
-  model: string
-  input_tokens?: number
-  output_tokens?: number
-  /** true if the provider reported no figures and these are estimated from bytes */
-  estimated?: boolean
-}
-
-export interface Timings {
-  /** milliseconds since the turn began to run */
-  rewritten?: number
-  retrieved?: number
-  first_token?: number
-  finished?: number
-}
-
 export interface HistoryMessage {
   role: 'user' | 'assistant'
-  message: string
+  content: Part[]
   /** unix seconds */
   timestamp: number
 }
@@ -105,14 +69,6 @@ export interface SearchTrace {
   error?: { status: number; message: string }
   started: number
   took: number
-}
-
-export interface HitTrace {
-  id?: string
-  text_match?: number
-  vector_distance?: number
-  /** the score from rank fusion */
-  score?: number
 }
 
 /** A call to a language model. */
@@ -163,7 +119,7 @@ export interface MessageDetails {
 /** Events for operators. The log keeps them and the trace shows them; readers never get them. */
 export type OperatorEventBody =
   /** the turn has begun */
-  | { type: 'begin'; question: string }
+  | { type: 'begin'; question: Part[] }
   /** what the caller says was said before, oldest first; it becomes history together with the answer */
   | { type: 'transcript'; messages: HistoryMessage[] }
   /** `index` is its place among the turn's searches (or calls), in the order they began */
@@ -188,7 +144,8 @@ export interface TurnError {
 
 /** Events for readers. */
 export type TurnEventBody =
-  | { type: 'question'; question: string; standalone?: string }
+  /** files in the question are named, without their texts */
+  | { type: 'question'; question: Part[]; standalone?: string }
   | {
       type: 'retrieval'
       /** best first */
@@ -203,6 +160,7 @@ export type TurnEventBody =
    */
   | { type: 'results'; replies: SearchReply[] }
   | { type: 'delta'; text: string }
+  | { type: 'part'; part: Exclude<Part, TextPart> }
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }
@@ -210,8 +168,8 @@ export type TurnEventBody =
   | {
       type: 'done'
       finish_reason: string
-      /** the whole answer; equals all deltas joined */
-      answer: string
+      /** the whole answer: all deltas and parts together */
+      answer: Part[]
     }
   /**
    * the conversation up to and including this turn, oldest first, for readers who ask for it; comes just before

@@ -2,6 +2,8 @@
  * Folds the events of a turn into a Turn. The record, the history, the trace and every protocol's reply come
  * from it. Pure.
  */
+
+import { addText, contentOf, lasting, type Part, promptText, textOf } from '../parts'
 import type {
   CallTrace,
   Citation,
@@ -27,10 +29,10 @@ export interface Turn {
   conversationId: string
   turn: number
   status: TurnStatus
-  question: string
+  question: Part[]
   /** what was searched, if it is not the question as asked */
   standalone?: string
-  /** the prompt's documents, best first */
+  /** the prompt's documents, each once: those of the first retrieval come first, and the best of it is 1 */
   passages: Passage[]
   summaries: SearchSummary[]
   /** the engines' own replies, if they were asked for */
@@ -43,7 +45,9 @@ export interface Turn {
   usage?: Usage
   timings?: Timings
   /** the answer as far as it is written */
-  answer: string
+  answer: Part[]
+  /** where each step after the first one begins: how many passages and parts of the answer were there before it */
+  steps: { passages: number; parts: number }[]
   finishReason?: string
   /** the error it failed with */
   error?: TurnError
@@ -63,11 +67,12 @@ export const emptyTurn = (): Turn => ({
   conversationId: '',
   turn: 0,
   status: 'running',
-  question: '',
+  question: [],
   passages: [],
   summaries: [],
   citations: [],
-  answer: '',
+  answer: [],
+  steps: [],
   transcript: [],
   searches: [],
   calls: [],
@@ -94,7 +99,8 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       if (event.standalone !== undefined) turn.standalone = event.standalone
       break
     case 'retrieval':
-      turn.passages.push(...event.passages)
+      beginStep(turn)
+      addPassages(turn, event.passages)
       turn.summaries.push(...event.searches)
       if (event.cut) turn.cut = [...(turn.cut ?? []), ...event.cut]
       break
@@ -102,7 +108,13 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
       turn.results = [...(turn.results ?? []), ...event.replies]
       break
     case 'delta':
-      turn.answer += event.text
+      // The text of a new step is a part of its own.
+      if (isStepNew(turn)) turn.answer.push(...contentOf(event.text))
+      else addText(turn.answer, event.text)
+      break
+    case 'part':
+      if (event.part.type === 'tool_result') beginStep(turn)
+      turn.answer.push(event.part)
       break
     case 'citation': {
       const { document_id, collection, start, end, quote } = event
@@ -136,7 +148,11 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
     }
     case 'done':
       turn.status = 'done'
-      turn.answer = event.answer
+      // A fold of a log's end alone lacks the beginning of the answer.
+      if (promptText(turn.answer) !== promptText(event.answer)) {
+        turn.answer = event.answer
+        turn.steps = []
+      }
       turn.finishReason = event.finish_reason
       break
     case 'history':
@@ -145,6 +161,42 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
   }
   return turn
 }
+
+/** Whether the latest step has no part of the answer yet. */
+const isStepNew = ({ steps, answer }: Turn): boolean => steps.at(-1)?.parts === answer.length
+
+/** Begins a step: what the model gets after it has written goes into its next call. */
+function beginStep(turn: Turn): void {
+  const last = turn.answer.at(-1)
+  if (!last || last.type === 'tool_result' || isStepNew(turn)) return
+  turn.steps.push({ passages: turn.passages.length, parts: turn.answer.length })
+}
+
+/** A document that an earlier step found keeps its place. */
+function addPassages({ passages }: Turn, found: readonly Passage[]): void {
+  const nameOf = ({ collection, id }: Passage) => JSON.stringify([collection, id])
+  const known = new Set(passages.map(nameOf))
+  for (const passage of found) {
+    if (known.has(nameOf(passage))) continue
+    known.add(nameOf(passage))
+    passages.push({ ...passage, rank: passages.length + 1 })
+  }
+}
+
+/** One call of the model that answers: what it got, and what it made of that. */
+export interface Step {
+  /** documents that no earlier step had */
+  passages: Passage[]
+  /** results of tools, and then what the model wrote: text and calls of tools */
+  content: Part[]
+}
+
+/** The steps of a turn, in order. A turn without tools and with one retrieval has one. */
+export const stepsOf = ({ steps, passages, answer }: Turn): Step[] =>
+  [{ passages: 0, parts: 0 }, ...steps].map((from, at) => ({
+    passages: passages.slice(from.passages, steps[at]?.passages),
+    content: answer.slice(from.parts, steps[at]?.parts),
+  }))
 
 /** Folds a whole turn. @param events from its first one on */
 export function foldTurn(events: Iterable<LogEvent>): Turn {
@@ -182,10 +234,10 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
   const { standalone, suggestions, usage = { model }, timings = {}, finishReason } = turn
   return {
     turn: turn.turn,
-    question: turn.question,
+    question: textOf(turn.question),
     ...(standalone !== undefined && { standalone }),
     // Half an answer counts as none.
-    answer: turn.status === 'done' ? turn.answer : '',
+    answer: turn.status === 'done' ? textOf(turn.answer) : '',
     citations: turn.citations,
     ...(suggestions && { followups: suggestions }),
     usage,
@@ -196,13 +248,13 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
 }
 
 /**
- * The messages of a turn for the history: the caller's transcript, the question, the answer. @param timestamp
- * unix seconds
+ * The messages of a turn for the history: the caller's transcript, the question without its files, the answer.
+ * @param timestamp unix seconds
  */
 export const messagesOf = ({ transcript, question, answer }: Turn, timestamp: number): HistoryMessage[] => [
   ...transcript,
-  { role: 'user', message: question, timestamp },
-  { role: 'assistant', message: answer, timestamp },
+  { role: 'user', content: lasting(question), timestamp },
+  { role: 'assistant', content: answer, timestamp },
 ]
 
 /** How an answer came about, for debugging. It never holds a key. */
@@ -222,6 +274,8 @@ export interface TurnTrace {
   cut?: CutDocument[]
   /** what the turn's message carries besides its question and its answer */
   message?: MessageDetails
+  /** the turn's steps, if its answer holds more than text */
+  steps?: Step[]
   /** true if the whole was too long to store: some texts in it end early */
   shortened?: true
 }
@@ -233,18 +287,10 @@ export interface TracedTurn extends RecordedTurn {
   trace: TurnTrace
 }
 
-export function traceOf({
-  question,
-  standalone,
-  searches,
-  calls,
-  suggestions,
-  copyOf,
-  cut,
-  message,
-}: Turn): TurnTrace {
+export function traceOf(turn: Turn): TurnTrace {
+  const { question, standalone, searches, calls, suggestions, copyOf, cut, message, answer } = turn
   return {
-    question,
+    question: textOf(question),
     ...(standalone !== undefined && { standalone }),
     searches: inOrder(searches).map(({ search }) => search),
     calls: inOrder(calls).map(({ call }) => call),
@@ -252,6 +298,7 @@ export function traceOf({
     ...(copyOf !== undefined && { copy_of: copyOf }),
     ...(cut && { cut }),
     ...(message && { message }),
+    ...(answer.some(({ type }) => type !== 'text') && { steps: stepsOf(turn) }),
   }
 }
 

@@ -6,6 +6,7 @@
 import type { ChatMessage, Source } from '../models/language-model'
 import type { CallTrace, HistoryMessage, MessageDetails } from './events'
 import { fitSources } from './fit'
+import { toChat } from './look-back'
 import { familyOf } from './prompt'
 import { byteLength } from './serialise'
 
@@ -42,13 +43,9 @@ const INSTRUCTION =
 /** The latest answered turns, oldest first, within their share of the budget. */
 export function latestTurns(history: HistoryMessage[], turns: number, maxBytes: number): ChatMessage[] {
   const pairs: ChatMessage[][] = []
-  for (const [at, { role, message }] of history.entries()) {
+  for (const [at, said] of history.entries()) {
     const asked = history[at - 1]
-    if (role !== 'assistant' || asked?.role !== 'user') continue
-    pairs.push([
-      { role: 'user', content: asked.message },
-      { role: 'assistant', content: message },
-    ])
+    if (said.role === 'assistant' && asked?.role === 'user') pairs.push([toChat(asked), toChat(said)])
   }
   const kept: ChatMessage[][] = []
   let room = maxBytes * HISTORY_SHARE
@@ -89,7 +86,7 @@ export function enumeratedPrompt(
 ): ChatMessage[] {
   const opening = [
     instructions !== '' || system !== '' ? instructions : INSTRUCTION,
-    ...sources.map((source) => `SEARCH RESULT ${source.label}: ${textOf(source)}`),
+    ...sources.map((source) => `SEARCH RESULT ${source.label}: ${fieldsOf(source)}`),
   ].filter((text) => text !== '')
   const asking = `QUESTION: ${question}\nANSWER:`
   const [first, ...others] = history
@@ -102,4 +99,4 @@ export function enumeratedPrompt(
   ]
 }
 
-const textOf = ({ document: { id: _, ...fields } }: Source): string => Object.values(fields).join('\n')
+const fieldsOf = ({ document: { id: _, ...fields } }: Source): string => Object.values(fields).join('\n')

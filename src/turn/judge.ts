@@ -6,6 +6,7 @@
  * It is one call, made while the search runs. Text longer than the model's `max_bytes` is judged in pieces.
  */
 import { coded } from '../errors'
+import { filesOf, promptText, textOf } from '../parts'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
 import { guardrailPrompt } from './prompt'
@@ -45,10 +46,11 @@ export async function judge(
   ports: TracedPorts,
   signal: AbortSignal,
 ): Promise<Generated[]> {
-  const { model, question } = request
+  const { model } = request
+  const question = textOf(request.question)
   const instruction = instructionOf(model)
   if (instruction === '') return []
-  const pieces = piecesOf(textOf(request, brought), Math.max(SMALLEST_PIECE, model.max_bytes))
+  const pieces = piecesOf(judgedText(request, brought), Math.max(SMALLEST_PIECE, model.max_bytes))
   if (pieces.length > MOST_PIECES) {
     throw coded('too_long', 400, 'The question with its files and earlier messages is too long to be judged.')
   }
@@ -81,24 +83,23 @@ function instructionOf({ input_guardrail_prompt: instruction }: AskRequest['mode
 }
 
 /** Whether the turn brings nothing but the question. */
-const isAlone = (
-  { question, attachments = [], instructions = [] }: AskRequest,
-  { standalone, transcript }: Brought,
-): boolean =>
-  standalone === question && [attachments, instructions, transcript].every(({ length }) => length === 0)
+const isAlone = ({ question, instructions = [] }: AskRequest, { standalone, transcript }: Brought): boolean =>
+  standalone === promptText(question) && [instructions, transcript].every(({ length }) => length === 0)
 
 /** With more than the question the text is JSON, so that no part can fake its own end. */
-function textOf(request: AskRequest, brought: Brought): string {
-  const { question, attachments = [], instructions = [] } = request
+function judgedText(request: AskRequest, brought: Brought): string {
+  const { instructions = [] } = request
   const { standalone, transcript } = brought
+  const question = textOf(request.question)
+  const files = filesOf(request.question)
   if (isAlone(request, brought)) return question
   return serialise({
     question,
     ...(standalone !== question && { rewritten_question: standalone }),
     ...(instructions.length > 0 && { instructions }),
-    ...(attachments.length > 0 && { files: attachments.map(({ name, text }) => ({ name, text })) }),
+    ...(files.length > 0 && { files: files.map(({ name, text }) => ({ name, text })) }),
     ...(transcript.length > 0 && {
-      earlier_messages: transcript.map(({ role, message }) => ({ [role]: message })),
+      earlier_messages: transcript.map(({ role, content }) => ({ [role]: promptText(content) })),
     }),
   })
 }

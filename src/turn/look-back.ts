@@ -1,5 +1,6 @@
 /** The conversation so far, without expired messages. */
 import type { ChatMessage } from '../models/language-model'
+import { promptText, textOf } from '../parts'
 import type { RecentMessages, StoredMessage } from '../search/types'
 import type { HistoryMessage } from './events'
 import type { TurnPorts } from './ports'
@@ -61,16 +62,18 @@ function isAlive(message: StoredMessage, ttls: Map<string, number>, now: number)
   return ttl === undefined || message.timestamp >= now - ttl
 }
 
-const toHistory = ({ role, message, timestamp }: StoredMessage): HistoryMessage => ({
+const toHistory = ({ role, content, timestamp }: StoredMessage): HistoryMessage => ({
   // Imported histories use any name for the second speaker; Typesense 29 writes `content` for Azure.
   role: role === 'user' ? 'user' : 'assistant',
-  message,
+  content,
   timestamp,
 })
 
 /** The last question of a history. */
-export const saidIn = (history: readonly HistoryMessage[]): string | undefined =>
-  history.findLast(({ role }) => role === 'user')?.message
+export function saidIn(history: readonly HistoryMessage[]): string | undefined {
+  const last = history.findLast(({ role }) => role === 'user')
+  return last && textOf(last.content)
+}
 
 /**
  * The last question of messages that are already read, without waiting for anything. If another model answered
@@ -84,7 +87,10 @@ export function questionBefore(
 ): string | undefined {
   const last = known?.messages.findLast(({ role }) => role === 'user')
   if (!last || last.modelId !== id) return undefined
-  return isAlive(last, new Map([[id, ttl]]), Math.floor(now / 1000)) ? last.message : undefined
+  return isAlive(last, new Map([[id, ttl]]), Math.floor(now / 1000)) ? textOf(last.content) : undefined
 }
 
-export const toChat = ({ role, message }: HistoryMessage): ChatMessage => ({ role, content: message })
+export const toChat = ({ role, content }: HistoryMessage): ChatMessage => ({
+  role,
+  content: promptText(content),
+})

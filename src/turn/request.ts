@@ -1,6 +1,7 @@
 /** What a protocol hands to the Conversation object for one turn. */
 import type { Failure } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
+import type { Part } from '../parts'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
 import type { Reading } from './events'
 import type { Given } from './given'
@@ -24,12 +25,6 @@ export interface PlannedSearch {
   minimumRerankScore?: number
   /** an error known before the search runs; it becomes the search's reply */
   error?: Pick<Failure, 'status' | 'message' | 'detail'>
-}
-
-export interface Attachment {
-  /** name of the file */
-  name: string
-  text: string
 }
 
 /** Who asks. ownership.ts decides which conversations are open to whom. */
@@ -75,7 +70,8 @@ export interface AskRequest {
   named?: boolean
   /** present: this turn replaces earlier ones */
   replaces?: Replacement
-  question: string
+  /** files in it come first among the documents of this turn's prompt */
+  question: Part[]
   /** the model with its key in clear text. It crosses RPC only, and is never logged or stored */
   model: ConversationModelConfig
   /** model properties that the request sets, such as `max_tokens`; they apply to its answer only */
@@ -89,8 +85,6 @@ export interface AskRequest {
   until?: number
   /** what was said before, oldest first; used if the conversation is new, else ignored */
   transcript?: TranscriptMessage[]
-  /** texts sent with the question: for this turn they come first among the documents of the prompt */
-  attachments?: Attachment[]
   /** a visitor's additions to the system prompt, which already includes them; the guardrail judges them */
   instructions?: string[]
   /** present: the answer cites its documents as `[label]` */

@@ -7,6 +7,7 @@
 
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
+import { textOf } from '../parts'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
@@ -37,7 +38,8 @@ export async function rewriteAndRetrieve(
   signal: AbortSignal,
   onRewritten: (standalone: string) => void,
 ): Promise<Rewritten> {
-  const { question, model, searches, onSearchError } = request
+  const { model, searches, onSearchError } = request
+  const question = textOf(request.question)
   const family = familyOf(model.model_name)
   const kept = fitHistory(
     history.map(toChat),

@@ -9,6 +9,7 @@ import { ApiError, coded, reasonOf, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
 import { overallLimit } from '../models/silence'
+import { contentOf, filesOf, lasting, textOf, withoutFileTexts } from '../parts'
 import { isShort } from '../search/text/query'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
@@ -122,7 +123,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   // A question that stands alone is judged while it is searched. A follow-up is judged while its rewritten form
   // is.
-  if (history.messages.length === 0) judged(request.question)
+  if (history.messages.length === 0) judged(textOf(request.question))
   const aside = suggestsAside(request, ports)
   // Awaited later, once the documents are there; or never.
   aside.catch(() => {})
@@ -142,8 +143,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const verdicts = await judged(question)
   ports.emit({
     type: 'question',
-    question: request.question,
-    ...(question !== request.question && { standalone: question }),
+    question: withoutFileTexts(request.question),
+    ...(question !== textOf(request.question) && { standalone: question }),
   })
   const replies = retrieved.map(({ reply }) => reply)
   const searches = retrieved.map(({ summary }) => summary)
@@ -195,7 +196,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
  * that one.
  */
 const mayLeanOn = ({ continues, transcript = [], question }: AskRequest): boolean =>
-  (continues || transcript.length > 0) && isShort(question)
+  (continues || transcript.length > 0) && isShort(textOf(question))
 
 /**
  * Searches the question in its own wording. A question that may depend on the one before needs that one first.
@@ -207,7 +208,8 @@ function searchAtOnce(
   ports: TracedPorts,
   now: number,
 ): Promise<Retrieved[]> | undefined {
-  const { continues, model, searches, question } = request
+  const { continues, model, searches } = request
+  const question = textOf(request.question)
   if (!mayLeanOn(request)) return retrieve(searches, question, ports)
   const said = continues ? questionBefore(ports.known, model, now) : saidIn(beginning(request, now).messages)
   return said === undefined ? undefined : retrieve(searches, question, ports, `${said} ${question}`)
@@ -237,9 +239,9 @@ function beginning(request: AskRequest, now: number): History {
   return historyOf(hasGuardrail(request) ? fitTranscript(transcript, model.max_bytes) : transcript, now)
 }
 
-/** Texts sent with the question. They have no id, so a citation cannot point to them. */
-const attachmentsOf = ({ attachments = [] }: AskRequest): Source[] =>
-  attachments.map(({ name, text }) => ({ collection: '', document: { file: name, text } }))
+/** The question's files as documents. They have no id, so a citation cannot point to them. */
+const attachmentsOf = ({ question }: AskRequest): Source[] =>
+  filesOf(question).map(({ name, text = '' }) => ({ collection: '', document: { file: name, text } }))
 
 /**
  * Searches for the question. A follow-up is rewritten to stand alone first.
@@ -252,10 +254,10 @@ async function find(
   signal: AbortSignal,
   { raw, onRewritten }: { raw: Promise<Retrieved[]> | undefined; onRewritten: (standalone: string) => void },
 ): Promise<Rewritten> {
-  const { given } = request
-  if (given) return { question: given.rewritten?.question ?? request.question, retrieved: [] }
+  const { given, searches } = request
+  const question = textOf(request.question)
+  if (given) return { question: given.rewritten?.question ?? question, retrieved: [] }
   if (history.length > 0) return rewriteAndRetrieve(request, history, raw, ports, signal, onRewritten)
-  const { question, searches } = request
   return { question, retrieved: await (raw ?? retrieve(searches, question, ports)) }
 }
 
@@ -292,15 +294,15 @@ async function finish(
   const now = ports.now()
   const timestamp = Math.floor(now / 1000)
   const said: HistoryMessage[] = [
-    { role: 'user', message: question, timestamp },
-    { role: 'assistant', message: answer.text, timestamp },
+    { role: 'user', content: lasting(question), timestamp },
+    { role: 'assistant', content: contentOf(answer.text), timestamp },
   ]
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and only then.
   if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
   tracer.close()
-  const done: DoneEvent = { type: 'done', finish_reason: answer.finish, answer: answer.text }
+  const done: DoneEvent = { type: 'done', finish_reason: answer.finish, answer: contentOf(answer.text) }
   unwrap(await ports.store(done, now))
   if (read?.history) ports.emit({ type: 'history', messages: [...before, ...said] })
   ports.emit(done)

@@ -4,11 +4,12 @@
  * turn. Once the conversation has a name, its own history counts and a transcript is ignored.
  */
 
+import { type Part, promptText, storedLength } from '../parts'
 import { byteLength } from './serialise'
 
 export interface TranscriptMessage {
   role: 'user' | 'assistant'
-  message: string
+  content: Part[]
 }
 
 /**
@@ -19,13 +20,13 @@ const MOST_MESSAGES = 100
 const MOST_CHARACTERS = 100_000
 
 /** Turns the messages of a stored conversation into a transcript for another one to begin with. */
-export const transcriptOf = (messages: readonly { role: string; message: string }[]): TranscriptMessage[] =>
-  messages.map(({ role, message }) => ({ role: role === 'user' ? 'user' : 'assistant', message }))
+export const transcriptOf = (messages: readonly { role: string; content: Part[] }[]): TranscriptMessage[] =>
+  messages.map(({ role, content }) => ({ role: role === 'user' ? 'user' : 'assistant', content }))
 
 /**
  * Keeps the end of a transcript, in whole messages, without empty ones.
  * @param transcript oldest first
- * @param mostBytes of their texts, in UTF-8
+ * @param mostBytes of a prompt, in UTF-8
  */
 export function fitTranscript(
   transcript: readonly TranscriptMessage[],
@@ -34,13 +35,14 @@ export function fitTranscript(
   const kept: TranscriptMessage[] = []
   let characters = 0
   let bytes = 0
-  for (const { role, message } of transcript.toReversed()) {
-    if (message.trim() === '') continue
-    characters += message.length
+  for (const { role, content } of transcript.toReversed()) {
+    const said = promptText(content)
+    if (said.trim() === '') continue
+    characters += storedLength(content)
     if (kept.length === MOST_MESSAGES || characters > MOST_CHARACTERS) break
-    bytes += byteLength(message)
+    bytes += byteLength(said)
     if (bytes > mostBytes) break
-    kept.push({ role, message })
+    kept.push({ role, content })
   }
   return kept.reverse()
 }

@@ -1,11 +1,12 @@
 /**
- * Upgrades logs of the version before to the current format.
+ * Upgrades logs of the versions before to the current format.
  *
- * Version 1 kept an engine's whole replies in `retrieval`, named the prompt's documents beside them, and sent
+ * Version 2 had strings where there are parts now: in questions, answers and messages. Version 1 also kept an engine's whole replies in `retrieval`, named the prompt's documents beside them, and sent
  * the history with `done`. It had no operator events, and its errors had no codes.
  */
+import { contentOf, type Part } from '../parts'
 import { withCode } from './errors'
-import type { CutDocument, LogEvent, SearchReply, SourceReference } from './events'
+import type { CutDocument, HistoryMessage, LogEvent, SearchReply, SourceReference } from './events'
 import { passagesOf } from './passage'
 import { hitsOf, scoreOf, summaryOf, withoutVectors } from './retrieve'
 
@@ -22,11 +23,15 @@ export interface Upgraded {
 }
 
 /** The format in which logs are written now. */
-export const VERSION = 2
+export const VERSION = 3
 
-/** @param event as it was logged @param version of its log */
-export function upgrade(event: LogEvent, version: number): Upgraded {
-  if (version >= VERSION) return { event }
+/**
+ * An event says by itself what it is, since a log that an earlier version began may end with an event of this one.
+ * @param logged as it was logged @param version of its log
+ */
+export function upgrade(logged: LogEvent, version: number): Upgraded {
+  if (version >= VERSION) return { event: logged }
+  const event = inParts(logged)
   if (event.type === 'retrieval' && 'replies' in event) {
     return upgradeRetrieval(event as typeof event & FirstRetrieval)
   }
@@ -36,6 +41,28 @@ export function upgrade(event: LogEvent, version: number): Upgraded {
   }
   if (event.type === 'error') return { event: withCode(event) }
   return { event }
+}
+
+const partsOf = (content: Part[] | string): Part[] =>
+  typeof content === 'string' ? contentOf(content) : content
+
+function inParts(event: LogEvent): LogEvent {
+  switch (event.type) {
+    case 'begin':
+    case 'question':
+      return { ...event, question: partsOf(event.question) }
+    case 'done':
+      return { ...event, answer: partsOf(event.answer) }
+    case 'transcript':
+      return { ...event, messages: event.messages.map(messageInParts) }
+    default:
+      return event
+  }
+}
+
+function messageInParts(given: HistoryMessage & { message?: string }): HistoryMessage {
+  const { message, ...said } = given
+  return message === undefined ? said : { ...said, content: contentOf(message) }
 }
 
 function upgradeRetrieval(event: Extract<LogEvent, { type: 'retrieval' }> & FirstRetrieval): Upgraded {

@@ -1,4 +1,5 @@
 /** A whole turn as its events, for tests of encoders. */
+import { contentOf } from '../../src/parts'
 import type { LogEvent, SearchReply, SourceReference, TurnEvent, TurnEventBody } from '../../src/turn/events'
 import { upgrade } from '../../src/turn/upgrade'
 
@@ -46,7 +47,7 @@ export const ANSWER = 'It is 330 metres high [17]. Füße: 日本 🎬'
 
 /** An event of each type but `error`, in the order of a turn. */
 export const TURN: TurnEventBody[] = [
-  { type: 'question', question: 'How high?' },
+  { type: 'question', question: contentOf('How high?') },
   RETRIEVAL,
   { type: 'delta', text: ANSWER.slice(0, 25) },
   { type: 'delta', text: ANSWER.slice(25) },
@@ -64,7 +65,7 @@ export const TURN: TurnEventBody[] = [
     usage: { model: 'openai/gpt', input_tokens: 7, output_tokens: 2 },
     timings: { retrieved: 3, first_token: 40, finished: 90 },
   },
-  { type: 'done', finish_reason: 'stop', answer: ANSWER },
+  { type: 'done', finish_reason: 'stop', answer: contentOf(ANSWER) },
 ]
 
 export const place = (body: TurnEventBody, seq = 0): TurnEvent => ({

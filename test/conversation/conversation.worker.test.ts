@@ -6,6 +6,7 @@ import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import { Collection } from '../../src/search/collection/object'
 import { INTERRUPTION_SEQ, type TurnEvent } from '../../src/turn/events'
 import { config } from '../models/ask'
@@ -40,10 +41,10 @@ describe('a turn', () => {
     const done = events.at(-1)!
     expect(done).toMatchObject({
       type: 'done',
-      answer: 'Alien is a 1979 horror film directed by Ridley Scott.',
+      answer: contentOf('Alien is a 1979 horror film directed by Ridley Scott.'),
     })
     const text = events.map((event) => (event.type === 'delta' ? event.text : '')).join('')
-    expect(done).toMatchObject({ answer: text })
+    expect(done).toMatchObject({ answer: contentOf(text) })
     expect(events).toContainEqual(
       expect.objectContaining({ type: 'citation', collection: 'films', document_id: 'alien', start: 0 }),
     )
@@ -54,16 +55,23 @@ describe('a turn', () => {
       }),
     )
     expect(await messagesOf(request.conversationId)).toMatchObject([
-      { role: 'user', message: 'Who directed Alien?', modelId: 'm' },
-      { role: 'assistant', message: text, modelId: 'm' },
+      { role: 'user', content: contentOf('Who directed Alien?'), modelId: 'm' },
+      { role: 'assistant', content: contentOf(text), modelId: 'm' },
     ])
   })
 
   it('follows up on what was said', async () => {
     const request = await asking('Which horror film was directed by Ridley Scott?')
     await take(request)
-    const events = await take({ ...request, continues: true, question: 'What does the crew meet in it?' })
-    expect(events[0]).toMatchObject({ type: 'question', question: 'What does the crew meet in it?' })
+    const events = await take({
+      ...request,
+      continues: true,
+      question: contentOf('What does the crew meet in it?'),
+    })
+    expect(events[0]).toMatchObject({
+      type: 'question',
+      question: contentOf('What does the crew meet in it?'),
+    })
     expect(events[0]).toHaveProperty('standalone')
     expect(events.at(-1)).toMatchObject({ type: 'done' })
     expect(await messagesOf(request.conversationId)).toHaveLength(4)
@@ -104,7 +112,7 @@ describe('a turn', () => {
     await until(' Scott')
     await provider.finish()
     await until('"done"')
-    expect(seen).toContain('"answer":"Ridley Scott"')
+    expect(seen).toContain('"answer":[{"type":"text","text":"Ridley Scott"}]')
   })
 
   it('goes on when its reader leaves', async () => {
@@ -118,7 +126,7 @@ describe('a turn', () => {
     await provider.say('All of it.')
     await provider.finish()
     await expect
-      .poll(async () => (await messagesOf(request.conversationId)).map(({ message }) => message))
+      .poll(async () => (await messagesOf(request.conversationId)).map(({ content }) => textOf(content)))
       .toEqual(['Who directed Alien?', 'All of it.'])
   })
 
@@ -139,15 +147,15 @@ describe('several turns', () => {
     const provider = makeProvider(request.conversationId)
     vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
     const first = await begin(request)
-    const second = await begin({ ...request, question: 'Second?' })
+    const second = await begin({ ...request, question: contentOf('Second?') })
     await provider.say('one')
     expect(provider.requests).toHaveLength(1)
     await provider.finish()
-    expect((await read(first)).at(-1)).toMatchObject({ type: 'done', answer: 'one', turn: 1 })
+    expect((await read(first)).at(-1)).toMatchObject({ type: 'done', answer: contentOf('one'), turn: 1 })
     await provider.say('two')
     await provider.finish()
-    expect((await read(second)).at(-1)).toMatchObject({ type: 'done', answer: 'two', turn: 2 })
-    expect((await messagesOf(request.conversationId)).map(({ message }) => message)).toEqual([
+    expect((await read(second)).at(-1)).toMatchObject({ type: 'done', answer: contentOf('two'), turn: 2 })
+    expect((await messagesOf(request.conversationId)).map(({ content }) => textOf(content))).toEqual([
       'First?',
       'one',
       'Second?',
@@ -329,7 +337,12 @@ describe('a history out of reach', () => {
     const request = await asking('Who directed Alien?')
     await unreachable(async () => {
       await take(request)
-      const follow = { ...request, continues: true, question: 'Who directed Heat?', read: { history: true } }
+      const follow = {
+        ...request,
+        continues: true,
+        question: contentOf('Who directed Heat?'),
+        read: { history: true },
+      }
       const events = await take(follow)
       expect(events.at(-1)).toMatchObject({ type: 'done' })
       const history = events.find((event) => event.type === 'history')

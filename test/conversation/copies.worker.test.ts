@@ -1,9 +1,11 @@
 /** A request that looks like another one: its answer is copied into a conversation of its own, and paid for once. */
+
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { deleteConversation, getConversation, traceConversation } from '../../src/conversation/conversations'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import {
   ADMIN,
   ask,
@@ -63,12 +65,12 @@ describe('the same request without a key', () => {
     await provider.finish()
     const [original, copy] = [await read(first.events), await read(second.events)]
     expect(second.conversationId).not.toBe(first.conversationId)
-    expect(copy.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+    expect(copy.at(-1)).toMatchObject({ type: 'done', answer: contentOf('Ridley Scott') })
     expect(copy.every((event) => event.conversation_id === second.conversationId)).toBe(true)
     expect(copy.map(({ type, seq }) => [type, seq])).toEqual(original.map(({ type, seq }) => [type, seq]))
     expect(provider.requests).toHaveLength(1)
     for (const { conversationId } of [first, second]) {
-      const said = (await messagesOf(conversationId)).map(({ message }) => message)
+      const said = (await messagesOf(conversationId)).map(({ content }) => textOf(content))
       expect(said).toEqual([QUESTION, 'Ridley Scott'])
       const { turns } = await getConversation(env, ADMIN, conversationId)
       expect(turns).toMatchObject([{ question: QUESTION, answer: 'Ridley Scott' }])
@@ -89,10 +91,13 @@ describe('the same request without a key', () => {
     }) as typeof fetch)
     const follow = { ...question, fingerprint: name() }
     await read(
-      (await ask({ ...follow, conversationId: first.conversationId, question: 'My secret?' })).events,
+      (await ask({ ...follow, conversationId: first.conversationId, question: contentOf('My secret?') }))
+        .events,
     )
     prompts.length = 0
-    await read((await ask({ ...follow, conversationId: second.conversationId, question: 'And?' })).events)
+    await read(
+      (await ask({ ...follow, conversationId: second.conversationId, question: contentOf('And?') })).events,
+    )
     expect(prompts.join()).toContain(QUESTION)
     expect(prompts.join()).not.toContain('secret')
   })
@@ -102,7 +107,7 @@ describe('the same request without a key', () => {
     const question = await newQuestion(QUESTION, { model: openai, fingerprint: name() })
     const all = await Promise.all(Array.from({ length: 5 }, () => ask(question)))
     for (const { events } of all)
-      expect((await read(events)).at(-1)).toMatchObject({ answer: 'Ridley Scott.' })
+      expect((await read(events)).at(-1)).toMatchObject({ answer: contentOf('Ridley Scott.') })
     expect(new Set(all.map(({ conversationId }) => conversationId)).size).toBe(5)
     expect(fetch).toHaveBeenCalledTimes(1)
   })
@@ -134,7 +139,7 @@ describe('the same request without a key', () => {
     fetch.mockImplementation(speaking('Ridley Scott.'))
     unwrap(await conversation(first.conversationId).stop(ADMIN))
     const events = await copied
-    expect(events.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect(events.at(-1)).toMatchObject({ type: 'done', answer: contentOf('Ridley Scott.') })
     expect(events.filter(({ type }) => type === 'question' || type === 'retrieval')).toHaveLength(2)
     await read(first.events)
   })
@@ -184,11 +189,14 @@ describe('the same request without a key', () => {
     await age(first.conversationId, 10_000)
     const retry = await ask(question)
     expect(retry.conversationId).not.toBe(first.conversationId)
-    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+    expect((await read(retry.events)).at(-1)).toMatchObject({
+      type: 'done',
+      answer: contentOf('Ridley Scott'),
+    })
     expect(fetch).toHaveBeenCalledTimes(1)
     await age(retry.conversationId, 10_000)
     const again = await ask(question)
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Again.' })
+    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: contentOf('Again.') })
   })
 
   it('has a whole answer copied that was not delivered, once', async () => {
@@ -199,7 +207,10 @@ describe('the same request without a key', () => {
     await first.delivery(done!.turn).lost()
     await age(first.conversationId, 10_000)
     const retry = await ask(question)
-    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect((await read(retry.events)).at(-1)).toMatchObject({
+      type: 'done',
+      answer: contentOf('Ridley Scott.'),
+    })
     expect(fetch).toHaveBeenCalledTimes(1)
     await age(retry.conversationId, 10_000)
     // To its end, so that nothing of it runs during the next test.
@@ -213,7 +224,10 @@ describe('the same request without a key', () => {
     const first = await ask(question)
     await read(first.events)
     const retry = await ask(question)
-    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect((await read(retry.events)).at(-1)).toMatchObject({
+      type: 'done',
+      answer: contentOf('Ridley Scott.'),
+    })
     expect(fetch).toHaveBeenCalledTimes(1)
   })
 
@@ -222,7 +236,7 @@ describe('the same request without a key', () => {
     await age(first.conversationId, 61_000)
     const later = await ask(question)
     expect(later.conversationId).not.toBe(first.conversationId)
-    expect((await read(later.events)).at(-1)).toMatchObject({ answer: 'Again.' })
+    expect((await read(later.events)).at(-1)).toMatchObject({ answer: contentOf('Again.') })
   })
 
   it('is a new question for who has read the answer, each time, and its retries get copies', async () => {
@@ -243,7 +257,7 @@ describe('the same request without a key', () => {
     const retry = await ask(question)
     await provider.say('Scott.')
     await provider.finish()
-    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Scott.' })
+    expect((await read(retry.events)).at(-1)).toMatchObject({ type: 'done', answer: contentOf('Scott.') })
     await read(fourth.events)
     expect(provider.requests).toHaveLength(1)
   })
@@ -265,7 +279,10 @@ describe('the same request without a key', () => {
     expect((await read(failed.events)).at(-1)).toMatchObject({ type: 'error' })
     fetch.mockImplementation(speaking('Ridley Scott.'))
     const again = await ask(other)
-    expect((await read(again.events)).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect((await read(again.events)).at(-1)).toMatchObject({
+      type: 'done',
+      answer: contentOf('Ridley Scott.'),
+    })
     expect(again.conversationId).not.toBe(failed.conversationId)
   })
 

@@ -1,4 +1,5 @@
 /** What was deleted is nowhere any more: not in D1, not in an object, not in a trace. */
+
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -10,6 +11,7 @@ import {
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import { createCollection, dropCollection } from '../../src/registry/collections'
 import { Collection } from '../../src/search/collection/object'
 import type { Asker } from '../../src/turn/request'
@@ -44,7 +46,7 @@ const inSeconds = () => Math.floor(Date.now() / 1000)
 async function said(parts: Parameters<typeof asking>[1] = {}): Promise<string> {
   const request = await asking(QUESTION, parts)
   await take(request)
-  await take({ ...request, continues: true, question: 'What does the crew meet?' })
+  await take({ ...request, continues: true, question: contentOf('What does the crew meet?') })
   return request.conversationId
 }
 
@@ -149,7 +151,7 @@ describe('a deleted conversation', () => {
     await take(request)
     const before = await usedSoFar()
     await withoutTables(['usage'], async () => {
-      await take({ ...request, continues: true, question: 'What does the crew meet?' })
+      await take({ ...request, continues: true, question: contentOf('What does the crew meet?') })
     })
     expect((await usedSoFar()).turns).toBe(before.turns)
     await deleteConversation(env, ADMIN, request.conversationId)
@@ -224,7 +226,7 @@ describe('history deleted through the documents API', () => {
     await removeWhere(`conversation_id:=${id} && timestamp:>${old.timestamp}`)
     expect(await conversation(id).events(ADMIN)).toEqual({ ok: false, error: NOT_FOUND })
     await sweepExpired(env, inSeconds())
-    expect((await messagesOf(id)).map(({ message }) => message)).toEqual([QUESTION, 'Ridley Scott.'])
+    expect((await messagesOf(id)).map(({ content }) => textOf(content))).toEqual([QUESTION, 'Ridley Scott.'])
   })
 
   it('of one turn takes its record and its events, and leaves the others', async () => {

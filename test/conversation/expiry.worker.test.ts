@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { sweepExpired } from '../../src/conversation/expiry'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
+import { textOf } from '../../src/parts'
 import { createCollection } from '../../src/registry/collections'
 import { createModel, deleteModel } from '../../src/registry/models'
 import { Collection } from '../../src/search/collection/object'
@@ -43,7 +44,9 @@ const rows = async (modelId: string) =>
   (await env.DB.prepare('SELECT message FROM messages WHERE model_id = ?').bind(modelId).all()).results
 
 const left = async (conversationId: string, history = 'talk') =>
-  (await (await collectionNamed(history)).object.messages(conversationId)).map(({ message }) => message)
+  (await (await collectionNamed(history)).object.messages(conversationId)).map(({ content }) =>
+    textOf(content),
+  )
 
 const modelRows = async (id: string) =>
   (await env.DB.prepare('SELECT id FROM conversation_models WHERE id = ?').bind(id).all()).results

@@ -1,7 +1,9 @@
 /** Retries find the turn that they began, and pay for it once; who asks again gets a turn of their own. */
+
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import {
   ADMIN,
   ask,
@@ -43,7 +45,7 @@ describe('a retry with an idempotency key', () => {
     await provider.say('Ridley Scott')
     await provider.finish()
     const events = await read(first.events)
-    expect(events.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+    expect(events.at(-1)).toMatchObject({ type: 'done', answer: contentOf('Ridley Scott') })
     expect(await read(second.events)).toEqual(events)
     expect(provider.requests).toHaveLength(1)
   })
@@ -91,7 +93,7 @@ describe('a retry with an idempotency key', () => {
     const again = await ask(question)
     expect(again.conversationId).toBe(first.conversationId)
     const events = await read(again.events)
-    expect(events.at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott.' })
+    expect(events.at(-1)).toMatchObject({ type: 'done', answer: contentOf('Ridley Scott.') })
     expect(await read((await ask(question)).events)).toEqual(events)
   })
 
@@ -150,10 +152,10 @@ describe('a retry with an idempotency key', () => {
     const retry = await ask(question)
     expect((await read(retry.events)).at(-1)).toMatchObject({
       type: 'done',
-      answer: 'Ridley Scott.',
+      answer: contentOf('Ridley Scott.'),
       turn: 2,
     })
-    expect((await messagesOf(retry.conversationId)).map(({ message }) => message)).toEqual([
+    expect((await messagesOf(retry.conversationId)).map(({ content }) => textOf(content))).toEqual([
       QUESTION,
       'Ridley Scott.',
     ])
@@ -237,7 +239,7 @@ it('more readers of a running turn than a conversation takes are told to come ba
   await expect.poll(async () => (await object.running(ADMIN)).ok).toBe(true)
   await provider.say('Scott')
   await provider.finish()
-  expect((await reading).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+  expect((await reading).at(-1)).toMatchObject({ type: 'done', answer: contentOf('Ridley Scott') })
   const text = await new Response(unwrap(readers[1]!)!).text()
   expect(text).toContain('"type":"done"')
 })

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
 import { answerOnce } from '../../src/conversation/once'
+import { contentOf } from '../../src/parts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -9,7 +10,7 @@ it('tells its reader nothing that is for operators, and numbers its events witho
     Response.json({ choices: [{ message: { content: 'Hi.' }, finish_reason: 'stop' }] }),
   )
   const events = answerOnce(env, {
-    question: 'Who?',
+    question: contentOf('Who?'),
     model: {
       id: 'm',
       model_name: 'local/extractive',

@@ -1,6 +1,8 @@
 /** The order in which a turn calls others and writes down that it runs: a call waits for the writes before it. */
+
 import { runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { contentOf } from '../../src/parts'
 import * as handle from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { AskRequest } from '../../src/turn/request'
@@ -56,15 +58,15 @@ it('so is a follow-up in its own wording, once its history is known', async () =
   vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
   const first = await asking(QUESTION, { model: openai })
   await take(first)
-  const order = await orderOf({ ...first, question: 'And Heat?', continues: true })
+  const order = await orderOf({ ...first, question: contentOf('And Heat?'), continues: true })
   expect(order.slice(0, order.indexOf('write'))).toEqual(['recentMessages', 'search', 'schema'])
 })
 
 it('so is a question with a transcript before it', async () => {
   vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
   const transcript = [
-    { role: 'user' as const, message: 'Hello.' },
-    { role: 'assistant' as const, message: 'Hello.' },
+    { role: 'user' as const, content: contentOf('Hello.') },
+    { role: 'assistant' as const, content: contentOf('Hello.') },
   ]
   const order = await orderOf(await asking(QUESTION, { model: openai, transcript }))
   expect(order.slice(0, order.indexOf('write'))).toEqual(['search', 'schema'])

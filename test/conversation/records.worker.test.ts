@@ -11,6 +11,7 @@ import { inspect } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import { Collection } from '../../src/search/collection/object'
 import {
   asking,
@@ -48,7 +49,7 @@ describe('D1 out of reach', () => {
     const { conversationId: id } = request
     await withoutTables(TABLES, async () => {
       expect((await take(request)).at(-1)).toMatchObject({ type: 'done' })
-      const follow = { ...request, continues: true, question: 'Who directed Heat?' }
+      const follow = { ...request, continues: true, question: contentOf('Who directed Heat?') }
       expect((await take(follow)).at(-1)).toMatchObject({ type: 'done', turn: 2 })
       await runDurableObjectAlarm(stub(id))
     })
@@ -79,7 +80,7 @@ describe('D1 out of reach', () => {
     const request = await asking(QUESTION)
     await withoutTables(TABLES, async () => {
       const events = await take(request)
-      expect(events.at(-1)).toMatchObject({ answer: expect.stringContaining('Ridley Scott') })
+      expect(events.at(-1)).toMatchObject({ answer: [{ text: expect.stringContaining('Ridley Scott') }] })
       // The history's own copy is sent while the answer waits, and fails a moment later.
       await expect.poll(() => log.mock.calls.length).toBeGreaterThan(1)
     })
@@ -155,7 +156,7 @@ describe('the record of a turn', () => {
       protocol: 'parley',
     })
     await take(request)
-    await take({ ...request, continues: true, question: 'And who is in it?' })
+    await take({ ...request, continues: true, question: contentOf('And who is in it?') })
     const { conversationId: id } = request
     const [row] = await rowsOf('SELECT * FROM conversations WHERE id = ?', id)
     expect(row).toMatchObject({ owner: '7', user_id: 'ada', protocol: 'parley', title: QUESTION, turns: 2 })
@@ -204,7 +205,7 @@ describe('the record of a turn', () => {
     )
     expect(row!.length).toBeGreaterThan(30_000)
     expect(JSON.parse(String(row!.trace))).toMatchObject({ shortened: true })
-    expect((await messagesOf(request.conversationId))[1]!.message).toBe(answer)
+    expect(textOf((await messagesOf(request.conversationId))[1]!.content)).toBe(answer)
   })
 
   it('is of nothing that its history refused', async () => {

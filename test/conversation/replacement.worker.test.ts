@@ -1,8 +1,10 @@
 /** Turns that are asked again: what they replace goes when the new answer is there, and not before. */
+
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { namedConversationId } from '../../src/conversation/conversation-id'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import { Collection } from '../../src/search/collection/object'
 import type { AskRequest } from '../../src/turn/request'
 import {
@@ -34,7 +36,7 @@ const answered = (question: string, answer: string, parts: Partial<AskRequest> =
   return ask(question, parts)
 }
 
-const said = async () => (await messagesOf(id)).map(({ message }) => message)
+const said = async () => (await messagesOf(id)).map(({ content }) => textOf(content))
 
 const recorded = () =>
   rowsOf('SELECT turn, question, answer FROM turns WHERE conversation_id = ? ORDER BY turn', id)
@@ -61,9 +63,9 @@ describe('a conversation that its caller has named', () => {
   })
 
   it('begins with a transcript, which counts only then', async () => {
-    const transcript = [{ role: 'user' as const, message: 'before' }]
+    const transcript = [{ role: 'user' as const, content: contentOf('before') }]
     await answered('one', 'first', { transcript })
-    await answered('two', 'second', { transcript: [{ role: 'user', message: 'a lie' }] })
+    await answered('two', 'second', { transcript: [{ role: 'user', content: contentOf('a lie') }] })
     expect(await said()).toEqual(['before', 'one', 'first', 'two', 'second'])
   })
 
@@ -130,7 +132,7 @@ describe('a turn that replaces others', () => {
   })
 
   it('replaces everything, but no transcript', async () => {
-    const transcript = [{ role: 'user' as const, message: 'before' }]
+    const transcript = [{ role: 'user' as const, content: contentOf('before') }]
     await answered('one', 'first', { transcript })
     await answered('one', 'better', { replaces: { after: 0 }, transcript })
     expect(await said()).toEqual(['before', 'one', 'better'])
@@ -177,7 +179,7 @@ describe('a turn that replaces others', () => {
     const events = await answered('two', 'best', { replaces: {}, read: { history: true } })
     const told = events.find((event) => event.type === 'history')
     const history = ['one', 'better', 'two', 'best']
-    expect(told?.messages.map(({ message }) => message)).toEqual(history)
+    expect(told?.messages.map(({ content }) => textOf(content))).toEqual(history)
     expect(await said()).toEqual(['one', 'first'])
     away.mockRestore()
     await runDurableObjectAlarm(stub(id))
@@ -265,13 +267,13 @@ describe('the same regeneration twice', () => {
     await provider.finish()
     await provider.say('better')
     await provider.finish()
-    expect((await read(again)).at(-1)).toMatchObject({ type: 'done', turn: 3, answer: 'better' })
+    expect((await read(again)).at(-1)).toMatchObject({ type: 'done', turn: 3, answer: contentOf('better') })
     expect(await said()).toEqual(['one', 'better'])
     // And so is a third, when the second has been read.
     const third = await begin(request)
     await provider.say('best')
     await provider.finish()
-    expect((await read(third)).at(-1)).toMatchObject({ turn: 4, answer: 'best' })
+    expect((await read(third)).at(-1)).toMatchObject({ turn: 4, answer: contentOf('best') })
   })
 
   it('is two answers where the first has ended, which its reader had left in the middle', async () => {
@@ -284,7 +286,7 @@ describe('the same regeneration twice', () => {
     const again = await begin(request)
     await provider.say('better')
     await provider.finish()
-    expect((await read(again)).at(-1)).toMatchObject({ type: 'done', turn: 3, answer: 'better' })
+    expect((await read(again)).at(-1)).toMatchObject({ type: 'done', turn: 3, answer: contentOf('better') })
   })
 
   it('is one for who was cut off before there was anything to read', async () => {
@@ -296,7 +298,10 @@ describe('the same regeneration twice', () => {
     await provider.say('undelivered')
     await provider.finish()
     await expect.poll(said).toEqual(['one', 'undelivered'])
-    expect((await read(await begin(request))).at(-1)).toMatchObject({ turn: 2, answer: 'undelivered' })
+    expect((await read(await begin(request))).at(-1)).toMatchObject({
+      turn: 2,
+      answer: contentOf('undelivered'),
+    })
     expect(provider.requests).toHaveLength(1)
   })
 
@@ -305,7 +310,7 @@ describe('the same regeneration twice', () => {
     const again = await begin(request)
     await provider.say('better')
     await provider.finish()
-    expect((await read(again)).at(-1)).toMatchObject({ turn: 2, answer: 'better' })
+    expect((await read(again)).at(-1)).toMatchObject({ turn: 2, answer: contentOf('better') })
     expect(provider.requests).toHaveLength(1)
     await reader.cancel()
   })
@@ -320,6 +325,6 @@ describe('the same regeneration twice', () => {
     await readText(first)
     await first.cancel()
     await provider.finish()
-    expect((await read(await begin(named))).at(-1)).toMatchObject({ turn: 3, answer: 'better' })
+    expect((await read(await begin(named))).at(-1)).toMatchObject({ turn: 3, answer: contentOf('better') })
   })
 })

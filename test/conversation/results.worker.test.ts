@@ -1,9 +1,11 @@
 /** What a reader gets besides a turn's usual events, whoever asked, from the running turn and from its log alike. */
+
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { traceConversation } from '../../src/conversation/conversations'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import type { TurnEvent } from '../../src/turn/events'
 import { foldTurn } from '../../src/turn/fold'
 import { ADMIN, asking, conversation, makeProvider, openai, read, setStage, stub, take } from './stage'
@@ -37,9 +39,9 @@ describe('an engine’s replies and the history', () => {
     expect(await eventsOf(id)).toEqual(usual(events))
     const { results, history } = foldTurn(events)
     expect(results).toMatchObject([{ result: { hits: [{ document: { id: 'alien' } }] } }])
-    expect(history?.map(({ message }) => message)).toEqual([
+    expect(history?.map(({ content }) => textOf(content))).toEqual([
       QUESTION,
-      events.at(-1)!.type === 'done' && foldTurn(events).answer,
+      events.at(-1)!.type === 'done' && textOf(foldTurn(events).answer),
     ])
     const log = JSON.stringify(await rows(id, 'SELECT lines FROM log'))
     expect(log).not.toContain('highlight')
@@ -67,13 +69,18 @@ describe('an engine’s replies and the history', () => {
   it('go with the turn', async () => {
     const request = await asking(QUESTION)
     await take(request)
-    const again = { ...request, continues: true, replaces: { after: 0 }, question: 'Who directed Heat?' }
+    const again = {
+      ...request,
+      continues: true,
+      replaces: { after: 0 },
+      question: contentOf('Who directed Heat?'),
+    }
     expect((await take(again)).at(-1)).toMatchObject({ type: 'done', turn: 2 })
     expect(await rows(request.conversationId, 'SELECT DISTINCT turn FROM results')).toEqual([{ turn: 2 }])
   })
 })
 
-it('a log of the version before is read in the words of this one', async () => {
+it('a log of the first version is read in the words of this one', async () => {
   const request = await asking(QUESTION)
   const id = request.conversationId
   await take(request)

@@ -1,4 +1,5 @@
 /** Collections, models and turns for tests inside workerd. */
+
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
@@ -7,6 +8,7 @@ import { conversationObject } from '../../src/conversation/conversation-object'
 import { ADMIN } from '../../src/conversation/ownership'
 import { sealedId } from '../../src/conversation/sealed-id'
 import { unwrap } from '../../src/errors'
+import { contentOf } from '../../src/parts'
 import { createCollection } from '../../src/registry/collections'
 import { createModel, findModel } from '../../src/registry/models'
 import { findCollection } from '../../src/registry/names'
@@ -69,7 +71,7 @@ export async function asking(question: string, parts: Partial<AskRequest> = {}):
   return {
     conversationId: await sealedId(env),
     continues: false,
-    question,
+    question: contentOf(question),
     model,
     historyId: (await collectionNamed('talk')).objectId,
     searches: [

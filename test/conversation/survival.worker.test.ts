@@ -1,10 +1,12 @@
 /** What becomes of a turn when its caller, its provider, its object or D1 goes away. */
+
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Outbox } from '../../src/conversation/outbox'
 import { TurnLog } from '../../src/conversation/turn-log'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import type { TurnEvent } from '../../src/turn/events'
 import {
   ADMIN,
@@ -121,7 +123,7 @@ describe('an object that does not live to see the end of its turn', () => {
     const events = await eventsOf(id)
     expect(events.at(-1)).toMatchObject({
       type: 'done',
-      answer: 'Alien is a',
+      answer: contentOf('Alien is a'),
       finish_reason: 'length',
       seq: events.length - 1,
     })
@@ -302,7 +304,7 @@ describe('a long conversation', () => {
     }
     const recent = await object.recentMessages(id, 1_000)
     expect(recent.complete).toBe(false)
-    expect(recent.messages.map(({ message }) => message.split(' ')[1])).toEqual(
+    expect(recent.messages.map(({ content }) => textOf(content).split(' ')[1])).toEqual(
       Array.from({ length: 9 }, (_, n) => String(991 + n)),
     )
     expect(await object.recentMessages(id, 1e9)).toEqual({
@@ -349,5 +351,5 @@ it('an alarm that rings while a turn runs sets the next, and forgets nothing of 
   expect(await inObject(request.conversationId, ({ storage }) => storage.getAlarm())).not.toBeNull()
   await provider.say(' Scott')
   await provider.finish()
-  expect((await events).at(-1)).toMatchObject({ type: 'done', answer: 'Ridley Scott' })
+  expect((await events).at(-1)).toMatchObject({ type: 'done', answer: contentOf('Ridley Scott') })
 })

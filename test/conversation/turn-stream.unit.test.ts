@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Reader } from '../../src/conversation/reader'
 import { TurnStream } from '../../src/conversation/turn-stream'
+import { contentOf } from '../../src/parts'
 import type { TurnEvent } from '../../src/turn/events'
 
 beforeEach(() => {
@@ -28,7 +29,7 @@ const makeStream = () => {
   return { stream, reader, logged }
 }
 
-const done = { type: 'done', finish_reason: 'stop', answer: '' } as const
+const done = { type: 'done', finish_reason: 'stop', answer: contentOf('') } as const
 
 const texts = (events: TurnEvent[]) => events.flatMap((event) => (event.type === 'delta' ? [event.text] : []))
 

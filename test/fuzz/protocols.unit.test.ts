@@ -2,6 +2,7 @@
  * One turn on every protocol, read by its own clients: whatever the answer is and wherever the network cuts its bytes,
  * within characters too, all of them read the same text, and none takes a failure for an answer.
  */
+
 import { Readable } from 'node:stream'
 import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { DefaultChatTransport, readUIMessageStream } from 'ai'
@@ -20,6 +21,7 @@ import { streamTurn } from '../../src/api/turn/stream'
 import { answerStreaming as typesenseAnswer } from '../../src/api/typesense/reply'
 import { UiStreamEncoder } from '../../src/api/ui-stream/encoder'
 import { ApiError } from '../../src/errors'
+import { contentOf } from '../../src/parts'
 import type { TurnEventBody } from '../../src/turn/events'
 import { CONVERSATION, found, logOf, RETRIEVAL, TURN } from '../api/turn-events'
 import { inPieces } from './pieces'
@@ -220,7 +222,7 @@ const begun: TurnEventBody[] = [TURN[0]!, RETRIEVAL]
 const deltasOf = (texts: string[]): TurnEventBody[] => texts.map((text) => ({ type: 'delta', text }))
 const doneWith = (answer: string): TurnEventBody[] => [
   ...TURN.slice(4, -1),
-  { type: 'done', finish_reason: 'stop', answer },
+  { type: 'done', finish_reason: 'stop', answer: contentOf(answer) },
 ]
 
 test.each(Object.entries(protocols))(

@@ -1,9 +1,11 @@
 /** A history collection and its copy in D1: same in the end, whatever D1 does meanwhile. */
+
 import { applyD1Migrations, runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as messages from '../../src/db/messages'
 import { unwrap } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, importAll, newObject } from './object'
@@ -186,7 +188,9 @@ describe('the copy in D1', () => {
     await importAll(object, [message('c', long), message('c', long, 2)])
     const [first] = await rows()
     expect(first?.text.length).toBeGreaterThan(500_000)
-    expect((await object.messages('c')).map((each) => each.message.length)).toEqual([900_000, 900_000])
+    expect((await object.messages('c')).map((each) => textOf(each.content).length)).toEqual([
+      900_000, 900_000,
+    ])
   })
 })
 
@@ -218,13 +222,22 @@ describe('turns', () => {
       object,
       Array.from({ length: 300 }, (_, n) => message('long', `m${n}`, 300 - n)),
     )
-    expect((await object.messages('a-b')).map((each) => each.message)).toEqual(['question 5', 'answer 5'])
+    expect((await object.messages('a-b')).map((each) => textOf(each.content))).toEqual([
+      'question 5',
+      'answer 5',
+    ])
     expect(await object.messages('b')).toEqual([])
     expect(await object.messages("a' OR 1=1")).toHaveLength(2)
     const long = await object.messages('long')
     expect(long).toHaveLength(300)
     expect(long.map(({ timestamp }) => timestamp)).toEqual(Array.from({ length: 300 }, (_, n) => n + 1))
-    expect(long[0]).toEqual({ documentId: '309', role: 'user', message: 'm299', timestamp: 1, modelId: 'm' })
+    expect(long[0]).toEqual({
+      documentId: '309',
+      role: 'user',
+      content: contentOf('m299'),
+      timestamp: 1,
+      modelId: 'm',
+    })
   })
 
   it('are found through an index', async () => {

@@ -1,13 +1,15 @@
 /** A follow-up is searched together with the question before it, which tells what it is about. */
+
 import { describe, expect, it } from 'vitest'
+import { contentOf } from '../../src/parts'
 import type { SearchParameters } from '../../src/search/types'
 import { asking, makeWorld, message, take } from './world'
 
 const said = [
-  message({ role: 'user', message: 'Which horror films are set in space?' }),
-  message({ role: 'assistant', message: 'Alien is.' }),
+  message({ role: 'user', content: contentOf('Which horror films are set in space?') }),
+  message({ role: 'assistant', content: contentOf('Alien is.') }),
 ]
-const followUp = { continues: true, question: 'What is it about?' }
+const followUp = { continues: true, question: contentOf('What is it about?') }
 
 describe('a follow-up', () => {
   it('is searched with the question before it, once beside its rewriting and once after', async () => {
@@ -27,7 +29,7 @@ describe('a follow-up', () => {
     const world = makeWorld({ said })
     const searched: SearchParameters[] = []
     world.refuse = (_, params) => void searched.push(params)
-    await take(world, asking({ ...followUp, question }))
+    await take(world, asking({ ...followUp, question: contentOf(question) }))
     expect(searched.map(({ q, context_q }) => [q, context_q])).toEqual([
       [question, undefined],
       [`alone: ${question}`, `Which horror films are set in space? ${question}`],

@@ -1,14 +1,17 @@
 /** A guardrail judges all that a visitor brings, at the price of one call. */
+
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
+import { contentOf, textOf } from '../../src/parts'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, ofType, says, take } from './world'
 
 const said = [
-  message({ role: 'user', message: 'Which horror films are set in space?' }),
-  message({ role: 'assistant', message: 'Alien is.' }),
+  message({ role: 'user', content: contentOf('Which horror films are set in space?') }),
+  message({ role: 'assistant', content: contentOf('Alien is.') }),
 ]
-const followUp = { continues: true, question: 'What is it about?' }
+const QUESTION = 'What is Alien about?'
+const followUp = { continues: true, question: contentOf('What is it about?') }
 
 describe('a guardrail', () => {
   const model = config({ model_name: 'openai/gpt', api_key: 'k', input_guardrail_prompt: 'No recipes.' })
@@ -47,28 +50,39 @@ describe('a guardrail', () => {
   const unless = (word: string) => (text: string) => !text.includes(word)
   const guarded = { model }
   const transcript = [
-    { role: 'user' as const, message: 'How is dynamite made?' },
-    { role: 'assistant' as const, message: 'Of clay, to begin with.' },
+    { role: 'user' as const, content: contentOf('How is dynamite made?') },
+    { role: 'assistant' as const, content: contentOf('Of clay, to begin with.') },
   ]
 
   it('judges a question alone in the words of the contract', async () => {
     const world = judging('SAFE')
-    await take(world, asking({ model, question: 'q?' }))
+    await take(world, asking({ model, question: contentOf('q?') }))
     expect(world.asked.find(({ purpose }) => purpose === 'guardrail')?.messages[1]?.content).toBe(
       'Classify the question below. Reply with one word: SAFE or UNSAFE.\n\n<Question>\nq?\n\n<Classification>\n',
     )
   })
 
   it.each([
-    ['a file', { attachments: [{ name: 'a.txt', text: 'How is dynamite made?' }] }],
-    ["a file's name", { attachments: [{ name: 'dynamite.txt', text: 'x' }] }],
+    [
+      'a file',
+      {
+        question: [
+          ...contentOf(QUESTION),
+          { type: 'file' as const, name: 'a.txt', text: 'How is dynamite made?' },
+        ],
+      },
+    ],
+    [
+      "a file's name",
+      { question: [...contentOf(QUESTION), { type: 'file' as const, name: 'dynamite.txt', text: 'x' }] },
+    ],
     ['a prompt', { instructions: ['Tell me all about dynamite.'] }],
     ['a transcript', { transcript }],
     [
       'words that a caller puts into the mouth of the assistant',
-      { transcript: [transcript[0]!, { role: 'assistant' as const, message: 'Of dynamite.' }] },
+      { transcript: [transcript[0]!, { role: 'assistant' as const, content: contentOf('Of dynamite.') }] },
     ],
-    ['the rewritten question', { continues: true, question: 'and it?' }],
+    ['the rewritten question', { continues: true, question: contentOf('and it?') }],
   ])('judges %s', async (_, parts) => {
     const word = 'continues' in parts ? 'rewritten and it?' : 'dynamite'
     const world = rewriting(unless(word))
@@ -86,10 +100,10 @@ describe('a guardrail', () => {
 
   it('judges what does not fit into one call in pieces, and leaves nothing out', async () => {
     const text = Array.from({ length: 1_000 }, (_, n) => `sentence ${n} ends.`).join(' ')
-    const attachments = [{ name: 'long.txt', text }]
+    const file = { type: 'file' as const, name: 'long.txt', text }
     const small = { ...guarded, model: { ...model, max_bytes: 5_000 } }
     const world = rewriting(() => true)
-    await take(world, asking({ ...small, attachments }))
+    await take(world, asking({ ...small, question: [...contentOf(QUESTION), file] }))
     const judged = world.asked.filter(({ purpose }) => purpose === 'guardrail')
     expect(judged.length).toBeGreaterThan(1)
     const all = judged.map(({ messages }) => messages[1]!.content)
@@ -98,16 +112,18 @@ describe('a guardrail', () => {
     }
     for (const { messages } of judged) expect(messages[1]!.content.length).toBeLessThan(5_500)
     const last = rewriting(unless('sentence 999 ends.'))
-    expect(await take(last, asking({ ...small, attachments }))).toMatchObject([
+    expect(await take(last, asking({ ...small, question: [...contentOf(QUESTION), file] }))).toMatchObject([
       { type: 'error', status: 400 },
     ])
   })
 
   it('refuses more than it judges, and counts what judging cost', async () => {
-    const attachments = [{ name: 'endless.txt', text: 'word '.repeat(20_000) }]
+    const file = { type: 'file' as const, name: 'endless.txt', text: 'word '.repeat(20_000) }
     const world = rewriting(() => true)
     const small = { ...model, max_bytes: 5_000 }
-    expect(await take(world, asking({ model: small, attachments }))).toMatchObject([
+    expect(
+      await take(world, asking({ model: small, question: [...contentOf(QUESTION), file] })),
+    ).toMatchObject([
       { type: 'error', status: 400, message: expect.stringContaining('too long to be judged') },
     ])
     expect(world.asked).toEqual([])
@@ -131,13 +147,13 @@ describe('a guardrail', () => {
   it('uses no more of a transcript than it judges', async () => {
     const long = Array.from({ length: 20 }, (_, n) => ({
       role: 'user' as const,
-      message: `message ${n}. ${'word '.repeat(200)}`,
+      content: contentOf(`message ${n}. ${'word '.repeat(200)}`),
     }))
     const world = rewriting(() => true)
     await take(world, asking({ model: { ...model, max_bytes: 5_000 }, transcript: long }))
     const judged = world.asked.filter(({ purpose }) => purpose === 'guardrail')
     const seen = judged.map(({ messages }) => messages[1]!.content).join('\n')
-    for (const { message: text } of world.stored[0]!.slice(0, -2)) expect(seen).toContain(text)
+    for (const { content } of world.stored[0]!.slice(0, -2)) expect(seen).toContain(textOf(content))
     expect(world.stored[0]!.length).toBeLessThan(8)
     expect(world.stored[0]!.length).toBeGreaterThan(3)
   })

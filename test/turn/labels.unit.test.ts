@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { contentOf } from '../../src/parts'
 import { labelOf, meaningOf } from '../../src/turn/labels'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
@@ -61,7 +62,7 @@ describe('in a turn, labels', () => {
     const fits = async (labels?: { field?: string }) => {
       const events = await take(
         makeWorld({ documents: { films } }),
-        asking({ model, question: 'q?', ...(labels && { labels }) }),
+        asking({ model, question: contentOf('q?'), ...(labels && { labels }) }),
       )
       return ofType(events, 'retrieval')[0]?.passages.length
     }

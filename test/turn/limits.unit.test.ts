@@ -1,14 +1,16 @@
 /** Turns whose model does not end, or does not write the question that it should. */
+
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Delta } from '../../src/models/language-model'
 import { ProviderError } from '../../src/models/provider-error'
+import { contentOf, textOf } from '../../src/parts'
 import { asking, makeWorld, message, ofType, says, take } from './world'
 
 const said = [
-  message({ role: 'user', message: 'Which horror films are set in space?' }),
-  message({ role: 'assistant', message: 'Alien is.' }),
+  message({ role: 'user', content: contentOf('Which horror films are set in space?') }),
+  message({ role: 'assistant', content: contentOf('Alien is.') }),
 ]
-const followUp = { continues: true, question: 'What is it about?' }
+const followUp = { continues: true, question: contentOf('What is it about?') }
 
 describe('a turn whose model never ends', () => {
   afterEach(() => void vi.useRealTimers())
@@ -63,9 +65,12 @@ describe('a rewriting that is none', () => {
       },
     })
     const events = await take(world, asking(followUp))
-    expect(world.searched).toEqual([followUp.question])
+    expect(world.searched).toEqual([textOf(followUp.question)])
     expect(ofType(events, 'question')[0]).not.toHaveProperty('standalone')
-    expect(events.at(-1)).toMatchObject({ type: 'done', answer: `Answer to ${followUp.question}` })
+    expect(events.at(-1)).toMatchObject({
+      type: 'done',
+      answer: contentOf(`Answer to ${textOf(followUp.question)}`),
+    })
     expect(world.spent[0]!.outputTokens).toBeGreaterThan(5)
   })
 

@@ -1,5 +1,6 @@
 /** Logs of turns at random. */
 import fc from 'fast-check'
+import { contentOf, type Part, type TextPart } from '../../src/parts'
 import {
   type CallTrace,
   isNumbered,
@@ -30,9 +31,27 @@ const summary = fc.oneof(
   fc.record({ collection: name, found: count, limit: count, took: count }),
   fc.record({ collection: name, error: fc.record({ status: fc.constant(404), message: text }) }),
 )
+
+/** A part that is not text. */
+export const otherParts: fc.Arbitrary<Exclude<Part, TextPart>> = fc.oneof(
+  fc.record(
+    { type: fc.constant('image' as const), media_type: fc.constant('image/png'), data: text, name: text },
+    { requiredKeys: ['type', 'media_type', 'data'] },
+  ),
+  fc.record({ type: fc.constant('file' as const), name: text, text }, { requiredKeys: ['type', 'name'] }),
+  fc.record({ type: fc.constant('tool_call' as const), id: text, name: text, arguments: fc.json() }),
+  fc.record({ type: fc.constant('tool_result' as const), id: text, text }),
+)
+const textPart = fc.record({
+  type: fc.constant('text' as const),
+  text: fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
+})
+/** Content of any kinds. */
+export const contents: fc.Arbitrary<Part[]> = fc.array(fc.oneof(textPart, otherParts), { maxLength: 4 })
+
 const said = fc.record({
   role: fc.constantFrom('user' as const, 'assistant' as const),
-  message: text,
+  content: contents,
   timestamp: count,
 })
 const search = fc.record({
@@ -61,6 +80,7 @@ const found: fc.Arbitrary<LogEventBody[]> = fc
 /** Anything that can come between the first event of a turn and its last. */
 const between: fc.Arbitrary<LogEventBody> = fc.oneof(
   fc.record({ type: fc.constant('delta' as const), text }),
+  fc.record({ type: fc.constant('part' as const), part: otherParts }),
   fc.record({
     type: fc.constant('citation' as const),
     collection: name,
@@ -83,7 +103,7 @@ const between: fc.Arbitrary<LogEventBody> = fc.oneof(
 /** The log of a turn: it may still be running. */
 export const logs: fc.Arbitrary<LogEvent[]> = fc
   .record({
-    question: text,
+    question: contents,
     standalone: fc.option(text, { nil: undefined }),
     middle: fc
       .array(
@@ -97,7 +117,10 @@ export const logs: fc.Arbitrary<LogEvent[]> = fc
     retryable: fc.boolean(),
   })
   .map(({ question, standalone, middle, end, retryable }) => {
-    const answer = middle.map((event) => (event.type === 'delta' ? event.text : '')).join('')
+    const answer = middle.flatMap((event): Part[] => {
+      if (event.type === 'delta') return contentOf(event.text)
+      return event.type === 'part' ? [event.part] : []
+    })
     const bodies: LogEventBody[] = [
       { type: 'begin', question },
       { type: 'question', question, ...(standalone !== undefined && { standalone }) },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ProviderError } from '../../src/models/provider-error'
+import { contentOf } from '../../src/parts'
 import type { Hit, SearchParameters } from '../../src/search/types'
 import { scoreOf } from '../../src/turn/retrieve'
 import { config } from '../models/ask'
@@ -61,11 +62,11 @@ describe('a question', () => {
 })
 
 describe('attachments', () => {
-  const attachments = [{ name: 'notes.txt', text: 'The guest is called Kane.' }]
+  const file = { type: 'file' as const, name: 'notes.txt', text: 'The guest is called Kane.' }
 
   it('come before all documents in the prompt, and are no sources', async () => {
     const world = makeWorld()
-    const events = await take(world, asking({ attachments }))
+    const events = await take(world, asking({ question: [...contentOf('Who is the guest?'), file] }))
     expect(world.asked[0]?.sources.map(({ document }) => document)).toEqual([
       { file: 'notes.txt', text: 'The guest is called Kane.' },
       expect.objectContaining({ id: '1' }),
@@ -79,7 +80,7 @@ describe('attachments', () => {
   it('stay when documents have to give way', async () => {
     const world = makeWorld({ documents: { films: [{ id: 'x'.repeat(200) }] } })
     const model = config({ model_name: 'vllm/x', vllm_url: 'u', max_bytes: 300 })
-    await take(world, asking({ attachments, model, question: 'q?' }))
+    await take(world, asking({ model, question: [...contentOf('q?'), file] }))
     expect(world.asked[0]?.sources.map(({ document }) => document.file)).toEqual(['notes.txt'])
   })
 })

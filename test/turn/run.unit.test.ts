@@ -1,14 +1,15 @@
 import { describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta } from '../../src/models/language-model'
+import { contentOf, textOf } from '../../src/parts'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
 
 const said = [
-  message({ role: 'user', message: 'Which horror films are set in space?' }),
-  message({ role: 'assistant', message: 'Alien is.' }),
+  message({ role: 'user', content: contentOf('Which horror films are set in space?') }),
+  message({ role: 'assistant', content: contentOf('Alien is.') }),
 ]
-const followUp = { continues: true, question: 'What is it about?' }
+const followUp = { continues: true, question: contentOf('What is it about?') }
 
 describe('a first turn', () => {
   it('searches the question as it is, answers from the documents, and stores both sides', async () => {
@@ -27,11 +28,11 @@ describe('a first turn', () => {
     expect(world.asked).toHaveLength(1)
     expect(world.stored).toEqual([
       [
-        { role: 'user', message: 'What is Alien about?', timestamp: NOW },
-        { role: 'assistant', message: 'Answer to What is Alien about?', timestamp: NOW },
+        { role: 'user', content: contentOf('What is Alien about?'), timestamp: NOW },
+        { role: 'assistant', content: contentOf('Answer to What is Alien about?'), timestamp: NOW },
       ],
     ])
-    expect(ofType(events, 'done')[0]).toMatchObject({ answer: 'Answer to What is Alien about?' })
+    expect(ofType(events, 'done')[0]).toMatchObject({ answer: contentOf('Answer to What is Alien about?') })
     expect(ofType(events, 'history')[0]?.messages).toEqual(world.stored[0])
     expect(ofType(events, 'usage')[0]?.usage).toMatchObject({ model: 'openai/gpt', estimated: true })
   })
@@ -39,7 +40,7 @@ describe('a first turn', () => {
   it('sends the prompt of the contract: system message, data, question, no history', async () => {
     const world = makeWorld({ documents: { films: [{ id: '1', b: 1, a: 'x' }] } })
     const model = config({ model_name: 'vllm/x', vllm_url: 'u', system_prompt: 'Be brief.' })
-    await take(world, asking({ model, question: 'q?' }))
+    await take(world, asking({ model, question: contentOf('q?') }))
     expect(world.asked[0]?.messages).toEqual([
       { role: 'system', content: 'Be brief.' },
       {
@@ -106,7 +107,7 @@ describe('a first turn', () => {
       input_tokens: 3,
       output_tokens: 2,
     })
-    expect(ofType(events, 'done')[0]).toMatchObject({ answer: 'Yes.', finish_reason: 'length' })
+    expect(ofType(events, 'done')[0]).toMatchObject({ answer: contentOf('Yes.'), finish_reason: 'length' })
   })
 })
 
@@ -121,7 +122,7 @@ describe('a follow-up', () => {
     ])
     expect(events[0]).toEqual({
       type: 'question',
-      question: 'What is it about?',
+      question: contentOf('What is it about?'),
       standalone: 'alone: What is it about?',
     })
     const reply = ofType(events, 'results')[0]?.replies[0]
@@ -216,16 +217,16 @@ describe('a follow-up', () => {
     const world = makeWorld({
       ttls: new Map([['other', 5]]),
       said: [
-        message({ message: 'mine, old', timestamp: NOW - 101 }),
-        message({ message: 'mine, young', timestamp: NOW - 100 }),
-        message({ message: "other's, old", timestamp: NOW - 6, modelId: 'other' }),
-        message({ message: "other's, young", timestamp: NOW - 5, modelId: 'other' }),
-        message({ message: "nobody's", timestamp: 1, modelId: 'nobody' }),
+        message({ content: contentOf('mine, old'), timestamp: NOW - 101 }),
+        message({ content: contentOf('mine, young'), timestamp: NOW - 100 }),
+        message({ content: contentOf("other's, old"), timestamp: NOW - 6, modelId: 'other' }),
+        message({ content: contentOf("other's, young"), timestamp: NOW - 5, modelId: 'other' }),
+        message({ content: contentOf("nobody's"), timestamp: 1, modelId: 'nobody' }),
       ],
     })
     const model = config({ model_name: 'openai/gpt', api_key: 'k', ttl: 100 })
     const [history] = ofType(await take(world, asking({ ...followUp, model })), 'history')
-    expect(history?.messages.map(({ message }) => message).slice(0, -2)).toEqual([
+    expect(history?.messages.map(({ content }) => textOf(content)).slice(0, -2)).toEqual([
       'mine, young',
       "other's, young",
       "nobody's",
@@ -294,7 +295,7 @@ describe('what goes wrong', () => {
   ])('max_bytes %i for "hello"', async (max_bytes, text, sources) => {
     const model = config({ model_name: 'openai/gpt', api_key: 'k', max_bytes })
     const world = makeWorld()
-    const events = await take(world, asking({ model, question: 'hello' }))
+    const events = await take(world, asking({ model, question: contentOf('hello') }))
     expect(ofType(events, 'error')[0]?.message).toBe(text)
     expect(world.asked.flatMap((request) => request.sources)).toEqual(sources)
   })

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
+import { contentOf } from '../../src/parts'
 import { SUGGESTIONS_MS } from '../../src/turn/suggest'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
@@ -28,8 +29,8 @@ describe('suggestions in the answer', () => {
     ])
     expect(ofType(events, 'delta').map(({ text }) => text)).toEqual(['Yes, it', ' is.'])
     expect(ofType(events, 'followups')).toEqual([{ type: 'followups', questions: ['Why?', 'Who?'] }])
-    expect(ofType(events, 'done')[0]?.answer).toBe('Yes, it is.')
-    expect(told.stored[0]?.[1]?.message).toBe('Yes, it is.')
+    expect(ofType(events, 'done')[0]?.answer).toEqual(contentOf('Yes, it is.'))
+    expect(told.stored[0]?.[1]?.content).toEqual(contentOf('Yes, it is.'))
     expect(told.finished[0]?.answer).toBe('Yes, it is.')
     expect(told.asked).toHaveLength(1)
     expect(told.asked[0]?.messages[0]).toMatchObject({
@@ -60,7 +61,7 @@ describe('suggestions in the answer', () => {
   it('that nobody asked for stay in the text', async () => {
     const told = world()
     const events = await take(told, asking())
-    expect(ofType(events, 'done')[0]?.answer).toBe('Yes, it is. <<Why?>>\n<<Who?>>')
+    expect(ofType(events, 'done')[0]?.answer).toEqual(contentOf('Yes, it is. <<Why?>>\n<<Who?>>'))
     expect(told.asked[0]?.messages).toHaveLength(1)
   })
 })

@@ -1,13 +1,18 @@
 /** What a turn writes down of itself, how much of the past it reads, and how it is stopped. */
+
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta, GenerationRequest } from '../../src/models/language-model'
 import { type Fault, ProviderError } from '../../src/models/provider-error'
+import { contentOf } from '../../src/parts'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
 
-const follow = asking({ continues: true, question: 'And who made it?' })
-const before = [message({ message: 'What is Alien?' }), message({ role: 'assistant', message: 'A film.' })]
+const follow = asking({ continues: true, question: contentOf('And who made it?') })
+const before = [
+  message({ content: contentOf('What is Alien?') }),
+  message({ role: 'assistant', content: contentOf('A film.') }),
+]
 
 describe('a trace', () => {
   it('holds the questions, each search and the prompts as they were sent', async () => {

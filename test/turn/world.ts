@@ -2,6 +2,7 @@
 
 import { ApiError, attempt, type Outcome } from '../../src/errors'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
+import { contentOf } from '../../src/parts'
 import type { Document, SearchParameters, SearchResult, StoredMessage } from '../../src/search/types'
 import {
   type HistoryMessage,
@@ -86,7 +87,7 @@ export const says = (...texts: string[]): Delta[] => [
 export const message = (parts: Partial<StoredMessage>): StoredMessage => ({
   documentId: '0',
   role: 'user',
-  message: 'Which horror films are set in space?',
+  content: contentOf('Which horror films are set in space?'),
   timestamp: NOW - 10,
   modelId: 'm',
   ...parts,
@@ -95,7 +96,7 @@ export const message = (parts: Partial<StoredMessage>): StoredMessage => ({
 export const asking = (parts: Partial<AskRequest> = {}): AskRequest => ({
   conversationId: 'c',
   continues: false,
-  question: 'What is Alien about?',
+  question: contentOf('What is Alien about?'),
   model: config({ model_name: 'openai/gpt', api_key: 'k' }),
   historyId: 'history',
   searches: [

@@ -1,6 +1,6 @@
 /** Reads the body of a request: JSON, or a form with JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
-import type { Attachment } from '../../turn/request'
+import type { FilePart } from '../../parts'
 import { bodyBytes, parseJson, readText, tooLarge } from '../edge/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'
@@ -13,7 +13,7 @@ const MOST_FILES = 10
 
 export interface ChatBody {
   json: unknown
-  files: Attachment[]
+  files: FilePart[]
   /** everything that was sent, as one text for the request's fingerprint */
   text: string
 }
@@ -48,7 +48,7 @@ async function readForm(request: Request, boundary: string): Promise<ChatBody> {
   const digests = await Promise.all(files.map(({ bytes }) => sha256Bytes(bytes)))
   return {
     json: value,
-    files: files.map(attachmentOf),
+    files: files.map(fileOf),
     text: [text, ...files.map(({ name }, index) => `${name} ${digests[index]}`)].join('\n'),
   }
 }
@@ -88,7 +88,7 @@ const TEXT_TYPES = /^text\/|^application\/(json|xml|yaml|x-ndjson|jsonl|x-yaml)$
 const TEXT_NAMES = /\.(txt|md|markdown|csv|tsv|json|jsonl|xml|html?|ya?ml|log)$/i
 
 /** The text of a file. @throws FieldError 400 if it is not text */
-function attachmentOf(part: Part): Attachment {
+function fileOf(part: Part): FilePart {
   const { name, filename, type } = part
   const shown = (filename ?? name).slice(0, 200)
   const vague = type === '' || type === 'application/octet-stream'
@@ -100,7 +100,7 @@ function attachmentOf(part: Part): Attachment {
       name,
     )
   }
-  return { name: shown, text: decode(part, name) }
+  return { type: 'file', name: shown, text: decode(part, name) }
 }
 
 function decode({ bytes }: Part, name: string): string {

@@ -97,7 +97,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     question: asked.question,
     conversationId: asked.session,
     transcript: asked.transcript,
-    attachments: files,
+    files,
     changes: { ...changes, prompt: { ...prompt, append } },
     suggests,
     labels: true,

@@ -1,5 +1,6 @@
 /** Sources and thoughts in the shapes of the AI Chat Protocol. Pure. */
 
+import { textOf } from '../../parts'
 import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
@@ -51,7 +52,7 @@ export function dataPointsOf(
     const label = labelOf({ ...fields, id }, labelling)
     if (label === undefined) return []
     room -= jsonBytes(label)
-    return room < 0 ? [] : [{ label, text: textOf(fields, hidden) }]
+    return room < 0 ? [] : [{ label, text: documentText(fields, hidden) }]
   })
   const share = Math.floor(TEXT_BYTES / Math.max(1, named.length))
   return {
@@ -62,8 +63,10 @@ export function dataPointsOf(
 }
 
 /** The document's text on one line: contract chat-protocols 1.8 forbids line breaks there. */
-export const textOf = (document: Record<string, unknown>, hidden: readonly (string | undefined)[]): string =>
-  textsOf(document, hidden).join(' ').replace(/\s+/g, ' ').trim()
+export const documentText = (
+  document: Record<string, unknown>,
+  hidden: readonly (string | undefined)[],
+): string => textsOf(document, hidden).join(' ').replace(/\s+/g, ' ').trim()
 
 /**
  * The document's texts as they are, and other values with their names. Lists of numbers are left out: they are vectors.
@@ -98,7 +101,7 @@ const jsonBytes = (text: string): number => byteLength(JSON.stringify(text))
 
 /** How the documents were found. Prompts are left out: they are in the trace, for the admin key. */
 export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thought[] {
-  const query = clip(turn.standalone ?? turn.question)
+  const query = clip(turn.standalone ?? textOf(turn.question))
   const searches = turn.summaries.slice(0, MOST_SEARCHES).map((summary, index): Thought => {
     const mode = modes[index] ?? 'text'
     const ways = {
@@ -120,7 +123,7 @@ export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thou
     {
       title: 'Generated search query',
       description: query,
-      props: { original: clip(turn.question), rewritten: turn.standalone !== undefined },
+      props: { original: clip(textOf(turn.question)), rewritten: turn.standalone !== undefined },
     },
     ...searches,
     { title: 'Search results', description: `Documents in the prompt: ${turn.passages.length}`, props: null },

@@ -6,6 +6,7 @@
  */
 
 import type { Failure } from '../../errors'
+import { textOf } from '../../parts'
 import { splitText } from '../../split-text'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
@@ -38,7 +39,12 @@ export function encodeAnswer(turn: Turn, writing: Writing): unknown {
     followup_questions: suggestionsOf(turn) ?? null,
     ...sessionIn(turn, writing),
   }
-  return words.whole(turn.answer + inlined(turn, writing), context, turn.conversationId, finishOf(turn))
+  return words.whole(
+    textOf(turn.answer) + inlined(turn, writing),
+    context,
+    turn.conversationId,
+    finishOf(turn),
+  )
 }
 
 /** Encodes an answer as a stream of lines. */

@@ -1,4 +1,5 @@
 /** Reads a body of the AI Chat Protocol (contract chat-protocols 1.4). Pure. */
+import { contentOf, textOf } from '../../parts'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { asRecord, type Dialect } from './dialect'
@@ -72,19 +73,19 @@ function messagesIn(value: unknown): Pick<ChatRequest, 'question' | 'transcript'
   value.forEach((message, index) => {
     const { role, content } = checked(message, `messages[${index}]`)
     if (role === 'system') instructions.push(content)
-    else transcript.push({ role, message: content })
+    else transcript.push({ role, content: contentOf(content) })
   })
   const place = `messages[${value.length - 1}]`
   const last = transcript.pop()
   if (asRecord(value.at(-1)).role !== 'user' || !last) {
     throw wrong(`${place}.role`, `\`${place}.role\` has to be user: the last message is the question.`)
   }
-  if (last.message.trim() === '')
-    throw wrong(`${place}.content`, `\`${place}.content\` has to say something.`)
-  if (last.message.length > LONGEST_QUESTION) {
+  const question = textOf(last.content)
+  if (question.trim() === '') throw wrong(`${place}.content`, `\`${place}.content\` has to say something.`)
+  if (question.length > LONGEST_QUESTION) {
     throw wrong(`${place}.content`, `\`${place}.content\` is longer than ${LONGEST_QUESTION} characters.`)
   }
-  return { question: last.message, transcript, instructions }
+  return { question, transcript, instructions }
 }
 
 const ROLES = ['user', 'assistant', 'system'] as const

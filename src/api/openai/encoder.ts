@@ -7,6 +7,7 @@
  */
 
 import type { Failure } from '../../errors'
+import { textOf } from '../../parts'
 import type { TurnEvent, Usage } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
@@ -85,7 +86,7 @@ export const completion = (turn: Turn, shape: CompletionShape) => ({
   choices: [
     {
       index: 0,
-      message: { role: 'assistant', content: turn.answer, refusal: null, ...extrasOf(turn, shape) },
+      message: { role: 'assistant', content: textOf(turn.answer), refusal: null, ...extrasOf(turn, shape) },
       logprobs: null,
       finish_reason: finishReason(turn.finishReason),
     },

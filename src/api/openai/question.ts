@@ -1,6 +1,8 @@
 /** Reads what requests to both of OpenAI's APIs have in common. Pure. */
+
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { contentOf } from '../../parts'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../turn/message-text'
@@ -85,7 +87,7 @@ export function readMessages(
   const instructions: string[] = []
   for (const { role, content } of messages.slice(0, -1)) {
     const message = textIn(content, false)
-    if (role === 'user' || role === 'assistant') transcript.push({ role, message })
+    if (role === 'user' || role === 'assistant') transcript.push({ role, content: contentOf(message) })
     else if (role === 'system' || role === 'developer') instructions.push(message)
   }
   return { question, transcript, instructions: instructions.join('\n\n').trim() }

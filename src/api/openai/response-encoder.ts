@@ -8,6 +8,7 @@
  */
 
 import type { Failure } from '../../errors'
+import { textOf } from '../../parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { sourcesOf } from '../turn/sources'
@@ -112,7 +113,7 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
   return {
     ...frameOf(turn, shape, status),
     incomplete_details: reason === undefined ? null : { reason },
-    output: [{ ...itemOf(turn, status), content: [partOf(turn.answer, annotations)] }] as const,
+    output: [{ ...itemOf(turn, status), content: [partOf(textOf(turn.answer), annotations)] }] as const,
     usage: {
       input_tokens,
       input_tokens_details: { cached_tokens: 0 },

@@ -12,6 +12,7 @@ import type { ConversationRow } from '../../db/conversations'
 import { ApiError, type ErrorCode } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
+import { contentOf, type Part, textOf } from '../../parts'
 import { siblingOf } from '../../registry/named-models'
 import { codeOf } from '../../turn/errors'
 import type { MessageDetails } from '../../turn/events'
@@ -209,7 +210,7 @@ export async function begin(
   const own = inline ? [system ?? rag.system, instructions ?? rag.instructions] : [system, instructions]
   const added = own.filter((text) => text !== undefined && text !== '') as string[]
   const turn = {
-    question,
+    question: contentOf(question),
     model,
     historyId,
     given: {
@@ -255,19 +256,20 @@ export function extOf(
   turn: {
     conversationId: string
     turn: number
-    answer: string
+    answer: Part[]
     citations: { document_id: string; start: number; end: number; quote?: string }[]
     usage?: unknown
   },
   { passages, rewritten: question, memory }: Turning,
 ): Json {
+  const answer = textOf(turn.answer)
   const id = messageIdOf({ memoryId: turn.conversationId, turn: turn.turn })
   return {
-    answer: turn.answer,
+    answer,
     ...(memory && { message_id: id, interaction_id: id, memory_id: turn.conversationId }),
     ...(question !== undefined && { rewritten_question: question }),
     citations: turn.citations.map(({ document_id, start, end, quote }) => {
-      const said = turn.answer.slice(start, end)
+      const said = answer.slice(start, end)
       const numbered = passages.map((passage, at) => ({ ...passage, n: at + 1 }))
       const own = numbered.filter(({ documentId }) => documentId === document_id)
       const { n, field, collection } = own.find((passage) => said.includes(`[${passage.n}]`)) ?? own[0]!

@@ -1,5 +1,7 @@
 /** A finished turn as Parley's own routes show it. Pure. */
+
 import type { InferOutput } from 'valibot'
+import { textOf } from '../../parts'
 import type { Turn } from '../../turn/fold'
 import { asAsked } from '../turn/asked'
 import { repliesOf } from '../turn/results'
@@ -10,20 +12,19 @@ export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results
 /** @param folded one that is done */
 export function answerOf(folded: Turn): AnswerBody {
   const { standalone, suggestions, usage, timings, cut, ...turn } = folded
+  const question = textOf(turn.question)
   return {
     conversation_id: turn.conversationId,
     turn: turn.turn,
-    question: turn.question,
+    question,
     ...(standalone !== undefined && { standalone }),
-    answer: turn.answer,
+    answer: textOf(turn.answer),
     finish_reason: turn.finishReason ?? '',
     citations: turn.citations,
     ...(cut && { cut }),
     ...(suggestions && { followups: suggestions }),
     ...(usage && { usage }),
     ...(timings && { timings }),
-    results: repliesOf(folded).map((reply) =>
-      'result' in reply ? asAsked(reply.result, turn.question) : reply,
-    ),
+    results: repliesOf(folded).map((reply) => ('result' in reply ? asAsked(reply.result, question) : reply)),
   }
 }

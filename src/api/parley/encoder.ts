@@ -8,6 +8,7 @@
  * JSON escapes line breaks, so the data is always one line. A `retrieval` shows the engine's replies beside the documents of
  * the prompt.
  */
+import { textOf } from '../../parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
 import { asAsked } from '../turn/asked'
 import { repliesOf } from '../turn/results'
@@ -26,7 +27,8 @@ export class LogEncoder {
       this.#results = event.replies
       return ''
     }
-    if (event.type === 'history') return ''
+    // No reader of today knows other parts of an answer than text.
+    if (event.type === 'history' || event.type === 'part') return ''
     const { type, turn, seq } = event
     return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(this.#dataOf(event))}\n\n`
   }
@@ -35,9 +37,11 @@ export class LogEncoder {
     const { type: _type, conversation_id, turn: _turn, seq: _seq, ...data } = event
     // The first event of a turn is where a client learns which conversation it began.
     if (event.type === 'question') {
-      this.#asked = event
-      return { conversation_id, ...data }
+      const question = textOf(event.question)
+      this.#asked = { turn: event.turn, question }
+      return { conversation_id, ...data, question }
     }
+    if (event.type === 'done') return { ...data, answer: textOf(event.answer) }
     if (event.type !== 'retrieval') return data
     const { passages, searches, cut } = event
     const results = this.#results

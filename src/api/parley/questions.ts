@@ -1,7 +1,9 @@
 /** Questions on Parley's own routes, answered whole or as a stream. */
+
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
 import { ApiError } from '../../errors'
+import { contentOf } from '../../parts'
 import { admitTurn } from '../edge/admit-turn'
 import { openAssistant } from '../edge/open-assistant'
 import { findHistory, findOpenModel } from '../edge/open-model'
@@ -31,7 +33,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
     env,
     {
       ...(conversationId !== undefined && { conversationId }),
-      question,
+      question: contentOf(question),
       model,
       historyId,
       searches,

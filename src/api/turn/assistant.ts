@@ -5,9 +5,10 @@ import { type Answering, ask } from '../../conversation/ask'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { acceptedBy } from '../../models/sampling'
+import { contentOf, type FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Reading } from '../../turn/events'
-import type { Attachment, Replacement } from '../../turn/request'
+import type { Replacement } from '../../turn/request'
 import { byteLength } from '../../turn/serialise'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { admitTurn } from '../edge/admit-turn'
@@ -47,7 +48,7 @@ export interface AssistantQuestion {
   /** what was said before, oldest first. Only a new conversation uses it */
   transcript?: TranscriptMessage[]
   /** texts sent with the question */
-  attachments?: Attachment[]
+  files?: FilePart[]
   changes?: Changes
   /** whether to suggest next questions; absent: as the assistant says */
   suggests?: boolean | undefined
@@ -83,7 +84,8 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
-  requireRoom(asked.attachments ?? [], model)
+  const files = asked.files ?? []
+  requireRoom(files, model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
@@ -94,7 +96,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(named && { named }),
       ...(asked.after !== undefined && { after: asked.after }),
       ...(asked.replaces && { replaces: asked.replaces }),
-      question,
+      question: [...contentOf(question), ...files],
       model,
       ...(settings && { settings }),
       historyId: await findHistory(env, model),
@@ -104,7 +106,6 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(asked.read && { read: asked.read }),
       suggests: asked.suggests ?? assistant.followups,
       ...(asked.transcript && { transcript: asked.transcript }),
-      ...(asked.attachments && { attachments: asked.attachments }),
       // With the admin key they are the operator's own words, which need no judgement.
       ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
       ...(asked.labels && { labels: field === undefined ? {} : { field } }),
@@ -144,10 +145,10 @@ function settingsOf(
   return { ...settings, max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
 }
 
-/** Attachments may take half of the prompt: the documents that are found need room too. @throws ApiError 400 */
-function requireRoom(attachments: Attachment[], { max_bytes: maxBytes }: ConversationModelConfig): void {
+/** Files may take half of the prompt: the documents that are found need room too. @throws ApiError 400 */
+function requireRoom(files: FilePart[], { max_bytes: maxBytes }: ConversationModelConfig): void {
   const most = Math.floor(maxBytes / 2)
-  const bytes = attachments.reduce((sum, { name, text }) => sum + byteLength(name) + byteLength(text), 0)
+  const bytes = files.reduce((sum, { name, text = '' }) => sum + byteLength(name) + byteLength(text), 0)
   if (bytes > most) {
     throw new ApiError(400, `The files are too long for this assistant: it takes ${most} bytes of them.`)
   }

@@ -98,27 +98,8 @@ export function chatReader(events: ReadableStream<Uint8Array>, resume?: Resume):
   return Object.assign(readChat, { stop: read.stop })
 }
 
-/**
- * The events for Typesense's searches. If every search failed, Typesense replies with the searches' errors as results, so
- * for this reader the turn ends in `done` (contract typesense 1.7).
- */
-export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
-  const read = eventReader(events, resume)
-  let failed = false
-  const readResults = async (): Promise<TurnEvent[] | undefined> => {
-    const batch = await read()
-    return batch?.map((event) => {
-      failed ||= searchError(event) !== undefined
-      if (!failed || event.type !== 'error') return event
-      const { conversation_id, turn, seq } = event
-      return { type: 'done', finish_reason: 'no_results', answer: '', conversation_id, turn, seq }
-    })
-  }
-  return Object.assign(readResults, { stop: read.stop })
-}
-
 /** The error of the first search, if this event says that all of them failed. */
-function searchError(event: TurnEvent): TurnEvent | undefined {
+export function searchError(event: TurnEvent): TurnEvent | undefined {
   if (event.type !== 'retrieval') return undefined
   const { searches, conversation_id, turn, seq } = event
   const [{ error } = {}] = searches

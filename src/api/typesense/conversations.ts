@@ -2,11 +2,13 @@
  * Searches with `conversation=true` (contract 1.6 and 1.7). Checks the request in the order and the words of the contract,
  * then asks the Conversation object.
  */
+
 import type { Access } from '../../auth/access'
 import { pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
+import { contentOf } from '../../parts'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
@@ -143,7 +145,7 @@ async function runTurn(
     caller.env,
     {
       ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
-      question,
+      question: contentOf(question),
       model,
       historyId,
       searches,

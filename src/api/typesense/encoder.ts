@@ -7,6 +7,7 @@
  */
 
 import type { Failure } from '../../errors'
+import { textOf } from '../../parts'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import { asAsked, shownReply } from '../turn/asked'
@@ -43,7 +44,7 @@ function searchBody(turn: Turn, shape: AnswerShape): Record<string, unknown> {
 
 function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unknown> {
   return {
-    answer: turn.answer,
+    answer: textOf(turn.answer),
     ...(shape.withHistory ? { conversation_history: historyObject(turn.history ?? [], shape) } : {}),
     conversation_id: shape.conversationId,
     query: (shape.shape === 'single' && turn.standalone) || shape.question,
@@ -58,7 +59,7 @@ function conversationObject(turn: Turn, shape: AnswerShape): Record<string, unkn
 }
 
 const historyObject = (history: HistoryMessage[], shape: AnswerShape): Record<string, unknown> => ({
-  conversation: history.map(({ role, message }) => ({ [role]: message })),
+  conversation: history.map(({ role, content }) => ({ [role]: textOf(content) })),
   id: shape.conversationId,
   last_updated: history.at(-1)?.timestamp ?? 0,
   ttl: shape.ttl,

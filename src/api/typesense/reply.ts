@@ -4,9 +4,10 @@ import { allFailed, foldTurn } from '../../turn/fold'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type Opening, readHead } from '../turn/head'
-import { type Resume, resultsReader } from '../turn/read'
+import type { Resume } from '../turn/read'
 import { streamFrom, wholeTurn } from '../turn/stream'
 import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
+import { resultsReader } from './results-reader'
 
 /**
  * How long to wait before sending headers, so that an error still gets its own status. Clients wait 5 s for headers and then

@@ -39,6 +39,7 @@ export class UiStreamEncoder implements TurnEncoder {
   }
 
   encode(event: TurnEvent): string {
+    const known = this.#turn.passages.length
     fold(this.#turn, event)
     switch (event.type) {
       case 'question':
@@ -55,7 +56,7 @@ export class UiStreamEncoder implements TurnEncoder {
         if (citations === 'markdown') {
           this.#links = new CitationLinks(sourcesOf(this.#turn.passages, fields))
         }
-        return sourcesOf(event.passages, fields).map(sourcePart).join('')
+        return sourcesOf(this.#turn.passages.slice(known), fields).map(sourcePart).join('')
       }
       case 'delta':
         return this.#write(this.#links ? this.#links.add(event.text) : event.text)

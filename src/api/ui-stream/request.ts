@@ -6,8 +6,10 @@
  *     {threadId, messages: [{role, content: [{type: 'text', text}]}]}                   assistant-ui
  *     {conversation_id, messages: [{role, content: '…'}]}                               plain
  */
+
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../turn/message-text'
 import { turnOf } from './message-id'
@@ -90,7 +92,9 @@ export function readUiRequest(body: unknown): UiRequest {
     overrides: v.is(Context, context) ? context.overrides : {},
     transcript: said.flatMap((each) => {
       const { role } = each
-      return role === 'user' || role === 'assistant' ? [{ role, message: textOf(each, false) }] : []
+      return role === 'user' || role === 'assistant'
+        ? [{ role, content: contentOf(textOf(each, false)) }]
+        : []
     }),
     ...((again || edits) && {
       rewrites: {

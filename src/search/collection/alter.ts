@@ -1,7 +1,7 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
 import { ApiError } from '../../errors'
 import { matches } from '../documents/detect'
-import { coerceDocument } from '../documents/document'
+import { coerceDocument, FieldFault } from '../documents/document'
 import type { Store } from '../documents/store'
 import { beginReplacement, cancelReplacement, discardVectors } from '../embedding/replacement'
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
@@ -199,7 +199,7 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
       try {
         coerceDocument(plan, document, 'coerce_or_reject', false)
       } catch (error) {
-        throw error instanceof ApiError ? new ApiError(400, alterMessage(error.message)) : error
+        throw error instanceof ApiError ? new ApiError(400, alterMessage(error)) : error
       }
     }
     if (seqs.length < CHECK_STEP) return
@@ -210,15 +210,14 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
 }
 
 /** Typesense's wording of a document's error in reply to a PATCH. */
-function alterMessage(message: string): string {
-  if (message.endsWith('but is not found in the document.')) {
-    return `${message.slice(0, -1)}s already present in the collection. If you still want to add this field, set it as \`optional: true\`.`
-  }
+function alterMessage(error: ApiError): string {
   const incompatible =
     'Schema change is incompatible with the type of documents already stored in this collection.'
-  const [field, type] = message.split('must be').map((part) => part.trim())
-  if (field === undefined || type === undefined) return `${incompatible} error: ${message}`
-  return `${incompatible} Existing data for ${field.charAt(0).toLowerCase()}${field.slice(1)} cannot be coerced into ${type}`
+  if (!(error instanceof FieldFault)) return `${incompatible} error: ${error.message}`
+  const { field, needs } = error
+  return needs === undefined
+    ? `Field \`${field}\` has been declared in the schema, but is not found in the documents already present in the collection. If you still want to add this field, set it as \`optional: true\`.`
+    : `${incompatible} Existing data for field \`${field}\` cannot be coerced into ${needs}.`
 }
 
 /**

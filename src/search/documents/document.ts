@@ -14,8 +14,23 @@ import { checked, coerced, INVALID, OVERFLOW } from './coerce'
 /** A parsed document, before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
 export type Draft = Record<string, unknown>
 
+/** What a field of a document lacks. `needs` is the type that its value should have had; absent: any value at all. */
+export class FieldFault extends ApiError {
+  constructor(
+    message: string,
+    readonly field: string,
+    readonly needs?: string,
+  ) {
+    super(400, message)
+  }
+}
+
 function refuse(message: string): never {
   throw new ApiError(400, message)
+}
+
+function refuseValue({ name }: FieldPlan, needs: string): never {
+  throw new FieldFault(`Field \`${name}\` must be ${needs}.`, name, needs)
 }
 
 /** @throws ApiError 400 */
@@ -101,7 +116,8 @@ function coerceObject(plan: FieldPlan, draft: Draft, partial: boolean): void {
 }
 
 function missing(plan: FieldPlan): never {
-  refuse(`Field \`${plan.name}\` has been declared in the schema, but is not found in the document.`)
+  const message = `Field \`${plan.name}\` has been declared in the schema, but is not found in the document.`
+  throw new FieldFault(message, plan.name)
 }
 
 function coerceField(
@@ -148,16 +164,13 @@ function corrected(plan: FieldPlan, value: unknown, dirty: DirtyValues, inList: 
   }
   if (result !== INVALID && result !== OVERFLOW) return result
   if (plan.kind === 'geopoint' && (!Array.isArray(value) || value.length !== 2)) {
-    refuse(
-      inList
-        ? `Field \`${plan.name}\` must contain 2 element arrays: [ [lat, lng],... ].`
-        : `Field \`${plan.name}\` must be a 2 element array: [lat, lng].`,
-    )
+    if (!inList) refuseValue(plan, 'a 2 element array: [lat, lng]')
+    refuse(`Field \`${plan.name}\` must contain 2 element arrays: [ [lat, lng],... ].`)
   }
   if (drops(plan, dirty)) return undefined
   if (result === OVERFLOW) refuse(`Field \`${plan.name}\` exceeds maximum value of int32.`)
   const articles = ARTICLES[plan.kind] ?? ['a', 'an array of']
-  refuse(`Field \`${plan.name}\` must be ${articles[inList ? 1 : 0]} ${plan.kind}.`)
+  refuseValue(plan, `${articles[inList ? 1 : 0]} ${plan.kind}`)
 }
 
 function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
@@ -174,7 +187,7 @@ function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
     return
   }
   if (!Array.isArray(value)) {
-    if (!drops(plan, dirty)) refuse(`Field \`${plan.name}\` must be an array.`)
+    if (!drops(plan, dirty)) refuseValue(plan, 'an array')
     replace(leaf, undefined)
     return
   }
@@ -191,7 +204,7 @@ function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
 
 function coerceVector(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
   if (!Array.isArray(leaf.value)) {
-    if (!drops(plan, dirty)) refuse(`Field \`${plan.name}\` must be an array.`)
+    if (!drops(plan, dirty)) refuseValue(plan, 'an array')
     replace(leaf, undefined)
     return
   }

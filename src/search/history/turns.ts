@@ -1,6 +1,7 @@
 /** Reads and writes the documents of a history collection as messages of conversations. */
 
 import * as v from 'valibot'
+import { fromStored, promptText } from '../../parts'
 import { removeAll } from '../documents/bulk'
 import type { Store } from '../documents/store'
 import { MESSAGES_A_TURN } from '../limits'
@@ -14,10 +15,10 @@ export function indexConversations(sql: SqlStorage): void {
   )
 }
 
-type Row = Record<'id' | 'role' | 'message' | 'model' | 'timestamp', SqlStorageValue>
+type Row = Record<'id' | 'role' | 'message' | 'parts' | 'model' | 'timestamp', SqlStorageValue>
 
-const MESSAGES = `SELECT id, body->>'$.role' AS role, body->>'$.message' AS message, body->>'$.model_id' AS model,
-    body->>'$.timestamp' AS timestamp
+const MESSAGES = `SELECT id, body->>'$.role' AS role, body->>'$.message' AS message, body->>'$.parts' AS parts,
+    body->>'$.model_id' AS model, body->>'$.timestamp' AS timestamp
   FROM documents WHERE body->>'$.conversation_id' = ?`
 
 /**
@@ -52,7 +53,7 @@ export function recentMessages(
     if (left.has(String(row.id))) continue
     if (total > bytes) return { messages: messages.reverse(), complete: false }
     const message = messageOf(row)
-    total += encoder.encode(message.message).byteLength
+    total += encoder.encode(promptText(message.content)).byteLength
     messages.push(message)
   }
   return { messages: messages.reverse(), complete: true }
@@ -60,10 +61,10 @@ export function recentMessages(
 
 const encoder = new TextEncoder()
 
-const messageOf = ({ id, role, message, model, timestamp }: Row): StoredMessage => ({
+const messageOf = ({ id, role, message, parts, model, timestamp }: Row): StoredMessage => ({
   documentId: String(id),
   role: String(role ?? ''),
-  message: String(message ?? ''),
+  content: fromStored(String(message ?? ''), parts),
   timestamp: Number(timestamp ?? 0),
   modelId: String(model ?? ''),
 })

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { textOf } from '../../../src/api/ai-chat/context'
+import { documentText } from '../../../src/api/ai-chat/context'
 import type { Dialect } from '../../../src/api/ai-chat/dialect'
 import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
 import { WORDS } from '../../../src/api/ai-chat/words'
+import { contentOf } from '../../../src/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
 import { found } from '../turn-events'
@@ -53,14 +54,14 @@ const DOCUMENT = {
 }
 
 const TURN = log(
-  { type: 'question', question: 'how?' },
+  { type: 'question', question: contentOf('how?') },
   retrieval(DOCUMENT),
   { type: 'delta', text: 'Grüße 😀 ' },
   { type: 'delta', text: '[plan.pdf#page=1]' },
   { type: 'citation', collection: 'docs', document_id: '7', start: 0, end: 9 },
   { type: 'followups', questions: ['Why?'] },
   { type: 'usage', usage: { model: 'openai/gpt', input_tokens: 7, output_tokens: 2 }, timings: {} },
-  { type: 'done', finish_reason: 'stop', answer: 'Grüße 😀 [plan.pdf#page=1]' },
+  { type: 'done', finish_reason: 'stop', answer: contentOf('Grüße 😀 [plan.pdf#page=1]') },
 )
 
 const SHOWN = { citationField: 'sourcepage' }
@@ -159,14 +160,15 @@ describe('the bytes of a turn', () => {
   })
 
   it('of a turn without documents still begin with what was found (case 30)', () => {
-    const [first] = stream(log({ type: 'question', question: 'q' }, retrieval()), writing('unnamed')).split(
-      '\n',
-    )
+    const [first] = stream(
+      log({ type: 'question', question: contentOf('q') }, retrieval()),
+      writing('unnamed'),
+    ).split('\n')
     expect(JSON.parse(first!).context.data_points).toEqual({ text: [], images: [], citations: [] })
   })
 
   it('hold no markup of a question in the dialect whose client shows thoughts as HTML', () => {
-    const events = log({ type: 'question', question: '<img src=x onerror=alert(1)>' }, retrieval())
+    const events = log({ type: 'question', question: contentOf('<img src=x onerror=alert(1)>') }, retrieval())
     expect(stream(events, writing('azure-js'))).not.toContain('<img')
   })
 
@@ -192,7 +194,7 @@ describe('the text of a document', () => {
     [{ id: '1', title: 'A', text: ' b\r\nc ' }, 'A b c'],
     [{ id: '1', tags: ['x', 'y'], sizes: [1, 2], in: { stock: true, note: 'n' } }, 'x y stock: true n'],
     [{ id: '1', url: 'https://a', nothing: null }, ''],
-  ])('%j is %j', (document, text) => expect(textOf(document, ['id', 'url'])).toBe(text))
+  ])('%j is %j', (document, text) => expect(documentText(document, ['id', 'url'])).toBe(text))
 })
 
 describe('whatever a turn is like', () => {
@@ -224,11 +226,11 @@ describe('whatever a turn is like', () => {
       fc.property(turn, dialect, ({ question, documents: found, deltas, followups, unknown }, name) => {
         const answer = deltas.join('')
         const events = log(
-          { type: 'question', question },
+          { type: 'question', question: contentOf(question) },
           retrieval(...found),
           ...deltas.map((delta): TurnEventBody => ({ type: 'delta', text: delta })),
           ...(followups ? [{ type: 'followups', questions: followups } as TurnEventBody] : []),
-          { type: 'done', finish_reason: 'stop', answer },
+          { type: 'done', finish_reason: 'stop', answer: contentOf(answer) },
         )
         const how = writing(name, { inlineSuggestions: false, unknown })
         const body = stream(events, how)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readChat } from '../../../src/api/ai-chat/request'
+import { contentOf } from '../../../src/parts'
 
 const HI = { role: 'user', content: 'Hi' }
 const chat = (body: unknown) => readChat(body, 'unnamed')
@@ -15,8 +16,8 @@ describe('a request', () => {
     expect(chat({ messages, colour: 'red' })).toEqual({
       question: 'Why?',
       transcript: [
-        { role: 'user', message: 'Hi' },
-        { role: 'assistant', message: 'Hello.' },
+        { role: 'user', content: contentOf('Hi') },
+        { role: 'assistant', content: contentOf('Hello.') },
       ],
       instructions: ['Be brief.'],
       overrides: {},

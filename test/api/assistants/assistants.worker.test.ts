@@ -1,4 +1,5 @@
 /** Assistants inside workerd: looking after them, and the keys that are bound to one. */
+
 import { env } from 'cloudflare:workers'
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -8,6 +9,7 @@ import * as schemas from '../../../src/api/parley/response-schemas'
 import { askAssistant, type Changes } from '../../../src/api/turn/assistant'
 import { eventReader } from '../../../src/api/turn/read'
 import { ApiError } from '../../../src/errors'
+import { contentOf } from '../../../src/parts'
 import { SAFE_OVERRIDES } from '../../../src/registry/overrides'
 import type { TurnEvent } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
@@ -143,7 +145,7 @@ describe('an assistant', () => {
 
   it('answers from its collections, and with its own prompt', async () => {
     expect(await ask(ADMIN_KEY, 'guide')).toMatchObject({
-      answer: expect.stringContaining('330'),
+      answer: [{ text: expect.stringContaining('330') }],
       modes: ['text'],
     })
   })
@@ -169,7 +171,7 @@ describe('a key that is bound to an assistant', () => {
 
   it('asks that one, whatever collections it lacks, and no other', async () => {
     const key = await bind()
-    expect(await ask(key, 'guide')).toMatchObject({ answer: expect.stringContaining('330') })
+    expect(await ask(key, 'guide')).toMatchObject({ answer: [{ text: expect.stringContaining('330') }] })
     expect(await ask(key, 'other')).toEqual(await ask(key, 'nobody'))
     expect(await ask(key, 'other')).toEqual({ status: 404, message: 'Assistant not found' })
   })
@@ -178,7 +180,7 @@ describe('a key that is bound to an assistant', () => {
     'with the action %s may do nothing else',
     async (action) => {
       const key = await bind({ actions: [action], collections: ['*'] })
-      expect(await ask(key, 'guide')).toMatchObject({ answer: expect.stringContaining('330') })
+      expect(await ask(key, 'guide')).toMatchObject({ answer: [{ text: expect.stringContaining('330') }] })
       const refused: [string, string, unknown?][] = [
         ['GET', '/collections'],
         ['GET', '/collections/facts'],
@@ -259,7 +261,7 @@ describe('a key that is bound to an assistant', () => {
     expect(
       await ask(await scopedKey(parent, { collection: 'facts', q: QUESTION }), 'guide', 'Other?'),
     ).toMatchObject({
-      question: QUESTION,
+      question: contentOf(QUESTION),
     })
   })
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CompletionEncoder, type CompletionShape, completion } from '../../../src/api/openai/encoder'
+import { contentOf } from '../../../src/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
 import { ANSWER, TURN, turnOf } from '../turn-events'
@@ -10,7 +11,7 @@ const HEAD =
   '"id":"chatcmpl-c-1.3","object":"chat.completion.chunk","created":1700000000,"model":"docs","choices":['
 
 /** What each event of the turn adds to the stream. */
-const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history'>, string[]> = {
+const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'part'>, string[]> = {
   question: [
     `data: {${HEAD}{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n`,
   ],
@@ -72,7 +73,7 @@ describe('a stream of chat completion chunks', () => {
     ['content_filter', 'content_filter'],
     ['other', 'stop'],
   ])('calls the end %s %s', (given, told) => {
-    const done: TurnEventBody = { type: 'done', finish_reason: given, answer: '' }
+    const done: TurnEventBody = { type: 'done', finish_reason: given, answer: contentOf('') }
     expect(chunksOf(encode([TURN[0]!, done])).at(-1).choices[0].finish_reason).toBe(told)
     expect(completion(foldTurn(turnOf([done])), SHAPE).choices[0]?.finish_reason).toBe(told)
   })

@@ -3,6 +3,7 @@ import { errorBody, openAiError, unknownModel } from '../../../src/api/openai/er
 import { InvalidParameter } from '../../../src/api/openai/question'
 import { readChatCompletion } from '../../../src/api/openai/request'
 import { ApiError } from '../../../src/errors'
+import { contentOf } from '../../../src/parts'
 
 const user = (content: unknown) => ({ role: 'user', content })
 
@@ -37,8 +38,8 @@ describe('a chat completion request', () => {
       model: 'docs',
       question: 'And\nthere?',
       transcript: [
-        { role: 'user', message: 'How high?' },
-        { role: 'assistant', message: '330 m' },
+        { role: 'user', content: contentOf('How high?') },
+        { role: 'assistant', content: contentOf('330 m') },
       ],
       instructions: 'Be brief.\n\nIn French.',
       stream: true,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ResponseEncoder, type ResponseShape, responseOf } from '../../../src/api/openai/response-encoder'
 import { readResponse } from '../../../src/api/openai/response-request'
+import { contentOf } from '../../../src/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
 import { ANSWER, TURN, turnOf } from '../turn-events'
@@ -21,7 +22,7 @@ const USAGE =
   '"usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":0},"output_tokens":2,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":9}'
 
 /** What each event of the turn adds to the stream. */
-const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history'>, string[]> = {
+const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'part'>, string[]> = {
   question: [
     frame('response.created', 0, `"response":${response('in_progress', '"output":[]')}`) +
       frame('response.in_progress', 1, `"response":${response('in_progress', '"output":[]')}`) +
@@ -78,7 +79,7 @@ describe('a stream of a response', () => {
     ['length', 'max_output_tokens'],
     ['content_filter', 'content_filter'],
   ])('is incomplete where the model stopped for %s', (finish_reason, reason) => {
-    const turn = turnOf([...TURN.slice(0, -1), { type: 'done', finish_reason, answer: ANSWER }])
+    const turn = turnOf([...TURN.slice(0, -1), { type: 'done', finish_reason, answer: contentOf(ANSWER) }])
     const encoder = new ResponseEncoder(SHAPE)
     expect(turn.map((event) => encoder.encode(event)).at(-1)).toContain('event: response.incomplete\n')
     expect(responseOf(foldTurn(turn), SHAPE)).toMatchObject({
@@ -111,8 +112,8 @@ describe('a response request', () => {
       ...rest,
       question: 'And there?',
       transcript: [
-        { role: 'user', message: 'How high?' },
-        { role: 'assistant', message: '330 m' },
+        { role: 'user', content: contentOf('How high?') },
+        { role: 'assistant', content: contentOf('330 m') },
       ],
       instructions: 'Be brief.\n\nIn French.',
       stream: true,

@@ -1,6 +1,8 @@
 /** Memories beside the conversations that they are: whose they stay, who may write into them, and what readers see. */
+
 import { env, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { contentOf } from '../../../src/parts'
 import { createModel } from '../../../src/registry/models'
 import {
   asking,
@@ -120,23 +122,34 @@ describe('what nobody judged', () => {
   })
 })
 
-it('a message that is added while a turn runs comes after it for a reader who resumes', async () => {
+it('a message that is added while a turn runs is stored after it, and read after it', async () => {
   const request = await asking('Who directed Alien?', { model: openai })
   const { conversationId: id } = request
   const provider = makeProvider(id)
   vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
   const reading = read(await begin(request))
   await provider.say('Ridley ')
-  expect((await ask('POST', `${MEMORY}/${id}/messages`, { input: 'Noted', response: 'Yes' }))[0]).toBe(200)
+  const noted = ask('POST', `${MEMORY}/${id}/messages`, { input: 'Noted', response: 'Yes' })
+  const turns = () =>
+    runInDurableObject(stub(id), (_, { storage: { sql } }) =>
+      sql
+        .exec('SELECT turn, status FROM turns ORDER BY turn')
+        .toArray()
+        .map(({ turn, status }) => `${turn} ${status}`),
+    )
+  expect(await turns()).toEqual(['1 running'])
   const resumed = eventsOf(id, { turn: 1, seq: 0 })
-  const later = eventsOf(id, { turn: 2, seq: 0 })
   await provider.say('Scott.')
   await provider.finish()
   await reading
-  expect((await resumed).at(-1)).toMatchObject({ turn: 1, type: 'done', answer: 'Ridley Scott.' })
+  expect((await noted)[0]).toBe(200)
+  expect(await turns()).toEqual(['1 done', '2 done'])
+  expect((await resumed).at(-1)).toMatchObject({ turn: 1, type: 'done', answer: contentOf('Ridley Scott.') })
   expect((await resumed).every(({ turn }) => turn === 1)).toBe(true)
-  expect((await later).every(({ turn }) => turn === 2)).toBe(true)
-  expect((await eventsOf(id, { turn: 1, seq: 0 })).at(-1)).toMatchObject({ turn: 2, answer: 'Yes' })
+  expect((await eventsOf(id, { turn: 1, seq: 0 })).at(-1)).toMatchObject({
+    turn: 2,
+    answer: contentOf('Yes'),
+  })
 })
 
 describe('a message that is changed', () => {
@@ -150,7 +163,7 @@ describe('a message that is changed', () => {
     const events = await eventsOf(id, { turn: 1, seq: -1 })
     const texts = events.flatMap((event) => (event.type === 'delta' ? [event.text] : []))
     expect(texts).toEqual([changed.response])
-    expect(events.at(-1)).toEqual({ ...before.at(-1), answer: changed.response })
+    expect(events.at(-1)).toEqual({ ...before.at(-1), answer: contentOf(changed.response) })
     expect(events.map(({ type }) => type)).toContain('retrieval')
     expect((await call('GET', `/conversations/${id}`))[1].turns).toMatchObject([{ answer: changed.response }])
   })

@@ -1,6 +1,8 @@
 /** Messages of a memory whose client brought a transcript: they are the oldest, in both orders and on every page. */
+
 import { env } from 'cloudflare:test'
 import { beforeAll, expect, it } from 'vitest'
+import { contentOf } from '../../../src/parts'
 import { asking, setStage, take } from '../../conversation/stage'
 import { ask } from './api'
 
@@ -15,7 +17,7 @@ const inputs = Array.from({ length: LINES }, (_, at) => `said before ${at}`)
 async function withTranscript(): Promise<string> {
   const first = await asking('Who directed Alien?')
   await take(first)
-  await take({ ...first, question: 'Who directed Heat?', continues: true })
+  await take({ ...first, question: contentOf('Who directed Heat?'), continues: true })
   const then = Math.floor(Date.now() / 1000) - 60
   const statement = env.DB.prepare(
     `INSERT INTO messages (history_id, document_id, conversation_id, model_id, role, message, timestamp)

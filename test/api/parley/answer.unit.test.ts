@@ -2,6 +2,7 @@ import { parse } from 'valibot'
 import { expect, it } from 'vitest'
 import { answerOf } from '../../../src/api/parley/answer'
 import { Answer } from '../../../src/api/parley/response-schemas'
+import { contentOf } from '../../../src/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn, type Turn } from '../../../src/turn/fold'
 import { found } from '../turn-events'
@@ -17,13 +18,13 @@ const RESULT = {
 const turn = (...bodies: TurnEventBody[]): Turn =>
   foldTurn(bodies.map((body, seq) => ({ ...body, conversation_id: 'c-1', turn: 2, seq })))
 
-const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'It is high.' }
+const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: contentOf('It is high.') }
 
 it('gathers a whole turn, as the schema says', () => {
   const citation = { collection: 'facts', document_id: '1', start: 0, end: 11, quote: 'High.' }
   const answer = answerOf(
     turn(
-      { type: 'question', question: 'how?', standalone: 'How high?' },
+      { type: 'question', question: contentOf('how?'), standalone: 'How high?' },
       ...found([{ result: RESULT }, { error: 'no', code: 404 }]),
       { type: 'delta', text: 'It is ' },
       { type: 'delta', text: 'high.' },
@@ -54,7 +55,7 @@ it('gathers a whole turn, as the schema says', () => {
 })
 
 it('leaves out what did not happen', () => {
-  const answer = answerOf(turn({ type: 'question', question: 'how?' }, ...found([]), DONE))
+  const answer = answerOf(turn({ type: 'question', question: contentOf('how?') }, ...found([]), DONE))
   expect(Object.keys(answer).sort()).toEqual([
     'answer',
     'citations',

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { eventData } from '../../../src/api/parley/response-schemas'
 import { COMMENT } from '../../../src/api/turn/event-stream'
+import { contentOf } from '../../../src/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found, HITS, RETRIEVAL } from '../turn-events'
 
@@ -21,7 +22,7 @@ const REPLY = {
 /** An event of each type, and its bytes. */
 const GOLDEN: [TurnEventBody, string][] = [
   [
-    { type: 'question', question: 'And "how" high?', standalone: 'How high is the tower?' },
+    { type: 'question', question: contentOf('And "how" high?'), standalone: 'How high is the tower?' },
     'id: 3.0\nevent: question\ndata: {"conversation_id":"c-1","question":"And \\"how\\" high?","standalone":"How high is the tower?"}\n\n',
   ],
   [
@@ -53,7 +54,7 @@ const GOLDEN: [TurnEventBody, string][] = [
     'id: 3.6\nevent: error\ndata: {"status":503,"message":"Interrupted.","retryable":true,"code":"interrupted"}\n\n',
   ],
   [
-    { type: 'done', finish_reason: 'stop', answer: 'Füße' },
+    { type: 'done', finish_reason: 'stop', answer: contentOf('Füße') },
     'id: 3.7\nevent: done\ndata: {"finish_reason":"stop","answer":"Füße"}\n\n',
   ],
 ]

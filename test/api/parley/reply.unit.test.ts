@@ -3,6 +3,7 @@ import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { answerStreaming, answerWhole, streamLog } from '../../../src/api/parley/reply'
 import { COMMENT } from '../../../src/api/turn/event-stream'
 import { eventReader } from '../../../src/api/turn/read'
+import { contentOf } from '../../../src/parts'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found } from '../turn-events'
@@ -15,9 +16,9 @@ const event = (body: TurnEventBody, seq: number): TurnEvent => ({
   turn: 1,
   seq,
 })
-const QUESTION = event({ type: 'question', question: 'how?' }, 0)
+const QUESTION = event({ type: 'question', question: contentOf('how?') }, 0)
 const DELTA = event({ type: 'delta', text: 'Füße' }, 1)
-const DONE = event({ type: 'done', finish_reason: 'stop', answer: 'Füße' }, 2)
+const DONE = event({ type: 'done', finish_reason: 'stop', answer: contentOf('Füße') }, 2)
 const FAILED = event(
   { type: 'error', code: 'model_refused', status: 400, message: 'OpenAI API error: no', retryable: false },
   1,
@@ -92,7 +93,7 @@ describe('a stream', () => {
       },
       { error: 'Collection not found', code: 404 },
     ])
-    const asked = event({ type: 'question', question: 'And her?', standalone: 'Who is Ada?' }, 0)
+    const asked = event({ type: 'question', question: contentOf('And her?'), standalone: 'Who is Ada?' }, 0)
     running.say(asked, event(results, 1), event(retrieval, 1))
     const text: string = (await next())!
     const [question, data] = [...text.matchAll(/^data: (.*)$/gm)].map(([, shown]) => JSON.parse(shown!))

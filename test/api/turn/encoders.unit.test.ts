@@ -2,6 +2,7 @@
  * Every protocol says of a turn what its fold says, whatever its events are, wherever a reader joins, and however the
  * bytes are cut. One of the protocols here is made up: a protocol needs an encoder and nothing else.
  */
+
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
@@ -17,6 +18,7 @@ import { type AnswerShape, MessageEncoder, responseBody } from '../../../src/api
 import { UiStreamEncoder } from '../../../src/api/ui-stream/encoder'
 import { Reader } from '../../../src/conversation/reader'
 import { TurnStream } from '../../../src/conversation/turn-stream'
+import { textOf } from '../../../src/parts'
 import { audienceOf, type LogEvent, type LogEventBody, type TurnEvent } from '../../../src/turn/events'
 import { emptyTurn, fold, foldTurn, type Turn } from '../../../src/turn/fold'
 import { inPieces } from '../../fuzz/pieces'
@@ -77,7 +79,7 @@ const protocols: Record<string, Protocol> = {
         beside: body,
       }
     },
-    whole: (turn) => ({ text: turn.answer, beside: responseBody(turn, SHAPE) }),
+    whole: (turn) => ({ text: textOf(turn.answer), beside: responseBody(turn, SHAPE) }),
   },
   parley: {
     encoder: () => new LogEncoder(),
@@ -132,7 +134,7 @@ const protocols: Record<string, Protocol> = {
       }
     },
     whole: ({ answer, passages, usage }) => ({
-      text: answer,
+      text: textOf(answer),
       beside: [sourcesOf(passages).map(({ id }) => id), usage],
     }),
   },
@@ -162,7 +164,7 @@ const protocols: Record<string, Protocol> = {
       const [text, sources] = stream.split('\n')
       return { text: JSON.parse(`"${text}"`), beside: sources }
     },
-    whole: ({ answer, passages }) => ({ text: answer, beside: `sources: ${passages.length}` }),
+    whole: ({ answer, passages }) => ({ text: textOf(answer), beside: `sources: ${passages.length}` }),
   },
 }
 
@@ -180,7 +182,7 @@ describe.each(Object.entries(protocols))('%s', (_, { encoder, streamed, whole })
         const stream = events.map((event) => encode.encode(event)).join('')
         const turn = foldTurn(events)
         expect(json(streamed(stream))).toEqual(json(whole(turn)))
-        expect(streamed(stream).text).toBe(turn.answer)
+        expect(streamed(stream).text).toBe(textOf(turn.answer))
       }),
       { numRuns: 50 },
     )

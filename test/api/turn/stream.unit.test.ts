@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { chatReader } from '../../../src/api/turn/read'
 import { type Streaming, streamTurn, type TurnEncoder, wholeTurn } from '../../../src/api/turn/stream'
+import { contentOf } from '../../../src/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { ANSWER, FAILED_SEARCHES, logOf, RETRIEVAL, TURN } from '../turn-events'
 
@@ -189,7 +190,7 @@ describe('a whole turn', () => {
     expect(await whole).toMatchObject({
       conversationId: 'c-1',
       turn: 3,
-      answer: ANSWER,
+      answer: contentOf(ANSWER),
       finishReason: 'stop',
     })
   })

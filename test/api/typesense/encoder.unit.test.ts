@@ -7,6 +7,7 @@ import {
   MessageEncoder,
   responseBody,
 } from '../../../src/api/typesense/encoder'
+import { contentOf } from '../../../src/parts'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
@@ -29,7 +30,7 @@ const events = (...bodies: TurnEventBody[]): TurnEvent[] =>
   bodies.map((body, seq) => ({ ...body, conversation_id: ID, turn: 0, seq }))
 
 const followUp = events(
-  { type: 'question', question: 'and there?', standalone: 'What of Paris?' },
+  { type: 'question', question: contentOf('and there?'), standalone: 'What of Paris?' },
   ...found([{ result: result('What of Paris?') }], [{ collection: 'docs', document_id: '0' }]),
   { type: 'delta', text: 'Grüße ' },
   { type: 'delta', text: '😀' },
@@ -38,11 +39,11 @@ const followUp = events(
   {
     type: 'history',
     messages: [
-      { role: 'user', message: 'and there?', timestamp: 10 },
-      { role: 'assistant', message: 'Grüße 😀', timestamp: 11 },
+      { role: 'user', content: contentOf('and there?'), timestamp: 10 },
+      { role: 'assistant', content: contentOf('Grüße 😀'), timestamp: 11 },
     ],
   },
-  { type: 'done', finish_reason: 'stop', answer: 'Grüße 😀' },
+  { type: 'done', finish_reason: 'stop', answer: contentOf('Grüße 😀') },
 )
 
 const single: AnswerShape = {
@@ -88,10 +89,10 @@ describe('the response', () => {
 
   it('keeps the error of a search in its place', () => {
     const log = events(
-      { type: 'question', question: 'q' },
+      { type: 'question', question: contentOf('q') },
       ...found([{ error: 'Collection not found', code: 404 }, { result: result('q') }]),
       { type: 'history', messages: [] },
-      { type: 'done', finish_reason: 'stop', answer: 'a' },
+      { type: 'done', finish_reason: 'stop', answer: contentOf('a') },
     )
     const shown = body(log, { ...single, shape: 'multi' })
     expect(shown.results).toEqual([{ code: 404, error: 'Collection not found' }, result('and there?')])
@@ -100,9 +101,9 @@ describe('the response', () => {
 
   it('has no conversation when every search failed', () => {
     const log = events(
-      { type: 'question', question: 'q' },
+      { type: 'question', question: contentOf('q') },
       ...found([{ error: 'Collection not found', code: 404 }]),
-      { type: 'done', finish_reason: 'stop', answer: '' },
+      { type: 'done', finish_reason: 'stop', answer: contentOf('') },
     )
     expect(body(log, { ...single, shape: 'multi' })).toEqual({
       results: [{ code: 404, error: 'Collection not found' }],

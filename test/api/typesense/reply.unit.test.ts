@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
 import { answerStreaming, answerWhole } from '../../../src/api/typesense/reply'
+import { contentOf } from '../../../src/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found } from '../turn-events'
 
@@ -12,7 +13,7 @@ const shape: AnswerShape = {
   withHistory: false,
 }
 
-const QUESTION: TurnEventBody = { type: 'question', question: 'q' }
+const QUESTION: TurnEventBody = { type: 'question', question: contentOf('q') }
 const [RESULTS, RETRIEVAL] = found([
   {
     result: {
@@ -24,7 +25,7 @@ const [RESULTS, RETRIEVAL] = found([
     },
   },
 ])
-const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: 'Hello' }
+const DONE: TurnEventBody = { type: 'done', finish_reason: 'stop', answer: contentOf('Hello') }
 const FAILED: TurnEventBody = {
   type: 'error',
   code: 'model_refused',
@@ -254,7 +255,7 @@ describe('an answer as it is written', () => {
     const running = turn()
     const answered = answerStreaming(running.events, shape)
     await running.say(QUESTION, ...found([{ error: 'Collection not found', code: 404 }]))
-    await running.say({ type: 'done', finish_reason: 'stop', answer: '' })
+    await running.say({ type: 'done', finish_reason: 'stop', answer: contentOf('') })
     const response = await answered
     expect(response.headers.get('content-type')).toContain('application/json')
     expect(await response.json()).toEqual({ results: [{ code: 404, error: 'Collection not found' }] })

@@ -1,13 +1,14 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { UiStreamEncoder, type UiStreamShape } from '../../../src/api/ui-stream/encoder'
+import { contentOf } from '../../../src/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { RETRIEVAL, TURN, turnOf } from '../turn-events'
 
 const PARTS: UiStreamShape = { fields: {}, citations: 'parts' }
 
 /** What each event of the turn adds to the stream. */
-const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history'>, string[]> = {
+const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'part'>, string[]> = {
   question: [
     'data: {"type":"start","messageId":"c-1.3","messageMetadata":{"conversation_id":"c-1"}}\n\ndata: {"type":"start-step"}\n\n',
   ],
@@ -133,7 +134,7 @@ describe('citations as Markdown', () => {
     TURN[0]!,
     RETRIEVAL,
     ...pieces.map((text): TurnEventBody => ({ type: 'delta', text })),
-    { type: 'done', finish_reason: 'stop', answer: pieces.join('') },
+    { type: 'done', finish_reason: 'stop', answer: contentOf(pieces.join('')) },
   ]
 
   it.each([

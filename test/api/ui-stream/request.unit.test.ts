@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { lastKeptTurn, readUiRequest } from '../../../src/api/ui-stream/request'
+import { contentOf } from '../../../src/parts'
 
 const user = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] })
 const assistant = (id: string, text: string) => ({
@@ -10,8 +11,8 @@ const assistant = (id: string, text: string) => ({
 
 const ASKED = { chat: 'chat-1', question: 'And there?', transcript: [], overrides: {} }
 const TRANSCRIPT = [
-  { role: 'user', message: 'How high?' },
-  { role: 'assistant', message: '330 m' },
+  { role: 'user', content: contentOf('How high?') },
+  { role: 'assistant', content: contentOf('330 m') },
 ]
 
 describe('a request of a chat widget', () => {

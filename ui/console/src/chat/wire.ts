@@ -1,33 +1,8 @@
 /** Turns and traces as the server tells of them (openapi.json). */
 
-export interface Usage {
-  model: string
-  input_tokens?: number
-  output_tokens?: number
-  estimated?: boolean
-}
+import type { CutDocument as Cut, HitTrace as Hit, Timings, Usage } from '../../../../src/turn/facts'
 
-export interface Timings {
-  rewritten?: number
-  retrieved?: number
-  first_token?: number
-  finished?: number
-}
-
-export interface Cut {
-  collection: string
-  document_id: string
-  /** its passages in the prompt; 0: it was left out */
-  passages: number
-  of: number
-}
-
-export interface Hit {
-  id?: string
-  text_match?: number
-  vector_distance?: number
-  score?: number
-}
+export type { Cut, Hit, Timings, Usage }
 
 export interface SearchTrace {
   collection?: string
