@@ -1,39 +1,68 @@
 /**
- * `npm test`: check, then every test. The last line is `N passed, N failed`; arguments go to vitest.
+ * `npm test`: the tests, and `npm run check` beside them, whose output follows theirs. The last line is
+ * `N passed, N failed`; arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { changedFiles, shortParts } from './short-runs.mjs'
 import { root } from './wrangler.mjs'
-
-/**
- * Runs a script of Node's, its output being ours.
- * @param {string} script
- * @param {string[]} args
- * @returns {Promise<boolean>} whether it succeeded
- */
-const succeeds = (script, args = []) =>
-  new Promise((resolve) => {
-    const child = spawn(process.execPath, [script, ...args], { cwd: root, stdio: 'inherit' })
-    for (const name of /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM'])) {
-      process.once(name, () => child.kill(name))
-    }
-    child.on('close', (code) => resolve(code === 0))
-  })
 
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'))
 const report = join(scratch, 'report.json')
 
-const checked = await succeeds(fileURLToPath(new URL('check.mjs', import.meta.url)))
-const tested = await succeeds(join(root, 'node_modules/vitest/vitest.mjs'), [
-  'run',
-  '--reporter=default',
-  '--reporter=json',
-  `--outputFile.json=${report}`,
-  ...process.argv.slice(2),
-])
+/**
+ * Runs a script of Node's.
+ * @param {string} script
+ * @param {string[]} args
+ * @param {{ env?: Record<string, string>, isBeside?: boolean }} [options] isBeside: keep the output, for `output`
+ * @returns {Promise<{ succeeded: boolean, output: string }>}
+ */
+const run = (script, args, { env = {}, isBeside = false } = {}) =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [script, ...args], {
+      cwd: root,
+      env: { ...process.env, ...env },
+      stdio: isBeside ? ['ignore', 'pipe', 'pipe'] : 'inherit',
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text) => {
+        output += text
+      })
+    }
+    for (const name of /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM'])) {
+      process.once(name, () => child.kill(name))
+    }
+    child.on('close', (code) => resolve({ succeeded: code === 0, output }))
+  })
+
+const args = process.argv.slice(2).filter((argument) => argument !== '--all')
+const short = process.argv.includes('--all') ? [] : shortParts(changedFiles(), process.env)
+const told = short.map(({ name, short }) => `short run of ${name}: ${short}`)
+if (told.length > 0) {
+  told.push('They run whole when what they guard has changed; npm run test:all runs all.')
+  console.log(told.join('\n'))
+}
+
+const checking = run(fileURLToPath(new URL('check.mjs', import.meta.url)), [], { isBeside: true })
+const { succeeded: tested } = await run(
+  join(root, 'node_modules/vitest/vitest.mjs'),
+  [
+    'run',
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+    ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
+    ...args,
+  ],
+  { env: Object.assign({}, ...short.map(({ env }) => env)) },
+)
+const { succeeded: checked, output } = await checking
+console.log(`\n${output.trimEnd()}`)
+for (const line of told) console.log(line)
 
 let passed = 0
 let failed = 0

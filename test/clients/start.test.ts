@@ -8,6 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort, START, start } from './global-setup'
 import { KEY } from './harness'
 
+/** Two a round. */
+const KILLS = Number(process.env.START_KILLS ?? 10)
+
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'parley-start-'))
@@ -117,7 +120,7 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
   expect(leftovers(port)).toEqual([])
 })
 
-test('killed ten times and started again at once, it has its data each time, and one runtime', {
+test(`killed ${KILLS} times and started again at once, it has its data each time, and one runtime`, {
   timeout: 400_000,
 }, async () => {
   const port = await freePort()
@@ -131,7 +134,7 @@ test('killed ten times and started again at once, it has its data each time, and
   }
   const made: string[] = []
   try {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < KILLS / 2; round++) {
       // Killed while it prepares, at any moment of it, then when it serves.
       const early = spawn(process.execPath, [START, ...args], { stdio: 'ignore' })
       await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 4_000))

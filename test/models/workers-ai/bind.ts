@@ -5,7 +5,7 @@ import type { WorkersAi } from './workers-ai'
 
 /**
  * From here on the Worker, and each Durable Object that has not run yet, runs on Workers AI, played by the double.
- * `vi.restoreAllMocks()` does not undo it: a test file has an environment of its own.
+ * `vi.restoreAllMocks()` does not undo it: test/setup.ts does, before the next file.
  */
 export function bindWorkersAi(ai: WorkersAi): void {
   vi.spyOn(env.AI, 'run').mockImplementation(ai.run as never)

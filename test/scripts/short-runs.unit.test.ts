@@ -1,0 +1,40 @@
+/** What `npm test` runs in short: never what guards a file that has changed. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { changedFiles, PARTS, shortParts } from '../../scripts/short-runs.mjs'
+
+const root = join(import.meta.dirname, '../..')
+const names = (changed: string[] | undefined, env = {}) => shortParts(changed, env).map(({ name }) => name)
+const ALL = PARTS.map(({ name }) => name)
+const [ANSWERING, STARTING, DEPLOYING] = ALL as [string, string, string]
+
+test('a change of what a part guards runs that part whole', () => {
+  expect(names(['README.md', 'ui/widget/src/chat.ts'])).toEqual(ALL)
+  expect(names(['src/conversation/object.ts'])).toEqual([STARTING, DEPLOYING])
+  expect(names(['docs/deploy.md', 'scripts/deploy/plan.mjs'])).toEqual([ANSWERING, STARTING])
+  expect(names(['scripts/start.mjs'])).toEqual([ANSWERING, DEPLOYING])
+  expect(names(['migrations/0009_more.sql'])).toEqual([])
+  expect(names(['package-lock.json'])).toEqual([])
+  for (const { name, left = [] } of PARTS) for (const file of left) expect(names([file])).not.toContain(name)
+})
+
+test('without git everything runs whole', () => {
+  expect(names(undefined)).toEqual([])
+})
+
+test("the caller's own numbers stand", () => {
+  expect(names([], { KILLS: '50' })).toEqual([STARTING, DEPLOYING])
+})
+
+test('every guarded folder and every file left out is there', () => {
+  const starts = PARTS.flatMap(({ guarded, left = [] }) => [...guarded, ...left])
+  // The beginning of names, or a whole name.
+  const isThere = (start: string) =>
+    ['', '.mjs', '.test.ts', 'parley.ts'].some((end) => existsSync(join(root, start + end)))
+  expect(starts.filter((start) => !isThere(start))).toEqual([])
+})
+
+test('changed files are told from the root of the project', () => {
+  for (const file of changedFiles() ?? []) expect(file).not.toMatch(/^(\/|\.\.)/)
+})
