@@ -80,14 +80,16 @@ function commitOf(revision) {
 }
 
 /**
- * Files that differ from the commit where this branch left main, or, on main, from the commit before the last one.
- * @returns {string[] | undefined} undefined when git cannot tell: no repository, or a clone of one commit
+ * Files that differ from the commit where this branch left main, or, on main, from the last commit of a day ago: several
+ * commits are often pushed at once.
+ * @returns {string[] | undefined} undefined when git cannot tell: no repository, or a history of less than a day
  */
 export function changedFiles() {
   try {
     const main = commitOf('main') ?? commitOf('origin/main')
     const left = main && git('merge-base', 'HEAD', main)[0]
-    const base = left !== undefined && left !== commitOf('HEAD') ? left : commitOf('HEAD^')
+    const [yesterday] = git('rev-list', '-1', '--before=1 day ago', 'HEAD')
+    const base = left !== undefined && left !== commitOf('HEAD') ? left : yesterday
     if (base === undefined) return undefined
     return [
       ...git('diff', '--name-only', '--no-renames', '--relative', base),
