@@ -50,7 +50,9 @@ const PLUGINS = [
  * @param {unknown} error
  */
 function firstLine(error) {
-  const { stderr, stdout, message } = /** @type {{ stderr?: string, stdout?: string, message: string }} */ (error)
+  const { stderr, stdout, message } = /** @type {{ stderr?: string, stdout?: string, message: string }} */ (
+    error
+  )
   const lines = `${stderr ?? ''}\n${stdout ?? ''}`.split('\n')
   return (lines.find((line) => /error|fatal/i.test(line)) ?? message).trim().slice(0, 300)
 }
@@ -111,7 +113,8 @@ async function compile() {
   cpSync(join(sources, 'resources'), classes, { recursive: true })
 }
 
-const classPath = (/** @type {string[]} */ first) => [...first, join(lib, '*'), join(knn, '*')].join(delimiter)
+const classPath = (/** @type {string[]} */ first) =>
+  [...first, join(lib, '*'), join(knn, '*')].join(delimiter)
 
 /**
  * @returns {Promise<{ classPath: string, plugins: string[], without?: string }>} what to start it with; `without` says

@@ -6,6 +6,7 @@ import { documents } from './cases/documents.mjs'
 import { indices } from './cases/indices.mjs'
 import { memory } from './cases/memory.mjs'
 import { models } from './cases/models.mjs'
+import { queries } from './cases/queries.mjs'
 import { REASONS } from './cases/reasons.mjs'
 import { searches } from './cases/searches.mjs'
 import { differences, normalise } from './normalise.mjs'
@@ -22,12 +23,13 @@ import { startModel, startParley, startReference, stopReference } from './server
  * @property {Record<string, string>} [headers] over `content-type: application/json`
  * @property {boolean} [gzip] whether the body is compressed
  * @property {Record<string, string>} [save] variables to set, from the keys of the reply: `{ memory: 'memory_id' }`
+ * @property {Record<string, unknown>} [until] keys that the reply is waited for to have, such as the state of a task
  * @property {string[]} [keep] keys whose values are compared although they usually differ, such as `_version`
  * @property {string[]} [loose] keys of which only the types are compared
- * @property {keyof typeof REASONS} [why] the reason for its difference
+ * @property {string} [why] the reason for its difference, one of REASONS
  */
 
-const GROUPS = { indices, documents, searches, memory, models, answers }
+const GROUPS = { indices, documents, queries, searches, memory, models, answers }
 const DOCS = fileURLToPath(new URL('../../docs/opensearch.md', import.meta.url))
 const BEGIN = '<!-- written by `npm run reference:opensearch -- compare` -->'
 const END = '<!-- end -->'
@@ -57,7 +59,12 @@ export async function compare(only) {
   })
   try {
     if (reference.without !== undefined) console.log(`The reference has no ML plugin: ${reference.without}`)
-    const prepared = await ask(reference.url, { name: '', method: 'PUT', path: '/_cluster/settings', body: PREPARE })
+    const prepared = await ask(reference.url, {
+      name: '',
+      method: 'PUT',
+      path: '/_cluster/settings',
+      body: PREPARE,
+    })
     const hasMl = prepared.status === 200
     const outcomes = []
     const sides = [reference.url, parley.url].map((url) => ({ url, saved: { model: model.host } }))
@@ -89,12 +96,27 @@ async function compareOne(each, sides) {
     const filled = JSON.parse(
       JSON.stringify(each).replaceAll(/\{\{(\w+)\}\}/g, (_, name) => saved[name] ?? `no ${name}`),
     )
-    const { status, body } = await ask(url, filled)
+    const { status, body } = await settled(url, filled)
     for (const [name, key] of Object.entries(each.save ?? {})) saved[name] = body?.[key]
     replies.push(normalise({ status, body }, each, saved))
   }
   return differences(replies[0], replies[1])
 }
+
+const TRIES = 40
+
+/** Asks again until the reply is as the case waits for. @param {string} url @param {Case} each */
+async function settled(url, each) {
+  for (let tries = 0; ; tries++) {
+    const reply = await ask(url, each)
+    const isThere = Object.entries(each.until ?? {}).every(([key, value]) => reply.body?.[key] === value)
+    if (isThere || tries === TRIES) return reply
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
+
+/** @param {string} why */
+const verdictOf = (why) => REASONS[why]?.[0] ?? 'DIFFERENT'
 
 /** @param {Outcome[]} outcomes @returns {number} how many of them are not as the reasons say */
 function print(outcomes) {
@@ -103,12 +125,32 @@ function print(outcomes) {
     const { why } = each
     const isFault = found.length > 0 ? why === undefined : why !== undefined
     if (isFault) faults += 1
-    const verdict = found.length > 0 ? (why ? REASONS[why][0] : 'DIFFERENT') : words.length > 0 ? 'same but for words' : 'same'
+    const verdict =
+      found.length > 0
+        ? why
+          ? verdictOf(why)
+          : 'DIFFERENT'
+        : words.length > 0
+          ? 'same but for words'
+          : 'same'
     console.log(`${verdict.padEnd(19)} ${group}: ${each.name}${isFault && why ? ` (no longer ${why}?)` : ''}`)
     for (const line of [...found, ...words].slice(0, 12)) console.log(`    ${line}`)
   }
   console.log(`${outcomes.length} requests, ${faults} to look at`)
   return faults
+}
+
+const HEADINGS = [
+  ['better', 'What did it find better?'],
+  ['missing', 'What did it find missing?'],
+]
+const MOST_NAMES = 4
+
+/** @param {Outcome[]} some */
+function namesOf(some) {
+  const names = some.map(({ group, each }) => `${group}: ${each.name}`)
+  const more = names.length - MOST_NAMES
+  return [...names.slice(0, MOST_NAMES), ...(more > 0 ? [`${more} more`] : [])].join('; ')
 }
 
 /** Writes what differs between the markers of the documentation. @param {Outcome[]} outcomes */
@@ -118,7 +160,7 @@ function writeTable(outcomes) {
     '| --- | --- | --- | --- | --- |',
   ]
   const count = (/** @type {Outcome[]} */ some, /** @type {string} */ verdict) =>
-    some.filter(({ each, found }) => found.length > 0 && each.why && REASONS[each.why][0] === verdict).length
+    some.filter(({ each, found }) => found.length > 0 && each.why && verdictOf(each.why) === verdict).length
   for (const group of Object.keys(GROUPS)) {
     const some = outcomes.filter((outcome) => outcome.group === group)
     const alike = some.filter(({ found }) => found.length === 0)
@@ -127,10 +169,12 @@ function writeTable(outcomes) {
       `| ${group} (${some.length}) | ${exact} | ${alike.length - exact} | ${count(some, 'better')} | ${count(some, 'missing')} |`,
     )
   }
-  rows.push('', '| What differs | | In |', '| --- | --- | --- |')
-  for (const [why, [verdict, text]] of Object.entries(REASONS)) {
-    const names = outcomes.filter(({ each, found }) => each.why === why && found.length > 0).map(({ each }) => each.name)
-    if (names.length > 0) rows.push(`| ${text} | ${verdict} | ${names.join(', ')} |`)
+  for (const [verdict, heading] of HEADINGS) {
+    rows.push('', `## ${heading}`, '', '| What | Where |', '| --- | --- |')
+    for (const [why, [kind, text]] of Object.entries(REASONS)) {
+      const some = outcomes.filter(({ each, found }) => each.why === why && found.length > 0)
+      if (kind === verdict && some.length > 0) rows.push(`| ${text} | ${namesOf(some)} |`)
+    }
   }
   const page = readFileSync(DOCS, 'utf8')
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]

@@ -5,13 +5,24 @@ const DROPPED = new Set(['took', 'index_uuid', 'uuid', 'creation_date', 'provide
 
 /** Values that differ from server to server and from run to run: only their types are compared. */
 const LOOSE = new Set([
-  ...['_score', 'max_score', '_seq_no', '_primary_term', '_version', 'create_time', 'updated_time', 'created_time'],
+  ...[
+    '_score',
+    'max_score',
+    '_seq_no',
+    '_primary_term',
+    '_version',
+    'create_time',
+    'updated_time',
+    'created_time',
+  ],
   ...['last_updated_time', 'last_registered_time', 'last_deployed_time', 'last_update_time', 'worker_node'],
 ])
 const SHARDS = new Set(['total', 'successful', 'skipped'])
 
 /** An id that a server made up: never words alone. */
 const ID = /(?<![\w-])(?=[\w-]*[A-Z0-9])[\w-]{20,64}(?![\w-])/g
+/** Parley numbers messages within their memory. */
+const MADE = /<\w+>(?:_\d+)+/g
 const MILLIS = 1e12
 
 /**
@@ -23,12 +34,18 @@ const MILLIS = 1e12
 export function normalise(value, options, saved, key = '', parent = '') {
   const { keep = [], loose = [] } = options
   const isLoose =
-    (LOOSE.has(key) || loose.includes(key) || (parent === '_shards' && SHARDS.has(key))) && !keep.includes(key)
+    (LOOSE.has(key) || loose.includes(key) || (parent === '_shards' && SHARDS.has(key))) &&
+    !keep.includes(key)
   if (typeof value === 'string') {
     let text = value
     const longestFirst = Object.entries(saved).sort(([, a], [, b]) => `${b}`.length - `${a}`.length)
     for (const [name, id] of longestFirst) if (id) text = text.replaceAll(id, `<${name}>`)
-    return isLoose ? '<string>' : text.replaceAll(ID, '<id>').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    return isLoose
+      ? '<string>'
+      : text
+          .replaceAll(ID, '<id>')
+          .replaceAll(MADE, '<id>')
+          .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
   }
   if (typeof value === 'number') return isLoose || value > MILLIS ? '<number>' : value
   if (Array.isArray(value)) {
@@ -69,5 +86,6 @@ function walk(a, b, path, differs) {
   if (a === b) return
   const both = [a, b].every((each) => each !== null && typeof each === 'object')
   if (!both || Array.isArray(a) !== Array.isArray(b)) return differs(path, a, b)
-  for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) walk(a[key], b[key], `${path}.${key}`, differs)
+  for (const key of new Set([...Object.keys(a), ...Object.keys(b)]))
+    walk(a[key], b[key], `${path}.${key}`, differs)
 }

@@ -47,7 +47,8 @@ export async function startReference() {
   const { classPath, plugins, without } = await assemble()
   const home = join(cache, 'home')
   rmSync(home, { recursive: true, force: true })
-  for (const folder of ['config', 'modules', 'plugins', 'logs']) mkdirSync(join(home, folder), { recursive: true })
+  for (const folder of ['config', 'modules', 'plugins', 'logs'])
+    mkdirSync(join(home, folder), { recursive: true })
   const logging = join(home, 'config', 'log4j2.properties')
   writeFileSync(
     logging,
@@ -90,10 +91,14 @@ export async function startParley() {
   const folder = mkdtempSync(join(tmpdir(), 'parley-reference-'))
   const port = await freePort()
   const start = fileURLToPath(new URL('../start.mjs', import.meta.url))
-  const child = spawn(process.execPath, [start, '--port', String(port), '--persist-to', folder, '--no-sample'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, PARLEY_API_KEY: 'xyz' },
-  })
+  const child = spawn(
+    process.execPath,
+    [start, '--port', String(port), '--persist-to', folder, '--no-sample'],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, PARLEY_API_KEY: 'xyz' },
+    },
+  )
   const stop = async () => {
     if (child.exitCode === null) {
       child.kill('SIGTERM')
@@ -126,7 +131,9 @@ export async function startModel() {
         failed
           ? { error: { message: 'Too many requests' } }
           : {
-              choices: [{ message: { role: 'assistant', content: 'Lincoln was. [1]' }, finish_reason: 'stop' }],
+              choices: [
+                { message: { role: 'assistant', content: 'Lincoln was. [1]' }, finish_reason: 'stop' },
+              ],
               usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 },
             },
       ),
