@@ -5,7 +5,7 @@
 import { MAX_FACET_VALUES } from '../../search/limits'
 import { normalForm } from '../../search/text/words'
 import type { FacetCounts } from '../../search/types'
-import { illegalArgument, parsingError, unsupported } from './errors'
+import { illegalArgument, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { equals, type Filter, plain } from './filter'
 import { isObject, type Json } from './route'
@@ -88,8 +88,9 @@ function parseOptions(
 
 function checkTarget(name: string, type: string, field: string, target: Target): void {
   if (target.kind === 'text') {
-    throw illegalArgument(
+    throw shardError(
       `Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead of [${field}].`,
+      'illegal_argument_exception',
     )
   }
   if (!target.field.facet || !target.hasValues) {

@@ -10,7 +10,7 @@ import { FIRST, read } from './documents'
 import { errorCause, illegalArgument, OpenSearchError } from './errors'
 import { equals, filterBy } from './filter'
 import { openOrCreate } from './indices'
-import { type Index, isObject, type Json, openIndex, parseObject, readBody } from './route'
+import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody } from './route'
 import { newId, toDocument } from './source'
 
 export type Action = 'index' | 'create' | 'update' | 'delete'
@@ -21,6 +21,20 @@ export interface Operation {
   id: string
   /** the document, or the body of an update */
   source?: Json
+  /** why its document cannot be read */
+  fault?: ApiError
+}
+
+/** The type of the error for a document that is no JSON object. */
+export const UNREADABLE = 'mapper_parsing_exception'
+
+export const FORCED = { forced_refresh: true }
+
+/** Whether `refresh` asks for one at once. Writes are visible in any case. @throws ApiError 400 */
+export function isForced(refresh: string | undefined): boolean {
+  if (isOn(refresh)) return true
+  if (refresh === undefined || refresh === 'false' || refresh === 'wait_for') return false
+  throw illegalArgument(`Unknown value for refresh: [${refresh}].`)
 }
 
 /** The outcome of an operation, as its line in the reply. */
@@ -34,7 +48,8 @@ const MOST_CHARACTERS = 256 * 1024
 
 export async function bulk(call: Call): Promise<Json> {
   const started = Date.now()
-  const { access, record, path } = call
+  const { access, record, path, query } = call
+  const forced = isForced(query.refresh)
   const operations = parseBulk(await readBody(call.request, BULK_LIMIT), path.collection)
   const of = (...actions: Action[]) => [
     ...new Set(operations.filter(({ action }) => actions.includes(action)).map(({ index }) => index)),
@@ -48,7 +63,7 @@ export async function bulk(call: Call): Promise<Json> {
       if (!(error instanceof ApiError)) throw error
       return run.map((operation) => failedItem(name, operation, error))
     })
-    items.push(...written.map((item) => ({ [action]: item })))
+    items.push(...written.map((item) => ({ [action]: { ...item, ...(forced && !item.error && FORCED) } })))
   }
   const errors = items.some((item) => Object.values(item).some((each) => (each as Json).error !== undefined))
   return { took: Date.now() - started, errors, items }
@@ -93,7 +108,8 @@ function runsOf(operations: Operation[]): Operation[][] {
 
 /** @throws ApiError 400 if the whole request is faulty */
 export function parseBulk(text: string, otherwise: string | undefined): Operation[] {
-  if (text.trim() === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+  if (text === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+  if (text.trim() === '') throw invalid('no requests added')
   if (!text.endsWith('\n')) throw illegalArgument('The bulk request must be terminated by a newline [\\n]')
   const lines = text.split('\n')
   const operations: Operation[] = []
@@ -105,8 +121,13 @@ export function parseBulk(text: string, otherwise: string | undefined): Operatio
       const source = lines[++at]?.trim() ?? ''
       if (source === '')
         throw illegalArgument(`Malformed action/metadata line [${at + 1}], a document is missing`)
-      operation.source = parseObject(source)
-      if (operation.action === 'update') checkUpdate(operation.source)
+      try {
+        operation.source = parseObject(source, operation.action === 'update' ? undefined : UNREADABLE)
+      } catch (error) {
+        if (operation.action === 'update' || !(error instanceof ApiError)) throw error
+        operation.fault = error
+      }
+      if (operation.action === 'update') checkUpdate(operation.source!)
     }
     operations.push(operation)
   }
@@ -233,6 +254,7 @@ export async function writeAll(index: Index, operations: Operation[]): Promise<I
 /** What is wrong with an operation before it is tried. */
 function check(name: string, operation: Operation): Item | undefined {
   const refused = (error: ApiError) => failedItem(name, operation, error)
+  if (operation.fault !== undefined) return refused(operation.fault)
   if (operation.id === '') return refused(illegalArgument('if _id is specified it must not be empty'))
   if (operation.action === 'delete') return undefined
   try {
@@ -313,7 +335,15 @@ const item = (name: string, id: string, result: string, status: number): Item =>
 
 function failedItem(name: string, { id, action }: Operation, error: ApiError): Item {
   const told = named(error, id, action)
-  return { _index: name, _id: id, status: told.status, error: errorCause(told, failed(told)) }
+  // OpenSearch names the index where the document's own state is at fault.
+  const place =
+    told.status === 404 || told.status === 409 ? { index: name, shard: '0', index_uuid: '_na_' } : {}
+  return {
+    _index: name,
+    _id: id,
+    status: told.status,
+    error: { ...errorCause(told, failed(told)), ...place },
+  }
 }
 
 /** The collection's refusal in OpenSearch's words. */

@@ -3,7 +3,7 @@ import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
 import type { Document } from '../../search/types'
 import type { Call } from '../edge/route'
-import { type Operation, writeAll } from './bulk'
+import { FORCED, isForced, type Operation, UNREADABLE, writeAll } from './bulk'
 import { answer, illegalArgument, indexNotFound, OpenSearchError, parsingError } from './errors'
 import { openOrCreate } from './indices'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
@@ -19,9 +19,10 @@ export async function indexDocument(call: Call): Promise<Response> {
   if (query.op_type !== undefined && query.op_type !== 'create' && query.op_type !== 'index') {
     throw illegalArgument(`opType must be 'create' or 'index', found: [${query.op_type}]`)
   }
-  const source = await readObject(request)
+  const forced = isForced(query.refresh)
+  const source = await readObject(request, undefined, UNREADABLE)
   const index = await openOrCreate(call, path.collection!)
-  return writeOne(index, {
+  return writeOne(index, forced, {
     action: isCreate ? 'create' : 'index',
     index: index.name,
     id: path.id ?? newId(),
@@ -29,29 +30,31 @@ export async function indexDocument(call: Call): Promise<Response> {
   })
 }
 
-async function writeOne(index: Index, operation: Operation): Promise<Response> {
+async function writeOne(index: Index, forced: boolean, operation: Operation): Promise<Response> {
   const [item] = await writeAll(index, [operation])
   const { status, error, ...result } = item!
   if (isObject(error)) {
     const { type, reason, ...details } = error
     throw new OpenSearchError(status, String(type), String(reason), details)
   }
-  return answer(result, status)
+  return answer({ ...result, ...(forced && FORCED) }, status)
 }
 
 /** POST /:index/_update/:id */
 export async function updateDocument(call: Call): Promise<Response> {
-  const { env, path, access, record, request } = call
+  const { env, path, query, access, record, request } = call
+  const forced = isForced(query.refresh)
   const source = await readObject(request)
   const makes = source.doc_as_upsert === true || source.upsert !== undefined
   if (makes) requireCollections(access, 'documents:create', [path.collection!], record)
   const index = makes ? await openOrCreate(call, path.collection!) : await openIndex(env, path.collection!)
-  return writeOne(index, { action: 'update', index: index.name, id: path.id!, source })
+  return writeOne(index, forced, { action: 'update', index: index.name, id: path.id!, source })
 }
 
-export async function deleteDocument({ env, path }: Call): Promise<Response> {
+export async function deleteDocument({ env, path, query }: Call): Promise<Response> {
+  const forced = isForced(query.refresh)
   const index = await openIndex(env, path.collection!)
-  return writeOne(index, { action: 'delete', index: index.name, id: path.id! })
+  return writeOne(index, forced, { action: 'delete', index: index.name, id: path.id! })
 }
 
 /** Returns a document; undefined if there is none with that id. */

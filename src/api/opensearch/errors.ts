@@ -10,6 +10,8 @@ export class OpenSearchError extends ApiError {
     readonly type: string,
     message: string,
     readonly details: Readonly<Record<string, unknown>> = {},
+    /** whether OpenSearch meets it on a shard, and so reports a failed search with this as its cause */
+    readonly onShard = false,
   ) {
     super(status, message)
   }
@@ -20,6 +22,10 @@ export const illegalArgument = (message: string): OpenSearchError =>
 
 export const parsingError = (message: string): OpenSearchError =>
   new OpenSearchError(400, 'parsing_exception', message)
+
+/** A search that fits the query language but not the index. */
+export const shardError = (message: string, type = 'query_shard_exception'): OpenSearchError =>
+  new OpenSearchError(400, type, message, {}, true)
 
 /** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
@@ -70,8 +76,17 @@ export function errorEnvelope(error: unknown, request?: FailedRequest) {
   const failure = failureOf(error, request)
   const status = isRetried(failure.status) ? 500 : failure.status
   const cause = errorCause(error, failure)
-  return { retryAfter: failure.retryAfter, body: { error: { root_cause: [cause], ...cause }, status } }
+  const shown = error instanceof OpenSearchError && error.onShard ? failedSearch(cause) : cause
+  return { retryAfter: failure.retryAfter, body: { error: { root_cause: [cause], ...shown }, status } }
 }
+
+const failedSearch = (cause: Record<string, unknown>) => ({
+  type: 'search_phase_execution_exception',
+  reason: 'all shards failed',
+  phase: 'query',
+  grouped: true,
+  failed_shards: [{ shard: 0, reason: cause }],
+})
 
 /** The reply to a thrown error. @param asksBrowser true if the caller expects a page; it then gets no challenge */
 export function openSearchError(error: unknown, request: FailedRequest, asksBrowser: boolean): Response {

@@ -33,7 +33,8 @@ export function parseGenerative(ext: unknown): Generative {
       'generative_qa_parameters not found. Please provide ext.generative_qa_parameters to proceed. For more info, refer: https://opensearch.org/docs/latest/search-plugins/conversational-search/',
     )
   }
-  const question = text(given, 'llm_question') || questionIn(given.llm_messages)
+  const said = questionIn(given.llm_messages)
+  const question = text(given, 'llm_question') || said
   if (question === '') throw illegalArgument('At least one of llm_question or llm_messages must be provided.')
   const contextSize = whole(given, 'context_size')
   const timeout = whole(given, 'timeout') ?? DEFAULT_TIMEOUT

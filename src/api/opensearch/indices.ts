@@ -28,7 +28,8 @@ export async function createIndex(call: Call): Promise<Json> {
   const name = call.path.collection!
   const { settings, mappings, aliases, ...others } = await readObject(call.request, {})
   const unknown = Object.keys(others)[0]
-  if (unknown !== undefined) throw parsingError(`unknown key [${unknown}] for create index`)
+  if (unknown !== undefined)
+    throw new OpenSearchError(400, 'parse_exception', `unknown key [${unknown}] for create index`)
   if (aliases !== undefined && !(isObject(aliases) && Object.keys(aliases).length === 0)) {
     throw unsupported('[aliases] of a new index: add them by POST /_aliases; here it')
   }
@@ -198,6 +199,29 @@ export async function getSettings(call: Call): Promise<Json> {
   return { [index.name]: { settings: settingsShown(index, schema, createdAt) } }
 }
 
+/** PUT /:index/_settings: those that are stored may change, except for the number of shards. */
+export async function putSettings(call: Call): Promise<Json> {
+  const { settings, ...body } = await readObject(call.request)
+  const changes = settingsOf(settings === undefined ? body : settings)
+  if (Object.keys(changes).length === 0) {
+    throw new OpenSearchError(
+      400,
+      'action_request_validation_exception',
+      'Validation Failed: 1: no settings to update;',
+    )
+  }
+  if (changes.number_of_shards !== undefined) {
+    throw illegalArgument(`Can't update non dynamic settings [[index.number_of_shards]] for open indices`)
+  }
+  const { object } = await openIndex(call.env, call.path.collection!)
+  const schema = unwrap(await object.schema())
+  const kept = keptOf(schema)
+  const all = Object.entries({ ...kept.settings, ...changes }).filter(([, value]) => value !== 'null')
+  const metadata = metadataOf({ ...kept, settings: Object.fromEntries(all) }, schema.metadata)
+  unwrap(await object.alter({ metadata }))
+  return ACKNOWLEDGED
+}
+
 export async function putMapping(call: Call): Promise<Json> {
   const body = await readObject(call.request)
   const { fields, properties, dynamic } = parseMapping(body)
@@ -264,9 +288,18 @@ export async function updateAliases(call: Call): Promise<Json> {
   }
   for (const { action, alias, index } of changes) {
     if (action === 'add') await putAlias(env, alias, { collection_name: index })
-    else await deleteAlias(env, alias)
+    else await deleteAlias(env, alias).catch((error) => aliasError(error, alias))
   }
   return ACKNOWLEDGED
+}
+
+/** @throws the given error, in OpenSearch's words for an alias that is missing */
+function aliasError(error: unknown, alias: string): never {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error
+  throw new OpenSearchError(404, 'aliases_not_found_exception', `aliases [${alias}] missing`, {
+    'resource.type': 'aliases',
+    'resource.id': alias,
+  })
 }
 
 function changeOf(given: unknown): AliasChange {

@@ -192,6 +192,10 @@ interface Order {
   values(entry: Entry): unknown[]
 }
 
+/** OpenSearch sorts times by their milliseconds, and shows those. */
+const sortValue = (value: unknown): unknown =>
+  typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? Date.parse(value) : value
+
 function orderOf(sort: unknown): Order | undefined {
   if (sort === undefined) return undefined
   const keys = (Array.isArray(sort) ? sort : [sort]).map((key) => {
@@ -206,7 +210,7 @@ function orderOf(sort: unknown): Order | undefined {
   const firstValue = ({ _id, _source }: Entry, field: string) =>
     valuesAt({ ..._source, _id }, field)[0] ?? null
   return {
-    values: (entry) => keys.map(({ field }) => firstValue(entry, field)),
+    values: (entry) => keys.map(({ field }) => sortValue(firstValue(entry, field))),
     compare: (a, b) => {
       for (const { field, sign } of keys) {
         const [left, right] = [firstValue(a, field), firstValue(b, field)]

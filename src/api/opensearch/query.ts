@@ -13,7 +13,7 @@ import {
   type Words,
   wordsOf,
 } from './compiled'
-import { illegalArgument, parsingError, suggestion, unsupported } from './errors'
+import { illegalArgument, parsingError, shardError, suggestion, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { and, equals, type Filter, or, present } from './filter'
 import { parseQueryString } from './query-string'
@@ -28,7 +28,7 @@ const DEEPEST = 30
 export function compileQuery(query: unknown, fields: Fields, depth = 0): Compiled {
   if (!isObject(query)) throw parsingError('[_na] query malformed, must start with start_object')
   const [[name, body] = [], ...others] = Object.entries(query)
-  if (name === undefined) throw parsingError('query malformed, empty clause found')
+  if (name === undefined) throw illegalArgument('query malformed, empty clause found')
   if (others.length > 0) {
     throw parsingError(`[${name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]`)
   }
@@ -108,7 +108,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   knn: (clause) => {
     const [target, { vector, k, filter }] = single(clause, undefined, ['vector', 'k', 'filter'])
     if (!Array.isArray(vector) || !vector.every((part) => typeof part === 'number')) {
-      throw parsingError('[knn] query takes a list of numbers as [vector]')
+      throw illegalArgument('[knn] requires query vector: a list of numbers as [vector]')
     }
     return nearest(clause, target, k, filter, { vector })
   },
@@ -324,7 +324,15 @@ function nearest(
   query: Pick<VectorSearch, 'vector' | 'text'>,
 ): Compiled {
   if (target === undefined) return NONE
-  if (target.kind !== 'vector') throw illegalArgument(`Field '${target.name}' is not knn_vector type.`)
+  const { length } = query.vector ?? []
+  const { num_dim } = target.field
+  if (target.kind !== 'vector')
+    throw shardError(`failed to create query: Field '${target.name}' is not knn_vector type.`)
+  if (query.vector !== undefined && length !== num_dim) {
+    throw shardError(
+      `failed to create query: Query vector has invalid dimension: ${length}. Dimension should be: ${num_dim}`,
+    )
+  }
   const neighbours = k ?? 10
   if (!Number.isInteger(neighbours) || (neighbours as number) < 1) {
     throw illegalArgument(`[${name}] requires [k] to be a number greater than 0`)

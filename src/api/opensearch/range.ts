@@ -1,5 +1,5 @@
 /** Ranges of numbers. */
-import { parsingError, unsupported } from './errors'
+import { shardError, unsupported } from './errors'
 import type { Target } from './fields'
 import { type Filter, plain, present } from './filter'
 import type { Json } from './route'
@@ -30,7 +30,7 @@ export function rangeFilter(target: Target, bounds: Json, negated: boolean): Fil
     if (value === null || name === 'boost') continue
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
     if (typeof number !== 'number' || !Number.isFinite(number)) {
-      throw parsingError(`[range] on [${target.name}]: [${name}] has to be a number`)
+      throw shardError(`failed to create query: [range] on [${target.name}]: [${name}] has to be a number`)
     }
     if (name === 'gte') from = Math.max(from, isWhole ? Math.ceil(number) : number)
     if (name === 'gt') from = Math.max(from, isWhole ? Math.floor(number) + 1 : next(number, 1))

@@ -18,10 +18,12 @@ import {
   answer,
   illegalArgument,
   indexNotFound,
+  noHandler,
   OpenSearchError,
   openSearchError,
   PlainError,
   suggestion,
+  unsupported,
 } from './errors'
 
 export type Method = Route['method']
@@ -55,7 +57,7 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
       const { collection } = context.req.param() as Record<string, string>
       context.get('record').route = path
       await discardBody(request)
-      if (isTaken(collection, reserved)) return notFound()
+      if (isTaken(collection, reserved)) return elsewhere(collection, request)
       const { pathname } = new URL(request.url)
       const allowed = [...new Set(own)].sort().join(', ')
       const error = `Incorrect HTTP method for uri [${pathname}] and method [${request.method}], allowed: [${allowed}]`
@@ -70,13 +72,17 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
 const isTaken = (name: string | undefined, reserved: ReadonlySet<string>): boolean =>
   name !== undefined && (reserved.has(name) || name.startsWith('_'))
 
+const elsewhere = (name: string | undefined, request: Request): Response =>
+  name?.startsWith('_') ? noHandler(request) : notFound()
+
 function routeOf(route: OpenSearchRoute, method: Method, reserved: ReadonlySet<string>): Route {
   return {
     method,
     path: route.path,
     open: true,
     async handle(call) {
-      if (isTaken(call.path.collection, reserved)) return notFound()
+      const { collection } = call.path
+      if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
       try {
         const access = await admitCaller(call, route.actions)
         checkParameters(call, route.params ?? [])
@@ -149,27 +155,33 @@ export type Json = Record<string, unknown>
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Reads a body that must be an object. @param otherwise the value of an absent body. @throws ApiError 400 */
-export async function readObject(request: Request, otherwise?: Json): Promise<Json> {
+/**
+ * Reads a body that must be an object.
+ * @param otherwise the value of an absent body
+ * @param faulty the type of the error for one that is none
+ * @throws ApiError 400
+ */
+export async function readObject(request: Request, otherwise?: Json, faulty?: string): Promise<Json> {
   const text = await readBody(request)
   if (text.trim() === '') {
     if (otherwise !== undefined) return otherwise
     throw new OpenSearchError(400, 'parse_exception', 'request body is required')
   }
-  return parseObject(text)
+  return parseObject(text, faulty)
 }
 
 /** @throws ApiError 400 */
-export function parseObject(text: string): Json {
+export function parseObject(text: string, faulty?: string): Json {
   requireShallow(text)
   let value: unknown
   try {
     // Keeps whole numbers that a double cannot hold.
     value = parseExact(text)
   } catch (error) {
-    throw new OpenSearchError(400, 'json_parse_exception', inFull(badJson(text, error)))
+    throw new OpenSearchError(400, faulty ?? 'json_parse_exception', inFull(badJson(text, error)))
   }
-  if (!isObject(value)) throw new OpenSearchError(400, 'parse_exception', 'The body has to be a JSON object.')
+  if (!isObject(value))
+    throw new OpenSearchError(400, faulty ?? 'parse_exception', 'The body has to be a JSON object.')
   return value
 }
 
@@ -187,7 +199,9 @@ export async function openIndex(env: Cloudflare.Env, name: string): Promise<Inde
     const handle = await findCollection(env, name)
     return { ...handle, object: collectionObject(env, handle.objectId) }
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) throw indexNotFound(name)
+    if (error instanceof ApiError && error.status === 404) {
+      throw /[,*]/.test(name) ? unsupported(`[${name}]: several indices at once; it`) : indexNotFound(name)
+    }
     throw error
   }
 }

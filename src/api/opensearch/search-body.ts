@@ -1,5 +1,5 @@
 /** The body of a search, and the parameters that replace parts of it. */
-import { illegalArgument, parsingError } from './errors'
+import { illegalArgument, OpenSearchError, parsingError, shardError } from './errors'
 import { isObject, type Json } from './route'
 
 /** Hits that a search can reach: OpenSearch's `index.max_result_window`. */
@@ -62,11 +62,12 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
   const unknown = Object.keys(body).find((key) => !KEYS.includes(key))
   if (unknown !== undefined)
     throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].`)
-  const from = count('from', query.from ?? body.from, 0)
-  const size = count('size', query.size ?? body.size, 10)
+  const from = count('from', query.from, body.from, 0)
+  const size = count('size', query.size, body.size, 10)
   if (from + size > WINDOW) {
-    throw illegalArgument(
+    throw shardError(
       `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${from + size}].`,
+      'illegal_argument_exception',
     )
   }
   const aggregations = body.aggs ?? body.aggregations ?? {}
@@ -89,11 +90,15 @@ function tokenOf(value: unknown): string {
   return `VALUE_${value === null ? 'NULL' : typeof value === 'boolean' ? String(value).toUpperCase() : typeof value === 'number' ? 'NUMBER' : 'STRING'}`
 }
 
-function count(name: string, given: unknown, otherwise: number): number {
+function count(name: string, parameter: string | undefined, key: unknown, otherwise: number): number {
+  const given = parameter ?? key
   if (given === undefined) return otherwise
   const number = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
   if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
-    throw illegalArgument(`Failed to parse int parameter [${name}] with value [${String(given)}]`)
+    if (parameter !== undefined)
+      throw illegalArgument(`Failed to parse int parameter [${name}] with value [${parameter}]`)
+    const reason = `For input string: "${String(key)}" of [${name}]`
+    throw new OpenSearchError(400, 'number_format_exception', reason)
   }
   if (number < 0) throw illegalArgument(`[${name}] parameter cannot be negative, found [${number}]`)
   return number

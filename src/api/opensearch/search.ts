@@ -329,7 +329,7 @@ function scoreOf(hit: Hit, { vector }: Compiled): number {
 export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})
   const unknown = Object.keys(body).find((key) => key !== 'query')
-  if (unknown !== undefined) throw illegalArgument(`request does not support [${unknown}]`)
+  if (unknown !== undefined) throw parsingError(`request does not support [${unknown}]`)
   const query = call.query.q === undefined ? body.query : queryOf(call.query)
   const { index, fields } = await open(call, call.path.collection!)
   const compiled = compile(call, query ?? { match_all: {} }, fields)
@@ -348,7 +348,8 @@ export async function multiSearch(call: Call): Promise<unknown> {
   const text = await readBody(call.request)
   const lines = text.split(/\r?\n/)
   if (lines.pop() !== '') throw illegalArgument('The msearch request must be terminated by a newline [\n]')
-  if (lines.length === 0 || lines.length % 2 !== 0) {
+  if (text.trim() === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+  if (lines.length % 2 !== 0) {
     throw new OpenSearchError(
       400,
       'action_request_validation_exception',

@@ -1,7 +1,7 @@
 /** `sort`: as `sort_by`, and as the values that each hit shows. */
 import { valuesAt } from '../../search/schema/values'
 import type { Document } from '../../search/types'
-import { illegalArgument, OpenSearchError, unsupported } from './errors'
+import { illegalArgument, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { isObject } from './route'
 
@@ -49,11 +49,7 @@ function keyOf(given: unknown, fields: Fields): Key {
   const target = fields.find(name)
   if (target === undefined) {
     if (options.unmapped_type !== undefined) return { by: `_seq_id:asc`, value: () => null }
-    throw new OpenSearchError(
-      400,
-      'query_shard_exception',
-      `No mapping found for [${name}] in order to sort on`,
-    )
+    throw shardError(`No mapping found for [${name}] in order to sort on`)
   }
   checkSortable(name, target)
   const missing = options.missing ?? '_last'
@@ -67,8 +63,9 @@ function keyOf(given: unknown, fields: Fields): Key {
 
 function checkSortable(name: string, target: Target): void {
   if (target.kind === 'text') {
-    throw illegalArgument(
+    throw shardError(
       `Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead of [${name}].`,
+      'illegal_argument_exception',
     )
   }
   if (target.isArray) throw unsupported(`[sort] by [${name}], of which documents have lists,`)

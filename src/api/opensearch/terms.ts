@@ -1,6 +1,6 @@
 /** Queries for values: terms, prefixes and existence. */
 import { type Clause, type Compiled, NONE, wordsOf } from './compiled'
-import { OpenSearchError, parsingError, unsupported } from './errors'
+import { type OpenSearchError, parsingError, shardError, unsupported } from './errors'
 import type { Target } from './fields'
 import { and, begins, equals, type Filter, or, plain, present } from './filter'
 
@@ -43,11 +43,7 @@ function oneWord(target: Target, given: readonly string[], negated: boolean): Fi
 }
 
 const badValue = (target: Target, value: unknown): OpenSearchError =>
-  new OpenSearchError(
-    400,
-    'query_shard_exception',
-    `failed to create query: For input string: "${String(value)}" on [${target.name}]`,
-  )
+  shardError(`failed to create query: For input string: "${String(value)}" on [${target.name}]`)
 
 /** A number as filters write it; undefined if no value of the field can equal it. @throws ApiError 400 */
 function numeric(target: Target, value: unknown): string | undefined {

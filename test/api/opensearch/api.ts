@@ -41,6 +41,6 @@ export async function idsOf(
   more: Record<string, unknown> = {},
 ): Promise<string[] | string> {
   const [status, body] = await ask('POST', `/${index}/_search`, { query, size: 100, ...more })
-  if (status !== 200) return `${status} ${body.error.reason}`
+  if (status !== 200) return `${status} ${body.error.root_cause[0].reason}`
   return body.hits.hits.map(({ _id }: { _id: string }) => _id)
 }

@@ -273,7 +273,7 @@ describe('a document', () => {
       error(400, 'mapper_parsing_exception', expect.stringContaining('n')),
     )
     expect(await ask('PUT', `/${index}/_doc/2`, 'nonsense')).toEqual(
-      error(400, 'json_parse_exception', expect.anything()),
+      error(400, 'mapper_parsing_exception', expect.anything()),
     )
     const response = await send('PUT', `/${index}/_doc/2`, { body: { n: 1 } })
     expect([response.status, await response.json()]).toEqual([

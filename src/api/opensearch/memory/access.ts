@@ -30,10 +30,7 @@ export const askerFor = (call: Pick<Call, 'request' | 'access' | 'query'>, actio
   askerOf({ request: call.request, accesses: [call.access], userId: undefined, query: call.query }, action)
 
 export const notFound = (what: string, id: string): OpenSearchError =>
-  new OpenSearchError(404, 'resource_not_found_exception', `${what} [${id}] not found`, {
-    'resource.type': what.toLowerCase(),
-    'resource.id': id,
-  })
+  new OpenSearchError(404, 'resource_not_found_exception', `${what} [${id}] not found`)
 
 const nameOf = ({ owner, limits }: Access): string => limits.user_id ?? owner
 

@@ -124,7 +124,13 @@ export async function search(call: Call): Promise<Json> {
   const asker = await askerFor(call, 'conversations:list')
   const memories = await listMemories(call.env, asker, 'updatedAt', { limit: MOST_SEARCHED, offset: 0 })
   const entries = memories.map((memory) => {
-    const { memory_id: _, ...source } = memoryShown(memory)
+    const { memory_id: _, name, ...shown } = memoryShown(memory)
+    const type = memory.applicationType
+    const source = {
+      ...shown,
+      ...(name !== null && { name }),
+      ...(type !== undefined && { application_type: type }),
+    }
     return { _index: META, _id: memory.id, _version: memory.version, _source: source }
   })
   return searchEntries(entries, body, call.query)

@@ -30,7 +30,7 @@ const adding =
   (generation: Generation) =>
   async (call: Call): Promise<string> => {
     await requireMemory(call.env)
-    const message = messageIn(await readObject(call.request, {}), generation)
+    const message = messageIn(await readObject(call.request, generation === 1 ? {} : undefined), generation)
     const asker = await askerFor(call, 'conversations:create')
     const row = await openMemory(call, asker, call.path.id!, generation)
     if (message.parent !== undefined) return addTrace(call, row, message, message.parent)

@@ -144,7 +144,6 @@ export const memoryShown = (memory: MemoryView): Json => ({
   create_time: time(memory.created),
   updated_time: time(memory.updated),
   name: memory.name,
-  ...(memory.applicationType !== undefined && { application_type: memory.applicationType }),
   ...(memory.info !== undefined && { additional_info: memory.info }),
   ...userOf(memory),
 })

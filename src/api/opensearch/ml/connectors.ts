@@ -13,6 +13,7 @@ import {
   TRUSTED,
 } from '../../../registry/resources'
 import type { Call } from '../../edge/route'
+import { OpenSearchError } from '../errors'
 import { isObject, type Json, readObject } from '../route'
 import { newId } from '../source'
 import { allowText, badRequest, notFound, requireKnown, requireText, textsOf, written } from './shapes'
@@ -182,7 +183,9 @@ async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
   const users = (await listResources(database(env), 'model')).filter((row) => modelIn(row).connector === id)
   if (users.length === 0) return
   const ids = users.map((row) => row.id).join(', ')
-  throw badRequest(
+  throw new OpenSearchError(
+    409,
+    'status_exception',
     `${users.length} models are still using this connector, please delete or update the models first: [${ids}]`,
   )
 }

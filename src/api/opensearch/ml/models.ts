@@ -226,9 +226,11 @@ export async function undeployModel({ env, path }: Call): Promise<Json> {
 
 export async function deleteModel({ env, path }: Call): Promise<Json> {
   const row = await findResource(database(env), 'model', path.id!)
-  if (row === undefined) return written(MODELS, path.id!, 'not_found')
+  if (row === undefined) throw notFound('Failed to find model')
   if (modelIn(row).state === 'DEPLOYED') {
-    throw badRequest(
+    throw new OpenSearchError(
+      400,
+      'status_exception',
       'Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete',
     )
   }

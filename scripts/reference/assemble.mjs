@@ -1,0 +1,138 @@
+/**
+ * Puts a real OpenSearch together, outside of the project. The server, its modules and the k-NN plugin come from Maven
+ * Central. The ML and the neural search plugin are not published there, so they are compiled from their tagged sources.
+ */
+import { execFile } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const here = fileURLToPath(new URL('.', import.meta.url))
+
+export const cache = process.env.PARLEY_REFERENCE || join(homedir(), '.cache', 'parley', 'reference')
+const lib = join(cache, 'lib')
+const knn = join(cache, 'knn')
+const sources = join(cache, 'sources')
+const classes = join(cache, 'classes')
+
+/** The plugins' repositories: the tag that fits the server, and the folders that hold their sources. */
+const REPOSITORIES = [
+  {
+    name: 'ml-commons',
+    // 2.19.1.0 needs a metadata SDK that was never published.
+    tag: '2.19.0.0',
+    folders: ['common', 'memory', 'ml-algorithms', 'search-processors', 'plugin', 'spi', 'client'].map(
+      (module) => `${module}/src/main`,
+    ),
+  },
+  { name: 'neural-search', tag: '2.19.1.0', folders: ['src/main'] },
+]
+
+const CORE = [
+  'org.opensearch.transport.Netty4Plugin',
+  'org.opensearch.analysis.common.CommonAnalysisPlugin',
+  'org.opensearch.painless.PainlessPlugin',
+  'org.opensearch.index.mapper.MapperExtrasPlugin',
+  'org.opensearch.join.ParentJoinPlugin',
+  'org.opensearch.index.reindex.ReindexPlugin',
+]
+const PLUGINS = [
+  'org.opensearch.ml.plugin.MachineLearningPlugin',
+  'org.opensearch.knn.plugin.KNNPlugin',
+  'org.opensearch.neuralsearch.plugin.NeuralSearch',
+]
+
+/**
+ * What is wrong with a command, in one line.
+ * @param {unknown} error
+ */
+function firstLine(error) {
+  const { stderr, stdout, message } = /** @type {{ stderr?: string, stdout?: string, message: string }} */ (
+    error
+  )
+  const lines = `${stderr ?? ''}\n${stdout ?? ''}`.split('\n')
+  return (lines.find((line) => /error|fatal/i.test(line)) ?? message).trim().slice(0, 300)
+}
+
+/** Does a step once: its mark says that it was done with the same input. @param {string} name @param {string} input */
+async function once(name, input, /** @type {() => Promise<void>} */ step) {
+  const mark = join(cache, `${name}.done`)
+  if (existsSync(mark) && readFileSync(mark, 'utf8') === input) return
+  await step()
+  writeFileSync(mark, input)
+}
+
+async function fetchJars() {
+  rmSync(lib, { recursive: true, force: true })
+  const copy = ['-q', '-B', '-f', join(here, 'pom.xml'), 'dependency:copy-dependencies']
+  await run('mvn', [...copy, `-DoutputDirectory=${lib}`, '-DincludeScope=runtime'], { maxBuffer: 2 ** 26 })
+  const zip = readdirSync(lib).find((name) => name.endsWith('.zip'))
+  if (zip === undefined) throw new Error('the k-NN plugin did not come')
+  mkdirSync(knn, { recursive: true })
+  await run('jar', ['xf', join(lib, zip)], { cwd: knn })
+}
+
+/** A repository's sources, from PARLEY_REFERENCE_SOURCES/NAME where that is a clone, or else from GitHub. */
+async function fetchSources(/** @type {typeof REPOSITORIES[number]} */ { name, tag, folders }) {
+  const given = process.env.PARLEY_REFERENCE_SOURCES
+  const clone = given ? join(given, name) : join(cache, `${name}.git`)
+  if (!given && !existsSync(clone)) {
+    const from = `https://github.com/opensearch-project/${name}.git`
+    await run('git', ['clone', '-q', '--bare', '--depth', '1', '--branch', tag, from, clone])
+  }
+  for (const folder of folders) {
+    const archive = join(cache, 'sources.tar')
+    await run('git', ['-C', clone, 'archive', '-o', archive, `${tag}:${folder}`])
+    await run('tar', ['xf', archive, '-C', sources])
+    rmSync(archive)
+  }
+}
+
+async function compile() {
+  for (const folder of [sources, classes]) {
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+  }
+  for (const repository of REPOSITORIES) await fetchSources(repository)
+  const files = readdirSync(join(sources, 'java'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.java'))
+    .map((name) => join(sources, 'java', name))
+  for (const file of files) {
+    // The plugin's own build moves Guava there.
+    const text = readFileSync(file, 'utf8')
+    const plain = text.replaceAll('org.opensearch.ml.repackage.', '')
+    if (plain !== text) writeFileSync(file, plain)
+  }
+  const list = join(cache, 'sources.txt')
+  writeFileSync(list, files.map((file) => `"${file}"`).join('\n'))
+  const options = ['-nowarn', '-Xlint:none', '-J-Xmx1g', '-d', classes, '-cp', classPath([])]
+  await run('javac', [...options, `@${list}`], { maxBuffer: 2 ** 26 })
+  cpSync(join(sources, 'resources'), classes, { recursive: true })
+}
+
+const classPath = (/** @type {string[]} */ first) =>
+  [...first, join(lib, '*'), join(knn, '*')].join(delimiter)
+
+/**
+ * @returns {Promise<{ classPath: string, plugins: string[], without?: string }>} what to start it with; `without` says
+ *   why the ML plugin is not in it
+ * @throws Error in one line, where OpenSearch cannot be had
+ */
+export async function assemble() {
+  mkdirSync(cache, { recursive: true })
+  const pom = readFileSync(join(here, 'pom.xml'), 'utf8')
+  try {
+    await once('jars', pom, fetchJars)
+  } catch (error) {
+    throw new Error(`No OpenSearch: Maven could not bring it (${firstLine(error)})`)
+  }
+  try {
+    await once('classes', pom + JSON.stringify(REPOSITORIES), compile)
+  } catch (error) {
+    return { classPath: classPath([]), plugins: CORE, without: firstLine(error) }
+  }
+  return { classPath: classPath([classes]), plugins: [...CORE, ...PLUGINS] }
+}

@@ -1,0 +1,33 @@
+/** `npm run reference:opensearch -- start|compare|stop`: a real OpenSearch to hold Parley's answers against. */
+import { compare } from './compare.mjs'
+import { startReference, stopReference } from './servers.mjs'
+
+const usage = `Usage: npm run reference:opensearch -- COMMAND
+
+  start     brings up an empty OpenSearch with its ML plugin, and says where it answers
+  compare   asks an empty OpenSearch and an empty Parley the same, prints what differs, and writes docs/opensearch.md
+  stop      ends the OpenSearch that was started
+
+It needs a JDK of 17 or later, Maven, and git. What it downloads and compiles lies in ~/.cache/parley/reference, or in
+the folder PARLEY_REFERENCE. PARLEY_REFERENCE_SOURCES names a folder with clones of ml-commons and neural-search, to be
+taken in GitHub's place.`
+
+const [command, ...names] = process.argv.slice(2)
+try {
+  if (command === 'start') {
+    stopReference()
+    const { url, pid, without } = await startReference()
+    console.log(`OpenSearch answers at ${url}, process ${pid}.`)
+    if (without !== undefined) console.log(`It has no ML plugin: ${without}`)
+  } else if (command === 'stop') {
+    console.log(stopReference() ? 'OpenSearch was stopped.' : 'No OpenSearch was started here.')
+  } else if (command === 'compare') {
+    process.exitCode = await compare(names)
+  } else {
+    console.log(usage)
+    process.exitCode = command === undefined || command === '--help' ? 0 : 1
+  }
+} catch (error) {
+  console.error(/** @type {Error} */ (error).message)
+  process.exitCode = 1
+}
