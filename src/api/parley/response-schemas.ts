@@ -143,7 +143,15 @@ const CallTrace = v.object({
   ),
   failed: v.optional(
     v.pipe(
-      v.array(v.object({ model: v.string(), error: v.string() })),
+      v.array(
+        v.object({
+          model: v.string(),
+          error: v.string(),
+          model_id: v.optional(v.string()),
+          input_tokens: v.optional(Count),
+          output_tokens: v.optional(Count),
+        }),
+      ),
       v.description('Attempts that came to nothing before it, in their order'),
     ),
   ),
@@ -162,6 +170,9 @@ const CallTrace = v.object({
   started: v.number(),
   first_token: v.optional(v.number()),
   took: v.number(),
+  charged: v.optional(
+    v.pipe(v.boolean(), v.description('It was made before the turn began, and charged then')),
+  ),
 })
 
 export const TurnTrace = v.object({
