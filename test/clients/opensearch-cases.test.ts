@@ -114,21 +114,6 @@ describe('search pipelines', () => {
       },
     })
   })
-
-  test('P8: none that answers is stored while the feature is off', async () => {
-    const set = (value: unknown) =>
-      call('PUT', '/_cluster/settings', {
-        persistent: { 'plugins.ml_commons.rag_pipeline_feature_enabled': value },
-      })
-    const put = (processors: unknown[]) =>
-      call('PUT', `/_search/pipeline/${unique('off')}`, { response_processors: processors })
-    await set(false)
-    const rag = { retrieval_augmented_generation: { model_id: 'm', context_field_list: ['text'] } }
-    const [refused, plain] = [await put([rag]), await put([])]
-    await set(null)
-    expect([refused.status, refused.body.error.type, plain.status]).toEqual([500, 'm_l_exception', 200])
-    expect((await put([rag])).status).toBe(200)
-  })
 })
 
 describe('a search that is answered', () => {

@@ -49,15 +49,6 @@ describe('connectors and models', () => {
     ])
   })
 
-  test('a setting narrows which URLs are trusted', async () => {
-    const name = 'plugins.ml_commons.trusted_connector_endpoints_regex'
-    const set = (value: unknown) => call('PUT', '/_cluster/settings', { persistent: { [name]: value } })
-    expect((await set(['^https://api\\.openai\\.com/.*$'])).status).toBe(200)
-    const { status } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm))
-    await set(null)
-    expect(status).toBe(400)
-  })
-
   test.each([
     ['name', 'Connector name is null'],
     ['version', 'Connector version is null'],
