@@ -19,8 +19,8 @@ import { unknownConversation } from '../turn/errors'
 import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
+import { openRow, requireConversationId } from './open-row'
 import { mayOpen, scopeOf } from './ownership'
-import { requireConversationId } from './sealed-id'
 import { citationsShape, readStored, stringsShape, timingsShape, traceShape, usageShape } from './stored'
 
 /** A conversation in a list. Times are in milliseconds since 1970. */
@@ -158,11 +158,15 @@ export async function traceConversation(
  * @throws ApiError 404
  */
 export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
-  await requireConversationId(env, id)
+  await requireConversationId(env, asker, id)
   const object = conversationObject(env, id)
-  if (unwrap(await object.remove(asker))) return
-  const { historyId } = await found(env, asker, id)
-  await object.erase(historyId)
+  const removed = await object.remove(asker)
+  if (removed.ok && removed.value) return
+  // Looked for in any case: an object that refuses must not be quicker than one that knows nothing.
+  const row = await findConversationRow(database(env), id, Date.now())
+  unwrap(removed)
+  if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
+  await object.erase(row.historyId)
 }
 
 /** Conversations deleted at once, and the time after which no more are started, in milliseconds. */
@@ -206,21 +210,10 @@ export async function deleteUserConversations(
   return { deleted, done: false }
 }
 
-/**
- * Returns D1's row of a conversation, once its object has delivered what D1 lacks: the beginning, or turns that
- * ended while D1 was unavailable.
- * @throws ApiError 404
- */
-async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
-  await requireConversationId(env, id)
-  unwrap(await conversationObject(env, id).recorded(asker))
-  return found(env, asker, id)
-}
-
 /** @throws ApiError 404 */
-async function found(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
-  const row = await findConversationRow(database(env), id, Date.now())
-  if (!row || !mayOpen(asker, row)) throw unknownConversation()
+async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
+  const row = await openRow(env, asker, id)
+  if (typeof row === 'string') throw unknownConversation()
   return row
 }
 

@@ -85,6 +85,9 @@ export interface MessageView {
   updated?: number | undefined
 }
 
+/** A memory's record, for the calls that follow. */
+export type MemoryRow = ConversationRow
+
 export function memoryOf(row: ConversationRow): MemoryView {
   // A conversation begun by another protocol is named after its first question.
   const details =
@@ -369,6 +372,7 @@ async function rewriteAnswer(
   unwrap(await history.importLines([JSON.stringify(line)], options))
 }
 
+/** What is known in this isolate to have been there: that never changes. */
 const noted = new Set<string>()
 
 /**
@@ -383,6 +387,9 @@ async function noteFirst(env: Cloudflare.Env, what: 'conversation' | 'turn'): Pr
 
 /** Whether there was ever a conversation, or a message, of anybody's. */
 export async function wasEver(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<boolean> {
+  if (noted.has(what)) return true
   const db = database(env)
-  return (await findResource(db, 'memory_store', what)) !== undefined || isAny(db, what)
+  if ((await findResource(db, 'memory_store', what)) === undefined && !(await isAny(db, what))) return false
+  noted.add(what)
+  return true
 }

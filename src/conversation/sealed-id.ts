@@ -9,7 +9,6 @@
 import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
 import { historyStore } from '../registry/engines'
-import { unknownConversation } from '../turn/errors'
 
 /** Hexadecimal digits of a UUID that form the seal. */
 const SEAL = 8
@@ -29,7 +28,8 @@ export async function sealedId(env: Cloudflare.Env, id: string = crypto.randomUU
   return beginning + (await seal(env, beginning))
 }
 
-async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean> {
+/** Whether this server made an id. */
+export async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean> {
   const beginning = id.slice(0, -SEAL)
   return id === beginning + (await seal(env, beginning))
 }
@@ -46,9 +46,4 @@ export async function mayHaveHistory(env: Cloudflare.Env, id: string, historyId:
 export async function mayBeConversation(env: Cloudflare.Env, id: string): Promise<boolean> {
   if (await isSealed(env, id)) return true
   return (await findConversationRow(database(env), id, Date.now())) !== undefined
-}
-
-/** @throws ApiError 404 for an id that cannot belong to a conversation */
-export async function requireConversationId(env: Cloudflare.Env, id: string): Promise<void> {
-  if (!(await mayBeConversation(env, id))) throw unknownConversation()
 }

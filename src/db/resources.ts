@@ -56,6 +56,27 @@ export async function putResource(db: Database, given: NewResource): Promise<num
   return written!.version
 }
 
+/** Changes some keys of a body, in one statement. @param changes null: the key goes */
+export async function mergeResource(
+  db: Database,
+  kind: string,
+  id: string,
+  changes: Record<string, unknown>,
+): Promise<void> {
+  const patch = JSON.stringify(changes)
+  await db
+    .insert(resources)
+    .values({ ...rowOf({ kind, id, body: '' }, Date.now()), body: sql`json_patch('{}', ${patch})` })
+    .onConflictDoUpdate({
+      target: [resources.kind, resources.id],
+      set: {
+        body: sql`json_patch(${resources.body}, ${patch})`,
+        updatedAt: Date.now(),
+        version: sql`${resources.version} + 1`,
+      },
+    })
+}
+
 /** @returns false where there is none */
 export async function deleteResource(db: Database, kind: string, id: string): Promise<boolean> {
   const deleted = await db.delete(resources).where(is(kind, id)).returning({ id: resources.id })

@@ -1,10 +1,20 @@
 /** Connectors, remote models and settings that OpenSearch's API registers, as the core reads and stores them. */
 import * as v from 'valibot'
 import { database } from '../db/client'
-import { findResource, insertResource, putResource, type ResourceRow } from '../db/resources'
+import {
+  deleteResource,
+  findResource,
+  insertResource,
+  listResources,
+  mergeResource,
+  type NewResource,
+  putResource,
+  type ResourceRow,
+} from '../db/resources'
 import { open, seal } from '../db/sealing'
 import { ApiError } from '../errors'
-import type { Connector } from '../models/connector'
+import { type Connector, predict, urlOf } from '../models/connector'
+import { namesIn } from '../models/connector/template'
 import type { ConversationModelConfig } from '../models/language-model'
 import { collectionObject } from '../search/collection/handle'
 import { createCollection } from './collections'
@@ -90,6 +100,37 @@ export async function openConnector(env: Cloudflare.Env, id: string): Promise<Co
   }
 }
 
+/**
+ * Checks that a connector's URL may be called, as far as it can be filled in.
+ * @throws ApiError 400
+ */
+export async function requireCallable(
+  env: Cloudflare.Env,
+  { protocol, parameters, actions }: StoredConnector,
+): Promise<void> {
+  const { url, method } = actions[0]!
+  const unknown = namesIn(url, 'parameters').filter((name) => !Object.hasOwn(parameters, name))
+  const filled = { ...parameters, ...Object.fromEntries(unknown.map((name) => [name, 'x'])) }
+  const trusted = (await readSettings(env))[TRUSTED]
+  const connector = { protocol, url, method, headers: {}, parameters: filled, credential: {} }
+  urlOf({ ...connector, ...(Array.isArray(trusted) && { trusted }) }, {}, env)
+}
+
+/**
+ * Calls a connector.
+ * @returns the provider's own reply; undefined for an unknown id
+ * @throws ProviderError, ApiError 400
+ */
+export async function predictWith(
+  env: Cloudflare.Env,
+  id: string,
+  parameters: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<{ reply: unknown } | undefined> {
+  const connector = await openConnector(env, id)
+  return connector && { reply: await predict(connector, parameters, env, signal) }
+}
+
 /** Bytes of a remote model's prompt. Its own limit is not known here. */
 const MAX_BYTES = 65_536
 /** Ten years: what OpenSearch's memory holds does not expire. In seconds. */
@@ -129,9 +170,11 @@ export async function readSettings(env: Cloudflare.Env): Promise<ClusterSettings
   return row === undefined ? {} : v.parse(Settings, JSON.parse(row.body))
 }
 
-export async function storeSettings(env: Cloudflare.Env, settings: ClusterSettings): Promise<void> {
-  await putResource(database(env), { kind: 'settings', id: 'cluster', body: JSON.stringify(settings) })
-}
+/** Changes some settings, and no others: changes at once are all kept. @param changes null: back to the default */
+export const changeSettings = (
+  env: Cloudflare.Env,
+  changes: Record<string, string | string[] | null>,
+): Promise<void> => mergeResource(database(env), 'settings', 'cluster', changes)
 
 const historyNameOf = (settings: ClusterSettings): string => {
   const name = settings[HISTORY]
@@ -173,3 +216,21 @@ export const storeNew = (
   body: unknown,
   uniqueName: string | null = null,
 ): Promise<boolean> => insertResource(database(env), { kind, id, body: JSON.stringify(body), uniqueName })
+
+export type { ResourceRow }
+
+/** A resource of a kind; undefined if there is none of this id. */
+export const findOne = (env: Cloudflare.Env, kind: string, id: string): Promise<ResourceRow | undefined> =>
+  findResource(database(env), kind, id)
+
+/** All resources of a kind, the oldest first. */
+export const findAll = (env: Cloudflare.Env, kind: string): Promise<ResourceRow[]> =>
+  listResources(database(env), kind)
+
+/** Stores a resource, or puts it in the place of the one of its id. @returns its version */
+export const storeOne = (env: Cloudflare.Env, given: NewResource): Promise<number> =>
+  putResource(database(env), given)
+
+/** @returns false if there is none */
+export const deleteOne = (env: Cloudflare.Env, kind: string, id: string): Promise<boolean> =>
+  deleteResource(database(env), kind, id)

@@ -1,5 +1,6 @@
 /** OpenSearch's client at the Parley under test, and the set-up that its walk-through makes. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
+import { request as httpRequest } from 'node:http'
 import { Client } from '@opensearch-project/opensearch'
 import { KEY, request, unique, url } from './harness'
 import type { ScriptedLlm } from './scripted-llm'
@@ -31,6 +32,24 @@ export async function call(
   const text = await response.text()
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
 }
+
+/** A GET with a body, as curl sends it and fetch does not. */
+export const getWith = (path: string, body: unknown): Promise<Raw> =>
+  new Promise((resolve, reject) => {
+    const text = JSON.stringify(body)
+    const headers = {
+      authorization: `Bearer ${KEY}`,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+    }
+    const sent = httpRequest(url + path, { method: 'GET', headers }, async (response) => {
+      let answer = ''
+      for await (const part of response) answer += part
+      resolve({ status: response.statusCode!, body: JSON.parse(answer) })
+    })
+    sent.once('error', reject)
+    sent.end(text)
+  })
 
 /** The connector of OpenSearch's documentation, for a provider of the test's own. */
 export const connectorOf = (llm: Pick<ScriptedLlm, 'host'>, changes: Record<string, unknown> = {}) => ({

@@ -268,23 +268,4 @@ describe('the second generation', () => {
     const tooLong = await call('POST', `${MEMORY}/${id}/messages`, { input: 'x'.repeat(1_100_000) }, key)
     expect([tooLong.status, tooLong.body.error.type]).toEqual([413, 'illegal_argument_exception'])
   })
-
-  test('A23: switched off, each call says how to switch it on', async () => {
-    const setting = 'plugins.ml_commons.memory_feature_enabled'
-    const id = await create('off')
-    await call('PUT', '/_cluster/settings', { persistent: { [setting]: 'false' } })
-    const replies = await Promise.all([
-      call('GET', GEN1, undefined, key),
-      call('POST', MEMORY, {}, key),
-      call('GET', `${MEMORY}/${id}/messages`, undefined, key),
-    ])
-    await call('PUT', '/_cluster/settings', { persistent: { [setting]: null } })
-    for (const { status, body } of replies)
-      expect([status, body.error.type, body.error.reason]).toEqual([
-        500,
-        'exception',
-        expect.stringContaining(setting),
-      ])
-    expect((await call('GET', `${MEMORY}/${id}`, undefined, key)).status).toBe(200)
-  })
 })

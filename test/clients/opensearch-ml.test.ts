@@ -1,8 +1,8 @@
 /** OpenSearch's ML plugin: connectors, model groups, models, tasks and predictions. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { unique } from './harness'
-import { call, connectorOf, remoteModel } from './opensearch-api'
+import { request, unique } from './harness'
+import { call, connectorOf, presidents, ragPipeline, remoteModel } from './opensearch-api'
 import { type ScriptedLlm, says, startScriptedLlm } from './scripted-llm'
 
 let llm: ScriptedLlm
@@ -47,15 +47,6 @@ describe('connectors and models', () => {
       400,
       expect.stringContaining('trusted connector endpoint regex'),
     ])
-  })
-
-  test('a setting narrows which URLs are trusted', async () => {
-    const name = 'plugins.ml_commons.trusted_connector_endpoints_regex'
-    const set = (value: unknown) => call('PUT', '/_cluster/settings', { persistent: { [name]: value } })
-    expect((await set(['^https://api\\.openai\\.com/.*$'])).status).toBe(200)
-    const { status } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm))
-    await set(null)
-    expect(status).toBe(400)
   })
 
   test.each([
@@ -169,5 +160,75 @@ describe('connectors and models', () => {
     expect(
       (await call('POST', `${ML}/models/${model}/_predict`, { parameters: { messages: [] } })).status,
     ).toBe(500)
+  })
+
+  test('a credential comes back from no route, in no reply and in no error', async () => {
+    const SECRET = 'sk-"very"-secret-54321'
+    const credential = { openAI_key: SECRET }
+    const { body: made } = await call('POST', `${ML}/connectors/_create`, connectorOf(llm, { credential }))
+    const one = `${ML}/connectors/${made.connector_id}`
+    const register = { name: 'chat', function_name: 'remote', connector_id: made.connector_id }
+    const moved = { parameters: { endpoint: '127.0.0.1:9', model: 'm', temperature: 0 } }
+    const unlike = { name: '', credential }
+    const texts: unknown[] = [
+      await call('GET', one),
+      await call('PUT', one, { description: 'changed' }),
+      await call('PUT', one, moved),
+      await call('PUT', one, unlike),
+      await call('POST', `${ML}/connectors/_create`, connectorOf(llm, unlike)),
+      await call('POST', `${ML}/connectors/_create`, connectorOf({ host: 'evil.example' }, { credential })),
+      await call('POST', `${ML}/connectors/_search`, {
+        size: 1000,
+        _source: ['credential', 'sealed', 'name'],
+      }),
+      await call('GET', `${ML}/models/none`),
+    ]
+    expect(texts[1]).toMatchObject({ status: 200 })
+    expect(texts[2]).toMatchObject({
+      status: 400,
+      body: { error: { reason: expect.stringContaining('Send [credential] again') } },
+    })
+    for (const field of ['credential.openAI_key', 'sealed']) {
+      const { body } = await call('POST', `${ML}/connectors/_search`, { query: { exists: { field } } })
+      expect(body.hits.hits).toEqual([])
+    }
+    const { body: model } = await call('POST', `${ML}/models/_register?deploy=true`, register)
+    texts.push(model, await call('GET', `${ML}/models/${model.model_id}`))
+    texts.push(await call('POST', `${ML}/models/_search`, { size: 1000 }))
+    texts.push(await call('DELETE', one))
+    const index = await presidents()
+    const pipeline = await ragPipeline(model.model_id)
+    const memory = (await call('POST', `${ML}/memory`, {})).body.memory_id
+    const asking = (more: Record<string, unknown> = {}) => ({
+      query: { match: { text: 'president' } },
+      ext: { generative_qa_parameters: { llm_question: 'who?', llm_model: 'm', memory_id: memory, ...more } },
+    })
+    // A server that shows what it was sent: in an error, in a reply, and in its answer.
+    const echo = { headers: { authorization: `Bearer ${SECRET}` } }
+    const shown = `They sent ${SECRET}`
+    for (const script of [
+      { status: 401, body: { error: { message: shown } } },
+      { status: 500, body: shown },
+      { status: 200, body: echo },
+      { status: 200, body: { ...(says(shown) as object), text: shown } },
+    ]) {
+      llm.script = { ...script, delayMs: 0 }
+      texts.push(
+        await call('POST', `${ML}/models/${model.model_id}/_predict`, { parameters: { messages: [] } }),
+        await call('POST', `/${index}/_search?search_pipeline=${pipeline}`, asking()),
+        await call(
+          'POST',
+          `/${index}/_search?search_pipeline=${pipeline}`,
+          asking({ llm_response_field: 'text' }),
+        ),
+      )
+    }
+    expect(llm.sent.length).toBeGreaterThan(8)
+    expect(llm.sent.every(({ headers }) => headers.authorization === `Bearer ${SECRET}`)).toBe(true)
+    texts.push((await call('GET', `${ML}/memory/${memory}/messages`)).body)
+    texts.push((await request('GET', `/conversations/${memory}/trace`)).body)
+    for (const text of texts) {
+      expect(JSON.stringify(text)).not.toMatch(/54321|very/)
+    }
   })
 })

@@ -72,24 +72,6 @@ describe('search pipelines', () => {
       reason: expect.stringContaining('[invalid_field]'),
     })
   })
-
-  test('P8: the feature can be switched off', async () => {
-    const setting = 'plugins.ml_commons.rag_pipeline_feature_enabled'
-    const id = await ragPipeline(await remoteModel(llm))
-    const index = await presidents()
-    const search = () => call('POST', `/${index}/_search?search_pipeline=${id}`, asking())
-    await call('PUT', '/_cluster/settings', {
-      persistent: { plugins: { ml_commons: { rag_pipeline_feature_enabled: 'false' } } },
-    })
-    const off = await search()
-    const { body } = await call('PUT', '/_cluster/settings', { persistent: { [setting]: true } })
-    expect(body.persistent).toEqual({ plugins: { ml_commons: { rag_pipeline_feature_enabled: 'true' } } })
-    expect([off.status, off.body.error]).toMatchObject([
-      500,
-      { type: 'm_l_exception', reason: `${setting} is not enabled.` },
-    ])
-    expect((await search()).status).toBe(200)
-  })
 })
 
 const asking = (parameters: Record<string, unknown> = {}, more: Record<string, unknown> = {}) => ({

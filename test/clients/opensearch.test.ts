@@ -1,8 +1,8 @@
 /** The official client of OpenSearch, over a real socket. */
-import { request as httpRequest } from 'node:http'
 import { Client, errors } from '@opensearch-project/opensearch'
 import { describe, expect, test } from 'vitest'
 import { KEY, request, SHOWS, client as typesense, unique, url } from './harness'
+import { getWith } from './opensearch-api'
 
 const connect = (options: Record<string, unknown> = {}): Client =>
   new Client({ node: url, auth: { username: 'admin', password: KEY }, maxRetries: 0, ...options })
@@ -15,24 +15,6 @@ async function createShows(): Promise<string> {
   expect(reply).toMatchObject({ errors: false, items: SHOWS.map(() => ({ index: { status: 201 } })) })
   return index
 }
-
-/** A GET with a body, which fetch does not send. */
-const getWith = (path: string, body: unknown): Promise<{ status: number; body: unknown }> =>
-  new Promise((resolve, reject) => {
-    const text = JSON.stringify(body)
-    const headers = {
-      authorization: `Bearer ${KEY}`,
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(text),
-    }
-    const sent = httpRequest(url + path, { method: 'GET', headers }, async (response) => {
-      let answer = ''
-      for await (const part of response) answer += part
-      resolve({ status: response.statusCode!, body: JSON.parse(answer) })
-    })
-    sent.once('error', reject)
-    sent.end(text)
-  })
 
 describe('the client', () => {
   test('learns what this is', async () => {

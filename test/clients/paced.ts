@@ -32,7 +32,7 @@ export async function startPaced(): Promise<Paced> {
     const { model, messages, stream } = JSON.parse(body)
     const [, count, gap] = /^paced-(\d+)-(\d+)$/.exec(model) ?? []
     const content = String(messages.at(-1).content)
-    const answers = content.includes('<Answer>')
+    const answers = content.includes('<Answer>') || content.endsWith('ANSWER:')
     const written = answers ? words(Number(count)) : [content === 'hello' ? 'Hello.' : 'a question']
     if (answers) counts.begun += 1
     let open = true

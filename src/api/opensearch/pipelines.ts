@@ -1,6 +1,5 @@
 /** Search pipelines: checked on arrival, stored as sent, and chosen by a search. */
-import { database } from '../../db/client'
-import { deleteResource, findResource, listResources, putResource } from '../../db/resources'
+import { deleteOne, findAll, findOne, storeOne } from '../../registry/resources'
 import type { Call } from '../edge/route'
 import { answer, illegalArgument, OpenSearchError } from './errors'
 import { starPattern } from './pattern'
@@ -223,7 +222,7 @@ export async function putPipeline({ env, path, request }: Call): Promise<Json> {
   const body = await readObject(request)
   const { rag } = parsePipeline(body, id)
   if (rag !== undefined) await requireRag(env)
-  await putResource(database(env), { kind: 'pipeline', id, body: JSON.stringify(body) })
+  await storeOne(env, { kind: 'pipeline', id, body: JSON.stringify(body) })
   return { acknowledged: true }
 }
 
@@ -234,7 +233,7 @@ const matching = (expression: string): ((id: string) => boolean) => {
 
 export async function getPipelines({ env, path }: Call): Promise<unknown> {
   const matches = matching(path.id ?? '*')
-  const rows = (await listResources(database(env), 'pipeline')).filter(({ id }) => matches(id))
+  const rows = (await findAll(env, 'pipeline')).filter(({ id }) => matches(id))
   const found = Object.fromEntries(rows.map(({ id, body }) => [id, JSON.parse(body) as unknown]))
   return rows.length === 0 ? answer({}, 404) : found
 }
@@ -242,11 +241,11 @@ export async function getPipelines({ env, path }: Call): Promise<unknown> {
 export async function deletePipelines({ env, path }: Call): Promise<Json> {
   const expression = path.id!
   const matches = matching(expression)
-  const rows = (await listResources(database(env), 'pipeline')).filter(({ id }) => matches(id))
+  const rows = (await findAll(env, 'pipeline')).filter(({ id }) => matches(id))
   if (rows.length === 0 && !expression.includes('*')) {
     throw new OpenSearchError(404, 'resource_not_found_exception', `pipeline [${expression}] is missing`)
   }
-  for (const { id } of rows) await deleteResource(database(env), 'pipeline', id)
+  for (const { id } of rows) await deleteOne(env, 'pipeline', id)
   return { acknowledged: true }
 }
 
@@ -267,7 +266,7 @@ export async function pipelineOf(
     throw illegalArgument('[search_pipeline] takes a name or a pipeline')
   const name = named ?? given ?? (await otherwise())
   if (name === undefined || name === '_none') return undefined
-  const row = await findResource(database(env), 'pipeline', name)
+  const row = await findOne(env, 'pipeline', name)
   if (row === undefined) throw illegalArgument(`Pipeline ${name} is not defined`)
   return parsePipeline(JSON.parse(row.body) as Json, name)
 }

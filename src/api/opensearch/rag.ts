@@ -5,10 +5,9 @@
 
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
-import { begunOf } from '../../conversation/memories'
+import { begunOf, type MemoryRow } from '../../conversation/memories'
 import { answerOnce } from '../../conversation/once'
 import { rewriteOnce } from '../../conversation/rewrite-once'
-import type { ConversationRow } from '../../db/conversations'
 import { ApiError, type ErrorCode } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
@@ -38,7 +37,7 @@ export interface RagRequest {
   model: ConversationModelConfig
   historyId: string
   admission: Admission
-  memory: ConversationRow | undefined
+  memory: MemoryRow | undefined
   /** milliseconds since 1970 */
   until: number
 }
@@ -67,11 +66,7 @@ export async function admitRag(
   return { rag, inline, generative, model, historyId, admission, memory, until }
 }
 
-async function memoryFor(
-  call: Call,
-  asker: Asker,
-  id: string | undefined,
-): Promise<ConversationRow | undefined> {
+async function memoryFor(call: Call, asker: Asker, id: string | undefined): Promise<MemoryRow | undefined> {
   if (id === undefined) return undefined
   await requireMemory(call.env)
   return openMemory(call, asker, id, 2)

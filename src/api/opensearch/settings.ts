@@ -1,5 +1,11 @@
 /** The cluster's settings: flags of the ML plugin, and the URLs that connectors may call. */
-import { type ClusterSettings, HISTORY, readSettings, storeSettings, TRUSTED } from '../../registry/resources'
+import {
+  type ClusterSettings,
+  changeSettings,
+  HISTORY,
+  readSettings,
+  TRUSTED,
+} from '../../registry/resources'
 import type { Call } from '../edge/route'
 import { illegalArgument, OpenSearchError } from './errors'
 import { isObject, isOn, type Json, readObject } from './route'
@@ -31,29 +37,26 @@ export async function settings({ env, query }: Call): Promise<Json> {
 
 export async function putSettings({ env, request }: Call): Promise<Json> {
   const body = await readObject(request)
-  const changes: [string, unknown][] = []
+  const changes: Record<string, string | string[] | null> = {}
   for (const [scope, given] of Object.entries(body)) {
     if (scope !== 'persistent' && scope !== 'transient') throw illegalArgument(`unknown field [${scope}]`)
     if (!isObject(given)) throw illegalArgument(`[${scope}] has to be an object`)
     for (const [name, value] of flatten(given)) {
       if (!Object.hasOwn(DEFAULTS, name)) throw illegalArgument(`${scope} setting [${name}], not recognized`)
-      changes.push([name, value === null ? null : settingOf(name, value)])
+      changes[name] = value === null ? null : settingOf(name, value)
     }
   }
-  if (changes.length === 0) {
+  if (Object.keys(changes).length === 0) {
     throw new OpenSearchError(
       400,
       'action_request_validation_exception',
       'Validation Failed: 1: no settings to update;',
     )
   }
-  const stored = { ...(await readSettings(env)) }
-  const set: ClusterSettings = {}
-  for (const [name, value] of changes) {
-    if (value === null) delete stored[name]
-    else stored[name] = set[name] = value as string | string[]
-  }
-  await storeSettings(env, stored)
+  await changeSettings(env, changes)
+  const set = Object.fromEntries(
+    Object.entries(changes).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+  )
   return { acknowledged: true, persistent: nested(set), transient: {} }
 }
 

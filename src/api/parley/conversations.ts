@@ -8,7 +8,7 @@ import {
   renameConversation,
   traceConversation,
 } from '../../conversation/conversations'
-import { requireConversationId } from '../../conversation/sealed-id'
+import { requireConversationId } from '../../conversation/open-row'
 import { unwrap } from '../../errors'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../edge/asker'
@@ -71,14 +71,14 @@ export async function follow(served: Serving<'followConversation'>): Promise<Res
   const [turn, seq] = position?.split('.').map(Number) ?? []
   const after = turn === undefined || seq === undefined ? undefined : { turn, seq }
   const asker = await askerFor(served, 'conversations:get')
-  await requireConversationId(env, path.id)
+  await requireConversationId(env, asker, path.id)
   const events = unwrap(await conversationObject(env, path.id).events(asker, after, { results: true }))
   return events ? streamLog(eventReader(events)) : new Response(null, { status: 204 })
 }
 
 export async function stop(served: Serving<'stopConversation'>): Promise<Response> {
   const asker = await askerFor(served, 'conversations:stop')
-  await requireConversationId(served.env, served.path.id)
+  await requireConversationId(served.env, asker, served.path.id)
   return json({ stopped: unwrap(await conversationObject(served.env, served.path.id).stop(asker)) })
 }
 

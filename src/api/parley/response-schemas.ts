@@ -143,7 +143,15 @@ const CallTrace = v.object({
   ),
   failed: v.optional(
     v.pipe(
-      v.array(v.object({ model: v.string(), error: v.string() })),
+      v.array(
+        v.object({
+          model: v.string(),
+          error: v.string(),
+          model_id: v.optional(v.string()),
+          input_tokens: v.optional(Count),
+          output_tokens: v.optional(Count),
+        }),
+      ),
       v.description('Attempts that came to nothing before it, in their order'),
     ),
   ),
@@ -162,6 +170,9 @@ const CallTrace = v.object({
   started: v.number(),
   first_token: v.optional(v.number()),
   took: v.number(),
+  charged: v.optional(
+    v.pipe(v.boolean(), v.description('It was made before the turn began, and charged then')),
+  ),
 })
 
 export const TurnTrace = v.object({
@@ -173,6 +184,17 @@ export const TurnTrace = v.object({
   followups: v.optional(v.array(v.string())),
   copy_of: v.optional(
     v.pipe(v.string(), v.description('The conversation whose answer to the same request this turn has')),
+  ),
+  steps: v.optional(
+    v.pipe(
+      v.array(
+        v.object({
+          passages: v.array(v.looseObject({ collection: v.string(), id: v.string() })),
+          content: v.array(v.looseObject({ type: v.string() })),
+        }),
+      ),
+      v.description('The steps of a turn whose answer holds more than text, such as calls of tools'),
+    ),
   ),
   shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
 })

@@ -5,6 +5,7 @@
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
+import { maskSecret } from '../../mask'
 import { type CallOptions, ProviderCall, parseObject, silenceOf, textCall, type Wording } from '../call'
 import { type Egress, requireAllowed } from '../egress'
 import type {
@@ -148,9 +149,21 @@ const optionsOf = (
 ): Omit<CallOptions, 'timeoutStatus'> => ({
   wording: WORDING,
   silence,
-  secrets: Object.values(connector.credential).filter((value) => value.length >= SHORTEST_SECRET),
+  secrets: secretsOf(connector),
   env,
 })
+
+const secretsOf = ({ credential }: Connector): string[] =>
+  Object.values(credential).filter((value) => value.length >= SHORTEST_SECRET)
+
+/** A reply without the credential: a server that shows what it was sent shows that too. */
+function withoutSecrets(connector: Connector, text: string): string {
+  const inJson = (value: string) => JSON.stringify(value).slice(1, -1)
+  return secretsOf(connector).reduce((reply, secret) => {
+    const mask = maskSecret(secret)
+    return reply.replaceAll(inJson(secret), inJson(mask)).replaceAll(secret, mask)
+  }, text)
+}
 
 /**
  * Calls a connector with parameters of the request's.
@@ -168,7 +181,8 @@ export async function predict(
   const body = bodyOf(connector, parameters)
   const silence = silenceOf({ timeout: 30 })
   const call = new ProviderCall({ ...optionsOf(connector, silence, env), timeoutStatus: 408 }, signal)
-  const text = await call.text(await call.fetch(url, () => requestOf(connector, url, headers, body)))
+  const response = await call.fetch(url, () => requestOf(connector, url, headers, body))
+  const text = withoutSecrets(connector, await call.text(response))
   return parseObject(text) ?? { response: text }
 }
 
@@ -229,7 +243,7 @@ async function* generate(
     yield* readStream(call, call.events(response.body))
     return
   }
-  const text = await call.text(response)
+  const text = withoutSecrets(connector, await call.text(response))
   if (form.answer === undefined) yield* readWhole(call, text)
   else yield* readField(call, text, form.answer)
 }

@@ -1,11 +1,7 @@
 /** Memories are conversations. This decides whose they are, and what a caller learns about those it may not open. */
 import type { Access } from '../../../auth/access'
-import { conversationObject } from '../../../conversation/conversation-object'
-import { mayOpen } from '../../../conversation/ownership'
-import { mayBeConversation } from '../../../conversation/sealed-id'
-import { database } from '../../../db/client'
-import { type ConversationRow, findConversationRow } from '../../../db/conversations'
-import { unwrap } from '../../../errors'
+import type { MemoryRow } from '../../../conversation/memories'
+import { openRow } from '../../../conversation/open-row'
 import type { Asker } from '../../../turn/request'
 import { askerOf } from '../../edge/asker'
 import type { Call } from '../../edge/route'
@@ -47,7 +43,7 @@ export const MEMORY_WORDS = {
 } as const
 
 /**
- * Opens a memory for a caller, after its object has delivered everything it held back.
+ * Opens a memory for a caller.
  * @throws OpenSearchError 404 for an unknown one; for another owner's, 500 or 401 depending on the generation
  */
 export async function openMemory(
@@ -55,14 +51,10 @@ export async function openMemory(
   asker: Asker,
   id: string,
   generation: Generation,
-): Promise<ConversationRow> {
+): Promise<MemoryRow> {
   const words = MEMORY_WORDS[generation]
-  const db = database(env)
-  if (!(await mayBeConversation(env, id))) throw notFound(words.found, id)
-  const recorded = await conversationObject(env, id).recorded(asker)
-  if (!recorded.ok && recorded.error.status !== 404) unwrap(recorded)
-  const row = await findConversationRow(db, id, Date.now())
-  if (row === undefined) throw notFound(words.found, id)
-  if (!recorded.ok || !mayOpen(asker, row)) throw denied(access, words.denied, id, generation)
-  return row
+  const opened = await openRow(env, asker, id)
+  if (opened === 'unknown') throw notFound(words.found, id)
+  if (opened === 'foreign') throw denied(access, words.denied, id, generation)
+  return opened
 }

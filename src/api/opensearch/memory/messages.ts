@@ -7,10 +7,10 @@ import {
   isJudged,
   listMessages,
   listTraces,
+  type MemoryRow,
   type MessageView,
   wasEver,
 } from '../../../conversation/memories'
-import type { ConversationRow } from '../../../db/conversations'
 import type { Asker } from '../../../turn/request'
 import type { Call } from '../../edge/route'
 import { illegalArgument, OpenSearchError } from '../errors'
@@ -49,7 +49,7 @@ const adding =
  * What is written into a history comes into the prompts of later turns, and nobody judges it.
  * @throws OpenSearchError 403 for a key made for pages, 400 where the conversation's model has a guardrail
  */
-async function requireTrusted({ env, access }: Call, row: ConversationRow): Promise<void> {
+async function requireTrusted({ env, access }: Call, row: MemoryRow): Promise<void> {
   if (access.forPages) {
     throw new OpenSearchError(
       403,
@@ -65,7 +65,7 @@ async function requireTrusted({ env, access }: Call, row: ConversationRow): Prom
 
 async function addTrace(
   { env }: Call,
-  row: ConversationRow,
+  row: MemoryRow,
   { input, response, prompt_template, origin, info, traceNumber }: NewMessage,
   parentId: string,
 ): Promise<string> {
@@ -112,7 +112,7 @@ export const list = listing(2, 'messages', 'asc', messageShown)
 interface Found {
   asker: Asker
   message: MessageView
-  row: ConversationRow
+  row: MemoryRow
 }
 
 /** @param word with which its errors begin. @throws ApiError */

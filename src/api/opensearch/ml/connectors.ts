@@ -1,16 +1,17 @@
 /** Connectors: how a remote model is called. Secrets go in and never come out. */
 
-import { database } from '../../../db/client'
-import { deleteResource, findResource, listResources, type ResourceRow } from '../../../db/resources'
-import { isSensitiveHeader, urlOf } from '../../../models/connector'
+import { isSensitiveHeader } from '../../../models/connector'
 import { namesIn } from '../../../models/connector/template'
 import {
   connectorIn,
+  deleteOne,
+  findAll,
+  findOne,
   modelIn,
-  readSettings,
+  type ResourceRow,
+  requireCallable,
   type StoredConnector,
   storeConnector,
-  TRUSTED,
 } from '../../../registry/resources'
 import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'
@@ -110,30 +111,6 @@ function parseAction(given: unknown): StoredConnector['actions'][number] {
   return { action_type: type, method, url, headers, ...(request_body !== undefined && { request_body }) }
 }
 
-/** Checks that its URL may be called, as far as it can be filled in. @throws ApiError 400 */
-async function requireCallable(
-  env: Cloudflare.Env,
-  { protocol, parameters, actions }: StoredConnector,
-): Promise<void> {
-  const [{ url, method }] = actions as [StoredConnector['actions'][number]]
-  const unknown = namesIn(url, 'parameters').filter((name) => !Object.hasOwn(parameters, name))
-  const filled = { ...parameters, ...Object.fromEntries(unknown.map((name) => [name, 'x'])) }
-  const trusted = (await readSettings(env))[TRUSTED]
-  urlOf(
-    {
-      protocol,
-      url,
-      method,
-      headers: {},
-      parameters: filled,
-      credential: {},
-      ...(Array.isArray(trusted) && { trusted }),
-    },
-    {},
-    env,
-  )
-}
-
 const shown = (row: ResourceRow): Json => ({
   ...connectorIn(row),
   created_time: row.createdAt,
@@ -143,7 +120,7 @@ const shown = (row: ResourceRow): Json => ({
 const missing = (id: string) => notFound(`Failed to find connector with the provided connector id: ${id}`)
 
 export async function getConnector({ env, path }: Call): Promise<Json> {
-  const row = await findResource(database(env), 'connector', path.id!)
+  const row = await findOne(env, 'connector', path.id!)
   if (row === undefined) throw missing(path.id!)
   return shown(row)
 }
@@ -152,7 +129,7 @@ export async function getConnector({ env, path }: Call): Promise<Json> {
 export async function updateConnector({ env, path, request }: Call): Promise<Json> {
   const id = path.id!
   const body = await readObject(request)
-  const row = await findResource(database(env), 'connector', id)
+  const row = await findOne(env, 'connector', id)
   if (row === undefined) throw missing(id)
   await requireUnused(env, id)
   const old = connectorIn(row)
@@ -174,13 +151,13 @@ export async function updateConnector({ env, path, request }: Call): Promise<Jso
 export async function deleteConnector({ env, path }: Call): Promise<Json> {
   const id = path.id!
   await requireUnused(env, id)
-  const deleted = await deleteResource(database(env), 'connector', id)
+  const deleted = await deleteOne(env, 'connector', id)
   return written(CONNECTORS, id, deleted ? 'deleted' : 'not_found', 2)
 }
 
 /** @throws ApiError 409 while a model uses it */
 async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
-  const users = (await listResources(database(env), 'model')).filter((row) => modelIn(row).connector === id)
+  const users = (await findAll(env, 'model')).filter((row) => modelIn(row).connector === id)
   if (users.length === 0) return
   const ids = users.map((row) => row.id).join(', ')
   throw new OpenSearchError(
@@ -191,7 +168,7 @@ async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
 }
 
 export const connectorEntries = async (env: Cloudflare.Env) =>
-  (await listResources(database(env), 'connector')).map((row) => ({
+  (await findAll(env, 'connector')).map((row) => ({
     _index: CONNECTORS,
     _id: row.id,
     _version: row.version,

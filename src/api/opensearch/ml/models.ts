@@ -4,18 +4,19 @@
  * done.
  */
 
-import { database } from '../../../db/client'
-import {
-  deleteResource,
-  findResource,
-  listResources,
-  putResource,
-  type ResourceRow,
-} from '../../../db/resources'
 import { ApiError } from '../../../errors'
-import { predict } from '../../../models/connector'
 import { ProviderError } from '../../../models/provider-error'
-import { modelIn, openConnector, type StoredModel, storeNew } from '../../../registry/resources'
+import {
+  deleteOne,
+  findAll,
+  findOne,
+  modelIn,
+  predictWith,
+  type ResourceRow,
+  type StoredModel,
+  storeNew,
+  storeOne,
+} from '../../../registry/resources'
 import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'
@@ -44,7 +45,7 @@ export async function registerGroup({ env, request }: Call): Promise<Json> {
     access: 'public',
   }
   if (!(await storeNew(env, 'model_group', id, group, name))) {
-    const taken = (await listResources(database(env), 'model_group')).find((row) => row.uniqueName === name)
+    const taken = (await findAll(env, 'model_group')).find((row) => row.uniqueName === name)
     throw badRequest(
       `The name you provided is already being used by a model group with ID: ${taken?.id ?? 'unknown'}.`,
     )
@@ -59,7 +60,7 @@ const groupShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
 })
 
 async function groupOf(env: Cloudflare.Env, id: string): Promise<ResourceRow> {
-  const row = await findResource(database(env), 'model_group', id)
+  const row = await findOne(env, 'model_group', id)
   if (row === undefined) throw notFound(`Failed to find model group with ID: ${id}`)
   return row
 }
@@ -72,7 +73,7 @@ export async function updateGroup({ env, path, request }: Call): Promise<Json> {
   requireKnown(body, ['name', 'description'], 'a change of a model group')
   const name = allowText(body, 'name') ?? row.uniqueName
   const group = { ...(JSON.parse(row.body) as Json), ...body }
-  await putResource(database(env), {
+  await storeOne(env, {
     ...row,
     uniqueName: name,
     body: JSON.stringify(group),
@@ -82,10 +83,10 @@ export async function updateGroup({ env, path, request }: Call): Promise<Json> {
 }
 
 export async function deleteGroup({ env, path }: Call): Promise<Json> {
-  const users = (await listResources(database(env), 'model')).filter((row) => modelIn(row).group === path.id)
+  const users = (await findAll(env, 'model')).filter((row) => modelIn(row).group === path.id)
   if (users.length > 0)
     throw badRequest('Cannot delete the model group when it has associated model versions')
-  const deleted = await deleteResource(database(env), 'model_group', path.id!)
+  const deleted = await deleteOne(env, 'model_group', path.id!)
   return written(GROUPS, path.id!, deleted ? 'deleted' : 'not_found')
 }
 
@@ -136,7 +137,7 @@ export async function registerModel(call: Call): Promise<Json> {
 
 async function connectorOf({ env }: Call, { connector_id: id, connector }: Json): Promise<string> {
   if (typeof id === 'string' && id !== '') {
-    if ((await findResource(database(env), 'connector', id)) === undefined) {
+    if ((await findOne(env, 'connector', id)) === undefined) {
       throw notFound(`Failed to find connector with the provided connector id: ${id}`)
     }
     return id
@@ -170,18 +171,18 @@ const taskShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
 })
 
 export async function getTask({ env, path }: Call): Promise<Json> {
-  const row = await findResource(database(env), 'task', path.id!)
+  const row = await findOne(env, 'task', path.id!)
   if (row === undefined) throw notFound(`Failed to find task with the provided task id: ${path.id}`)
   return taskShown(row)
 }
 
 export async function deleteTask({ env, path }: Call): Promise<Json> {
-  const deleted = await deleteResource(database(env), 'task', path.id!)
+  const deleted = await deleteOne(env, 'task', path.id!)
   return written(TASKS, path.id!, deleted ? 'deleted' : 'not_found')
 }
 
 async function modelOf(env: Cloudflare.Env, id: string): Promise<{ row: ResourceRow; model: StoredModel }> {
-  const row = await findResource(database(env), 'model', id)
+  const row = await findOne(env, 'model', id)
   if (row === undefined) throw notFound(`Failed to find model with the provided model id: ${id}`)
   return { row, model: modelIn(row) }
 }
@@ -209,7 +210,7 @@ export const getModel = async ({ env, path }: Call): Promise<Json> =>
 async function setState(env: Cloudflare.Env, id: string, state: StoredModel['state']): Promise<StoredModel> {
   const { row, model } = await modelOf(env, id)
   const changed = { ...model, state }
-  await putResource(database(env), { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
+  await storeOne(env, { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
   return changed
 }
 
@@ -225,7 +226,7 @@ export async function undeployModel({ env, path }: Call): Promise<Json> {
 }
 
 export async function deleteModel({ env, path }: Call): Promise<Json> {
-  const row = await findResource(database(env), 'model', path.id!)
+  const row = await findOne(env, 'model', path.id!)
   if (row === undefined) throw notFound('Failed to find model')
   if (modelIn(row).state === 'DEPLOYED') {
     throw new OpenSearchError(
@@ -234,7 +235,7 @@ export async function deleteModel({ env, path }: Call): Promise<Json> {
       'Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete',
     )
   }
-  await deleteResource(database(env), 'model', path.id!)
+  await deleteOne(env, 'model', path.id!)
   return written(MODELS, path.id!, 'deleted', row.version + 1)
 }
 
@@ -245,14 +246,14 @@ export async function predictModel(call: Call): Promise<Json> {
   const body = await readObject(request)
   requireKnown(body, ['parameters'], 'a prediction')
   if (model.connector === undefined) throw badRequest('Only remote models take predictions here')
-  const connector = await openConnector(env, model.connector)
-  if (connector === undefined) {
-    throw notFound(`Failed to find connector with the provided connector id: ${model.connector}`)
-  }
   const parameters = isObject(body.parameters) ? body.parameters : {}
   try {
-    const dataAsMap = await predict(connector, parameters, env, request.signal)
-    return { inference_results: [{ output: [{ name: 'response', dataAsMap }], status_code: 200 }] }
+    const predicted = await predictWith(env, model.connector, parameters, request.signal)
+    if (predicted === undefined) {
+      throw notFound(`Failed to find connector with the provided connector id: ${model.connector}`)
+    }
+    const output = [{ name: 'response', dataAsMap: predicted.reply }]
+    return { inference_results: [{ output, status_code: 200 }] }
   } catch (error) {
     throw remoteError(error)
   }
@@ -274,7 +275,7 @@ function remoteError(error: unknown): unknown {
 
 const entriesOf =
   (kind: string, index: string, shown: (row: ResourceRow) => Json) => async (env: Cloudflare.Env) =>
-    (await listResources(database(env), kind)).map((row) => ({
+    (await findAll(env, kind)).map((row) => ({
       _index: index,
       _id: row.id,
       _version: row.version,

@@ -1,15 +1,13 @@
 /**
  * Embedding models registered under an id of their own. Each stands for the model of the field that it is used on.
  */
-import { database } from '../../../db/client'
-import { listResources } from '../../../db/resources'
-import { modelIn } from '../../../registry/resources'
+import { findAll, modelIn } from '../../../registry/resources'
 import { isObject, type Json } from '../route'
 
 /** A search whose `neural` queries no longer name such ids. */
 export async function withOwnModels(env: Cloudflare.Env, body: Json): Promise<Json> {
   if (!JSON.stringify(body.query ?? '').includes('"neural":')) return body
-  const rows = await listResources(database(env), 'model')
+  const rows = await findAll(env, 'model')
   const own = new Set(rows.filter((row) => modelIn(row).connector === undefined).map(({ id }) => id))
   return { ...body, query: withoutIds(body.query, own) }
 }

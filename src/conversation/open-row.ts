@@ -1,0 +1,50 @@
+/** Opens the record of a conversation for an asker. */
+import { database } from '../db/client'
+import { type ConversationRow, findConversationRow } from '../db/conversations'
+import { unwrap } from '../errors'
+import { unknownConversation } from '../turn/errors'
+import type { Asker } from '../turn/request'
+import { conversationObject } from './conversation-object'
+import { mayOpen } from './ownership'
+import { isSealed } from './sealed-id'
+
+/**
+ * Returns D1's row of a conversation, once its object has delivered what D1 lacks: the beginning, or turns that ended
+ * while D1 was unavailable. Both refusals take the same queries and calls, so that their time does not tell one from
+ * the other.
+ * @returns `unknown` if there is none, `foreign` if the asker may not open it
+ * @throws ApiError 503 while D1 is unavailable
+ */
+export async function openRow(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+): Promise<ConversationRow | 'unknown' | 'foreign'> {
+  const refusal = await refusalOf(env, asker, id)
+  if (refusal !== undefined) return refusal
+  const recorded = await conversationObject(env, id).recorded(asker)
+  const row = await findConversationRow(database(env), id, Date.now())
+  if (!recorded.ok && recorded.error.status !== 404) unwrap(recorded)
+  if (row === undefined) return 'unknown'
+  return recorded.ok && mayOpen(asker, row) ? row : 'foreign'
+}
+
+/** Refuses an id that this server did not make by D1 alone. Its object is asked only if the asker may open it. */
+async function refusalOf(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+): Promise<'unknown' | 'foreign' | undefined> {
+  if (await isSealed(env, id)) return undefined
+  const row = await findConversationRow(database(env), id, Date.now())
+  if (row === undefined) return 'unknown'
+  return mayOpen(asker, row) ? undefined : 'foreign'
+}
+
+/**
+ * Checks an id that came from outside, before its object is asked.
+ * @throws ApiError 404 for an id that belongs to no conversation that the asker may open
+ */
+export async function requireConversationId(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
+  if ((await refusalOf(env, asker, id)) !== undefined) throw unknownConversation()
+}
