@@ -9,7 +9,7 @@ import type { Source } from '../models/language-model'
 import { isContent, wordsOf } from '../models/words'
 import { documentBudget, fitDocuments } from './budget'
 import type { CutDocument } from './events'
-import { joinPassages, type Passage, passagesOf } from './passages'
+import { joinPassages, type Passage, passagesOf } from '../models/passages'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 
