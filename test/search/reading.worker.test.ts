@@ -109,7 +109,8 @@ describe('a search for a question', () => {
     const all = { per_page: '13' }
     const weighed = await hits(object, { ...all, vector_query: 'e:([], alpha: 0.4)', fusion: 'score' })
     const read = await hits(object, all)
-    const scoreOf = (found: typeof read) => found.map(({ hybrid_search_info: info }) => info!.rank_fusion_score)
+    const scoreOf = (found: typeof read) =>
+      found.map(({ hybrid_search_info: info }) => info!.rank_fusion_score)
     expect(scoreOf(weighed)).not.toEqual(scoreOf(read))
     const distances = (found: typeof read) =>
       Object.fromEntries(found.map(({ document, vector_distance: distance }) => [document.id, distance]))

@@ -42,7 +42,9 @@ const ALL_WEIGHTS = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight,
 const reads = ({ fusion, vectorQuery: query, sort }: SearchRequest): boolean =>
   fusion === 'score' &&
   (query === undefined ||
-    (query.vector.length + query.queries.length === 0 && query.id === undefined && query.alpha === undefined)) &&
+    (query.vector.length + query.queries.length === 0 &&
+      query.id === undefined &&
+      query.alpha === undefined)) &&
   (sort === undefined || sort.some(({ kind }) => kind === 'text_match'))
 
 /**
@@ -53,7 +55,12 @@ const reads = ({ fusion, vectorQuery: query, sort }: SearchRequest): boolean =>
 export async function readBest(
   context: SearchContext,
   request: SearchRequest,
-  { fused, words, terms, vector }: { fused: Gathered; words: ScoredWords; terms: Term[]; vector: VectorSearch },
+  {
+    fused,
+    words,
+    terms,
+    vector,
+  }: { fused: Gathered; words: ScoredWords; terms: Term[]; vector: VectorSearch },
   pace: Pace,
 ): Promise<void> {
   if (!reads(request) || vector.field.embed === undefined) return
@@ -100,7 +107,8 @@ function valuer(
     WEIGHTS.likeness * likeness + WEIGHTS.said * words + WEIGHTS.pairs * pairs
   const question = ask(request.q, terms)
   const { contextQ } = request
-  const before = contextQ === '' ? undefined : ask(contextQ, queryOf(context, { ...request, q: contextQ }).terms)
+  const before =
+    contextQ === '' ? undefined : ask(contextQ, queryOf(context, { ...request, q: contextQ }).terms)
   return (words, document) => {
     const own = of(question(document))
     const read = before ? (1 - CONTEXT_WEIGHT) * own + CONTEXT_WEIGHT * of(before(document)) : own

@@ -21,7 +21,9 @@ const ANSWER = '## Cookies\n\nCookies are deleted with deleteCookie, which takes
 
 describe('a reader', () => {
   it('finds the one passage of a long text that is about the question', () => {
-    const long = [paragraph('router'), paragraph('server'), ANSWER, `## Logs\n\n${paragraph('logger')}`].join('\n\n')
+    const long = [paragraph('router'), paragraph('server'), ANSWER, `## Logs\n\n${paragraph('logger')}`].join(
+      '\n\n',
+    )
     const without = [paragraph('router'), paragraph('server'), paragraph('logger')].join('\n\n')
     const question = 'remove a cookie'
     expect(read(question, long).likeness).toBeGreaterThan(read(question, without).likeness + 0.2)
