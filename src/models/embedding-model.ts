@@ -1,4 +1,5 @@
 /** The port to embedding models: texts in, vectors out. */
+import type { PassageReader } from './static-embedder/reader'
 
 export interface EmbeddingModel {
   /** as in the schema: `ts/e5-small`, `openai/text-embedding-3-small`, `local/hash-384` */
@@ -27,6 +28,8 @@ export interface EmbeddingModel {
    * @throws ApiError 503 if it cannot be loaded
    */
   ready?(): Promise<void>
+  /** Reads the best hits of a search again, passage by passage. Only the built-in model does; undefined until `ready`. */
+  reader?(): PassageReader | undefined
 }
 
 /** Whether a part of a provider's reply is a vector. */

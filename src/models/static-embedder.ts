@@ -7,6 +7,7 @@
  */
 import { ApiError, reasonOf } from '../errors'
 import type { EmbeddingModel } from './embedding-model'
+import { PassageReader } from './static-embedder/reader'
 import { StaticTable } from './static-embedder/table'
 
 export const STATIC_EMBEDDER = 'local/minilm-l6-static'
@@ -25,6 +26,7 @@ const WEIGHT = 0.4
 // Only the loaded table is shared in the isolate, not the promise of it. A promise belongs to the request that made
 // it, and may never settle if that request is aborted.
 let loaded: StaticTable | undefined
+let reader: PassageReader | undefined
 
 /** @throws ApiError 503 if the asset cannot be read */
 async function load(assets: Fetcher | undefined): Promise<StaticTable> {
@@ -59,6 +61,10 @@ export function staticEmbedder(
     embedNow: (text) => loaded?.embed(text, dimensions),
     ready: async () => {
       await load(env.ASSETS)
+    },
+    reader: () => {
+      if (loaded !== undefined) reader ??= new PassageReader(loaded)
+      return reader
     },
   }
 }

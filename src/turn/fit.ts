@@ -6,10 +6,10 @@
  * dropped, as Typesense drops them (contract 1.5). The `retrieval` event reports what was cut.
  */
 import type { Source } from '../models/language-model'
+import { joinPassages, type Passage, passagesOf } from '../models/passages'
 import { isContent, wordsOf } from '../models/words'
 import { documentBudget, fitDocuments } from './budget'
 import type { CutDocument } from './events'
-import { joinPassages, type Passage, passagesOf } from './passages'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 

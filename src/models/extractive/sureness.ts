@@ -4,7 +4,7 @@ import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
 /** from this sureness on, a sentence answers without a warning */
-const SURE = 1.9
+const SURE = 2.05
 /** from this aboutness on, a sentence answers at all */
 export const ENOUGH = 1.03
 /** from this aboutness on, a section is worth naming */
@@ -12,7 +12,13 @@ export const LITTLE = 0.5
 /** weight of a question from which its words count in full */
 const TELLING = 1.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
-const BY_WORDS_ALONE = 1.6
+const BY_WORDS_ALONE = 1.73
+/**
+ * weights of words and of meaning. What tells answerable questions from others is meaning above all: with equal weights
+ * the AUC is .89 on questions of development, with these .92
+ */
+const WORDS = 0.6
+const MEANING = 1.5
 /** most that a lead over the next document counts */
 const MOST_AHEAD = 0.6
 /** what a lower place in the search results costs, times its logarithm */
@@ -30,7 +36,7 @@ export function aboutness({ section, inside, alike }: Candidate, { weight, stran
   const about =
     section.likeness === undefined || alike === undefined
       ? byWords * BY_WORDS_ALONE
-      : byWords + Math.max(0, section.likeness) + 0.5 * alike
+      : WORDS * byWords + MEANING * (Math.max(0, section.likeness) + 0.5 * alike)
   // Half of a name is somebody else's name.
   return strange ? Math.min(about, LITTLE) : about
 }

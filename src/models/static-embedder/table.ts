@@ -54,6 +54,15 @@ export class StaticTable {
    * @param dimensions if more than the table's, the rest are zeros; if fewer, the first, which say the most
    */
   embed(text: string, dimensions: number = this.dimensions): Float32Array {
+    return toLengthOne(this.#sum(text, dimensions))
+  }
+
+  /** How much a word says in English: the length of its vector before scaling. It is small for common words. */
+  length(word: string): number {
+    return norm(this.#sum(word, this.dimensions))
+  }
+
+  #sum(text: string, dimensions: number): Float32Array {
     const vector = new Float32Array(dimensions)
     const used = Math.min(dimensions, this.dimensions)
     const rows = this.#rows
@@ -66,17 +75,22 @@ export class StaticTable {
         vector[index] = vector[index]! + scale * rows[start + index]!
       }
     }
-    return toLengthOne(vector)
+    return vector
   }
 }
 
 const padded = (offset: number): number => Math.ceil(offset / 4) * 4
 
 function toLengthOne(vector: Float32Array): Float32Array {
-  let square = 0
-  for (const value of vector) square += value * value
-  if (square === 0) return vector
-  const factor = 1 / Math.sqrt(square)
+  const length = norm(vector)
+  if (length === 0) return vector
+  const factor = 1 / length
   for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! * factor
   return vector
+}
+
+function norm(vector: Float32Array): number {
+  let square = 0
+  for (const value of vector) square += value * value
+  return Math.sqrt(square)
 }

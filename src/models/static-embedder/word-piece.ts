@@ -35,7 +35,7 @@ export class WordPiece {
   encode(text: string): number[] {
     const numbers: number[] = []
     // Use one match() for all words: matchAll makes an object for each.
-    for (const word of words(text)) {
+    for (const word of wordsOf(text)) {
       let pieces = this.#known.get(word)
       if (pieces === undefined) {
         pieces = this.#cut(word)
@@ -67,7 +67,8 @@ export class WordPiece {
   }
 }
 
-function words(text: string): readonly string[] {
+/** The words of a text as BERT sees them, punctuation marks among them. */
+export function wordsOf(text: string): readonly string[] {
   if (PLAIN_ASCII().test(text)) return text.toLowerCase().match(ASCII_WORD()) ?? []
   const folded = text.replace(CONTROLS(), '').normalize('NFD').replace(ACCENTS(), '').toLowerCase()
   return folded.match(WORD()) ?? []

@@ -8,6 +8,10 @@ import type { SearchParameters } from '../types'
  */
 const NAMES = /(^|[._])(title|heading|headline|name|subject|question)s?$/i
 const NAME_WEIGHT = 2
+
+/** Whether a field names its document, by its own name. */
+export const isNameField = (name: string): boolean => NAMES.test(name)
+
 /** Documents with all words below which those with some of them are looked for: always. */
 const ALWAYS = '1000000'
 
@@ -16,7 +20,7 @@ const ALWAYS = '1000000'
  * @param fields what is searched, embedding fields among them
  */
 export const weightsOf = (fields: string[]): SearchParameters => ({
-  query_by_weights: fields.map((name) => (NAMES.test(name) ? NAME_WEIGHT : 1)).join(','),
+  query_by_weights: fields.map((name) => (isNameField(name) ? NAME_WEIGHT : 1)).join(','),
 })
 
 /**

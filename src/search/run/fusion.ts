@@ -79,7 +79,8 @@ export function blend(asked: ScoredWords, said: ScoredWords, weight: number): Sc
 }
 
 /** A score's part of the best possible one. A phrase found besides its words can bring it to a little more than 1. */
-const share = (score: number, { ideal }: ScoredWords): number => (ideal > 0 ? Math.min(2, -score / ideal) : 0)
+export const share = (score: number, { ideal }: ScoredWords): number =>
+  ideal > 0 ? Math.min(2, -score / ideal) : 0
 
 /** From a distance to how much nearer than the floor it is, 0 at the floor and beyond. */
 function closenessOf(neighbours: readonly Neighbour[], bounded: boolean): (distance: number) => number {

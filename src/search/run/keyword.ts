@@ -187,25 +187,33 @@ export function queryOf(
   return mostTelling(query, (words) => documentsWith(sql, words))
 }
 
+/** A word that is searched for, with its corrections, and how much it says: its IDF in the collection. */
+export interface WeighedWord {
+  /** folded */
+  words: string[]
+  says: number
+}
+
+/** The single words of some terms, each with how much it says. Words that no document has say the most. */
+export function weighWords(context: SearchContext, terms: Term[]): WeighedWord[] {
+  const words = relax(terms)
+    .filter(({ tokens }) => tokens.length === 1)
+    .map(({ tokens, corrections: others }) => [...tokens, ...others])
+  const documentsOf = documentsWith(context.sql, words.flat())
+  const all = context.count()
+  return words.map((alternatives) => {
+    const documents = alternatives.reduce((sum, word) => sum + documentsOf(word), 0)
+    const says = Math.log((all - documents + 0.5) / (documents + 0.5))
+    return { words: alternatives, says: Math.max(LEAST_SAID, says || 0) }
+  })
+}
+
 /**
  * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most
  * (k1 + 1). Words that no document has count too: what is asked for is not there then.
  */
-export function idealScore(context: SearchContext, terms: Term[]): number {
-  const words = relax(terms).filter(({ tokens }) => tokens.length === 1)
-  const documentsOf = documentsWith(
-    context.sql,
-    words.flatMap(({ tokens, corrections: others }) => [...tokens, ...others]),
-  )
-  const all = context.count()
-  let ideal = 0
-  for (const { tokens, corrections: others } of words) {
-    const documents = [...tokens, ...others].reduce((sum, word) => sum + documentsOf(word), 0)
-    const says = Math.log((all - documents + 0.5) / (documents + 0.5))
-    ideal += MOST_BM25 * Math.max(LEAST_SAID, says || 0)
-  }
-  return ideal
-}
+export const idealScore = (context: SearchContext, terms: Term[]): number =>
+  weighWords(context, terms).reduce((sum, { says }) => sum + MOST_BM25 * says, 0)
 
 /** In how many documents the index has each of some folded words. */
 function documentsWith(sql: SqlStorage, words: string[]): (word: string) => number {

@@ -27,6 +27,7 @@ import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSear
 import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
 import { hasContext, questionWords } from './question-words'
+import { readBest } from './reading'
 import { completeSides } from './rerank'
 
 /** The least number of neighbours in a hybrid search. */
@@ -297,10 +298,12 @@ async function find(
   const near = request.rerankHybridMatches
     ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
     : nearest
-  const { parts, size } =
+  const fused =
     request.fusion === 'score'
       ? fuseScores(words, near, meaningOf(context, vector), vector.field.vec_dist !== 'ip')
       : fuse(text, near, vector.alpha ?? RANK_ALPHA)
+  await readBest(context, request, { fused, words, terms, vector }, pace)
+  const { parts, size } = fused
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
 }
 

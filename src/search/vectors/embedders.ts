@@ -60,7 +60,7 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
 /** A model whose credentials are opened at its first call, and whose queries are retried after passing faults. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
   // No call is made here, so masked credentials will do.
-  const { name, weight, batchSize, embedNow, ready } = createEmbeddingModel(
+  const { name, weight, batchSize, embedNow, ready, reader } = createEmbeddingModel(
     maskConfig(config),
     env,
     dimensions,
@@ -72,6 +72,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
     batchSize,
     embedNow,
     ready,
+    reader,
     embed: async (texts, kind) => {
       opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
       const model = opened

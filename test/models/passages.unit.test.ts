@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { joinPassages, passagesOf } from '../../src/turn/passages'
+import { joinPassages, passagesOf } from '../../src/models/passages'
 
 const words = (count: number, word = 'word') =>
   Array.from({ length: count }, (_, at) => `${word}${at}`).join(' ')

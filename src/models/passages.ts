@@ -5,7 +5,7 @@
  * inside only if it is longer than a passage may be. An introducing line ("Do this:") stays with what follows
  * it.
  */
-import { splitSentences } from '../models/extractive/sentences'
+import { splitSentences } from './extractive/sentences'
 
 export interface Passage {
   /** its place among the passages of its text */

@@ -1,0 +1,236 @@
+/**
+ * Reads documents passage by passage, and says how well the best passage answers a question.
+ *
+ * One vector stands for all of a long document, and BM25 counts words wherever they are. A reader looks closer:
+ *
+ * - likeness: the cosine of question and passage. A passage's vector is the mean of two unit vectors, one of its text
+ *   and one of the names and headings above it. In one text a short heading would be lost beside a long passage.
+ * - words: how much of the question the passage says. Each word of the question takes the word of the passage that is
+ *   most alike (MaxSim of ColBERT, Khattab and Zaharia 2020, https://arxiv.org/abs/2004.12832), and weighs by how much
+ *   it says: its rarity in the collection times the length of its vector, which is small for common English words.
+ * - pairs: the share of neighbouring words of the question that are near each other in the passage.
+ *
+ * What a text is read into is kept in memory, since questions meet the same documents again. Its key is the text itself,
+ * so it is never stale.
+ */
+import { regExp } from '../../once'
+import { passagesOf } from '../passages'
+import { STOPWORDS, stemOf } from '../words'
+import type { StaticTable } from './table'
+import { wordsOf } from './word-piece'
+
+/** What a reader is given of a document. */
+export interface Written {
+  /** its title and other names */
+  names: string
+  text: string
+}
+
+/** A question, as a reader takes it. */
+export interface Asked {
+  text: string
+  /** its words in order, folded, each with how much it says in the collection */
+  words: { word: string; says: number }[]
+}
+
+/** How well the best passage of a document answers a question. */
+export interface Reading {
+  /** cosine, -1 to 1 */
+  likeness: number
+  /** share of the question that is said, 0 to 1 */
+  words: number
+  /** share of the question's neighbouring words that are near each other, 0 to 1 */
+  pairs: number
+}
+
+const LETTER = regExp(String.raw`[\p{L}\p{N}]`, 'u')
+
+interface ReadPassage {
+  /** of length 1 */
+  vector: Float32Array
+  /** numbers of its words in the lexicon, those of its names and headings first */
+  words: Int32Array
+}
+
+/** Words of a question that are looked for: those that say the most. More would take long and say little. */
+const MOST_ASKED = 32
+/** Words that are less alike than this say different things. */
+const ALIKE = 0.3
+/** Two words at most so many words apart are near each other. */
+const NEAR = 4
+/** Dimensions that words are compared in: the first, which say the most. With 128 documents are ranked as with 256. */
+const WORD_DIMENSIONS = 128
+/** What another word can count at most. */
+const ALMOST = 0.99
+/** Words that are kept in memory, in about 8 MB. A document that is being read may go beyond. */
+const MOST_WORDS = 32_768
+/** Characters of texts that are kept in memory, with their passages in about 8 MB. */
+const MOST_CHARACTERS = 2_000_000
+
+export class PassageReader {
+  #table: StaticTable
+  #numbers = new Map<string, number>()
+  #stems: string[] = []
+  /** WORD_DIMENSIONS for each word of the lexicon, as parts of its scale */
+  #vectors = new Int8Array(0)
+  #scales: number[] = []
+  #kept = new Map<string, ReadPassage[]>()
+  #characters = 0
+
+  constructor(table: StaticTable) {
+    this.#table = table
+  }
+
+  /** Starts to read for a question. */
+  ask({ text, words }: Asked): (document: Written) => Reading {
+    const vector = this.#table.embed(text)
+    const asked = heaviest(
+      words.map(({ word, says }) => ({ word, weight: says * this.#table.length(word) })),
+    ).map(({ word, weight }) => ({
+      weight,
+      stem: stemOf(word),
+      vector: this.#table.embed(word, WORD_DIMENSIONS),
+    }))
+    const whole = asked.reduce((sum, { weight }) => sum + weight, 0) || 1
+    let lexicon = this.#stems
+    let likes = new Map<number, Float32Array>()
+    /** How alike a word of the lexicon is to each word of the question. */
+    const likenesses = (number: number): Float32Array => {
+      let found = likes.get(number)
+      if (found === undefined) {
+        found = Float32Array.from(asked, (word) => this.#likeness(number, word))
+        likes.set(number, found)
+      }
+      return found
+    }
+    const best = new Float32Array(asked.length)
+    const last = new Int32Array(asked.length)
+    return (document) => {
+      const passages = this.#read(document)
+      if (lexicon !== this.#stems) {
+        lexicon = this.#stems
+        likes = new Map()
+      }
+      const reading = { likeness: -1, words: 0, pairs: 0 }
+      for (const passage of passages) {
+        reading.likeness = Math.max(reading.likeness, dot(vector, passage.vector))
+        best.fill(0)
+        last.fill(-NEAR - 1)
+        const near = new Set<number>()
+        for (const [place, number] of passage.words.entries()) {
+          const like = likenesses(number)
+          for (let index = 0; index < like.length; index++) {
+            if (like[index]! > best[index]!) best[index] = like[index]!
+            if (like[index]! < 1) continue
+            last[index] = place
+            if (index > 0 && place - last[index - 1]! <= NEAR) near.add(index)
+            if (index + 1 < like.length && place - last[index + 1]! <= NEAR) near.add(index + 1)
+          }
+        }
+        const said = asked.reduce((sum, { weight }, index) => sum + weight * best[index]!, 0)
+        reading.words = Math.max(reading.words, said / whole)
+        if (asked.length > 1) reading.pairs = Math.max(reading.pairs, near.size / (asked.length - 1))
+      }
+      return reading
+    }
+  }
+
+  /** 1 for a word of the same stem, 0 for one that is hardly alike. */
+  #likeness(number: number, { stem, vector }: { stem: string; vector: Float32Array }): number {
+    if (this.#stems[number] === stem) return 1
+    const start = number * WORD_DIMENSIONS
+    let product = 0
+    for (let index = 0; index < WORD_DIMENSIONS; index++) {
+      product += vector[index]! * this.#vectors[start + index]!
+    }
+    product *= this.#scales[number]!
+    return product < ALIKE ? 0 : Math.min(product, ALMOST)
+  }
+
+  #read({ names, text }: Written): ReadPassage[] {
+    const key = `${names}\n\n${text}`
+    let passages = this.#kept.get(key)
+    if (passages !== undefined) {
+      // The map is in the order of use, the longest unused first.
+      this.#kept.delete(key)
+      this.#kept.set(key, passages)
+      return passages
+    }
+    if (this.#stems.length >= MOST_WORDS) this.#forget()
+    const parts = passagesOf(text)
+    passages =
+      parts.length === 0
+        ? [this.#passage(names, '')]
+        : parts.map((part) =>
+            this.#passage([names, ...part.headings.map((heading) => heading.text)].join('. '), part.text),
+          )
+    this.#keep(key, passages)
+    return passages
+  }
+
+  #keep(key: string, passages: ReadPassage[]): void {
+    this.#kept.set(key, passages)
+    this.#characters += key.length
+    for (const oldest of this.#kept.keys()) {
+      if (this.#characters <= MOST_CHARACTERS) break
+      this.#kept.delete(oldest)
+      this.#characters -= oldest.length
+    }
+  }
+
+  #forget(): void {
+    this.#numbers.clear()
+    this.#stems = []
+    this.#scales = []
+    this.#vectors = new Int8Array(0)
+    this.#kept.clear()
+    this.#characters = 0
+  }
+
+  #passage(above: string, text: string): ReadPassage {
+    const vector = this.#table.embed(text)
+    for (const [index, value] of this.#table.embed(above).entries()) vector[index] = vector[index]! + value
+    const length = Math.sqrt(dot(vector, vector)) || 1
+    for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! / length
+    const words: number[] = []
+    for (const word of wordsOf(`${above} ${text}`)) {
+      if (STOPWORDS.has(word) || !LETTER().test(word)) continue
+      words.push(this.#number(word))
+    }
+    return { vector, words: Int32Array.from(words) }
+  }
+
+  #number(word: string): number {
+    let number = this.#numbers.get(word)
+    if (number !== undefined) return number
+    number = this.#stems.length
+    this.#numbers.set(word, number)
+    this.#stems.push(stemOf(word))
+    const start = number * WORD_DIMENSIONS
+    if (start + WORD_DIMENSIONS > this.#vectors.length) {
+      const grown = new Int8Array(Math.max(WORD_DIMENSIONS * 1_024, 2 * this.#vectors.length))
+      grown.set(this.#vectors)
+      this.#vectors = grown
+    }
+    const vector = this.#table.embed(word, WORD_DIMENSIONS)
+    const scale = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0) / 127
+    for (let index = 0; index < WORD_DIMENSIONS && scale > 0; index++) {
+      this.#vectors[start + index] = Math.round(vector[index]! / scale)
+    }
+    this.#scales.push(scale)
+    return number
+  }
+}
+
+/** At most MOST_ASKED words, in order. */
+function heaviest<Word extends { weight: number }>(words: Word[]): Word[] {
+  if (words.length <= MOST_ASKED) return words
+  const chosen = new Set(words.toSorted((a, b) => b.weight - a.weight).slice(0, MOST_ASKED))
+  return words.filter((word) => chosen.has(word))
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  for (let index = 0; index < a.length; index++) sum += a[index]! * b[index]!
+  return sum
+}

@@ -1,0 +1,154 @@
+/**
+ * The second look of a search for a question: the best documents are read passage by passage, and ordered anew.
+ *
+ *     value = 0.6 words + 0.8 likeness + 0.4 said + 0.1 pairs, divided by their sum
+ *
+ * `words` is the document's BM25 as a share of the ideal one, as in fusion.ts; the others are those of the best passage
+ * (models/static-embedder/reader.ts). All other documents follow in the order of the fusion.
+ *
+ * The weights were chosen by leaving out one set of questions at a time, like those of the fusion (docs/search.md).
+ */
+import type { PassageReader, Reading, Written } from '../../models/static-embedder/reader'
+import { isNameField } from '../request/question'
+import type { SearchRequest } from '../request/request'
+import { stringsAt } from '../schema/values'
+import type { Term } from '../text/query'
+import type { Document } from '../types'
+import type { SearchContext } from './context'
+import { type ScoredWords, share } from './fusion'
+import type { Gathered } from './gathered'
+import { queryOf, weighWords } from './keyword'
+import type { VectorSearch } from './nearest'
+import type { Pace } from './pace'
+import { CONTEXT_WEIGHT } from './question-words'
+
+/** Documents that are read. With 30 a few questions lose their answer, with 100 none gains one. */
+const MOST_READ = 50
+/** Characters that are read of one document, and of all of them. */
+const MOST_OF_ONE = 40_000
+const MOST_CHARACTERS = 400_000
+/** A longer value is text, whatever its field is called. */
+const LONGEST_NAME = 300
+/** Documents that are fetched before others get a turn. */
+const AT_ONCE = 10
+
+const WEIGHTS = { words: 0.6, likeness: 0.8, said: 0.4, pairs: 0.1 }
+const ALL_WEIGHTS = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight, 0)
+
+/**
+ * Whether a search reads its best hits: it joins words and meaning by their scores, and orders by what fits best. A
+ * `vector_query` with a vector, texts or a weight of its own says itself how meaning is to count.
+ */
+const reads = ({ fusion, vectorQuery: query, sort }: SearchRequest): boolean =>
+  fusion === 'score' &&
+  (query === undefined ||
+    (query.vector.length + query.queries.length === 0 &&
+      query.id === undefined &&
+      query.alpha === undefined)) &&
+  (sort === undefined || sort.some(({ kind }) => kind === 'text_match'))
+
+/**
+ * Reads the best of some fused matches and orders them anew, in place.
+ * @param words what the words have found
+ * @param terms what was searched for
+ */
+export async function readBest(
+  context: SearchContext,
+  request: SearchRequest,
+  {
+    fused,
+    words,
+    terms,
+    vector,
+  }: { fused: Gathered; words: ScoredWords; terms: Term[]; vector: VectorSearch },
+  pace: Pace,
+): Promise<void> {
+  if (!reads(request) || vector.field.embed === undefined) return
+  const reader = context.embedder(vector.field).reader?.()
+  if (reader === undefined) return
+  const value = valuer(context, request, reader, terms)
+  const places = bestOf(fused)
+  const fields = fieldsToRead(request, vector)
+  const values = new Map<number, number>()
+  let left = MOST_CHARACTERS
+  for (let from = 0; from < places.length && left > 0; from += AT_ONCE) {
+    if (from > 0 && !(await pace.rest())) break
+    const some = places.slice(from, from + AT_ONCE)
+    const documents = context.read(
+      some.map((at) => fused.seqs[at]!),
+      true,
+    )
+    for (const at of some) {
+      const document = documents.get(fused.seqs[at]!)
+      if (document === undefined || left <= 0) continue
+      const written = writtenIn(document, fields)
+      left -= written.text.length
+      const score = fused.scores[at]!
+      values.set(at, value(Number.isNaN(score) ? 0 : share(score, words), written))
+    }
+  }
+  rearrange(fused, values)
+}
+
+/** The value of a document by its share of the words and by its passages. */
+function valuer(
+  context: SearchContext,
+  request: SearchRequest,
+  reader: PassageReader,
+  terms: Term[],
+): (words: number, document: Written) => number {
+  const ask = (text: string, asked: Term[]) =>
+    reader.ask({
+      text,
+      // A word that the index lacks is read as the likeliest correction.
+      words: weighWords(context, asked).map(({ words, says }) => ({ word: words[1] ?? words[0]!, says })),
+    })
+  const of = ({ likeness, words, pairs }: Reading): number =>
+    WEIGHTS.likeness * likeness + WEIGHTS.said * words + WEIGHTS.pairs * pairs
+  const question = ask(request.q, terms)
+  const { contextQ } = request
+  const before =
+    contextQ === '' ? undefined : ask(contextQ, queryOf(context, { ...request, q: contextQ }).terms)
+  return (words, document) => {
+    const own = of(question(document))
+    const read = before ? (1 - CONTEXT_WEIGHT) * own + CONTEXT_WEIGHT * of(before(document)) : own
+    return Math.max(0, WEIGHTS.words * words + read) / ALL_WEIGHTS
+  }
+}
+
+/** The places of the best matches, best first; among equals the newest document first. */
+const bestOf = ({ seqs, fused }: Gathered): number[] => {
+  const least = Float64Array.from(fused).sort().at(-MOST_READ) ?? Number.NEGATIVE_INFINITY
+  return [...fused.keys()]
+    .filter((at) => fused[at]! >= least)
+    .sort((a, b) => fused[b]! - fused[a]! || seqs[b]! - seqs[a]!)
+    .slice(0, MOST_READ)
+}
+
+/** Puts the documents that were read before all others, which keep their order. */
+function rearrange({ fused }: Gathered, values: ReadonlyMap<number, number>): void {
+  if (values.size === 0) return
+  const least = Math.min(...values.values())
+  let most = 0
+  for (const [at, value] of fused.entries()) if (!values.has(at)) most = Math.max(most, value)
+  for (const [at, value] of fused.entries()) {
+    fused[at] = values.get(at) ?? (most > 0 ? (least * value) / most : 0)
+  }
+}
+
+/** The fields that were searched, and those that the vector was made from. */
+const fieldsToRead = ({ queryFields }: SearchRequest, { field }: VectorSearch): string[] => [
+  ...new Set([...queryFields.map((searched) => searched.field.name), ...(field.embed?.from ?? [])]),
+]
+
+function writtenIn(document: Document, fields: string[]): Written {
+  const names: string[] = []
+  const texts: string[] = []
+  for (const name of fields) {
+    for (const text of stringsAt(document, name)) {
+      if (isNameField(name) && text.length <= LONGEST_NAME) names.push(text)
+      else texts.push(text)
+    }
+  }
+  return { names: names.join('. '), text: texts.join('\n\n').slice(0, MOST_OF_ONE) }
+}

@@ -1,0 +1,105 @@
+/** A reader of passages: what it finds in the best one of a document, and that what it keeps changes nothing. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { PassageReader, type Written } from '../../../src/models/static-embedder/reader'
+import { readTable } from './read-table'
+
+const table = readTable()
+
+const asked = (text: string, words = text.toLowerCase().split(/\W+/)) => ({
+  text,
+  words: words.filter((word) => word !== '').map((word) => ({ word, says: 1 })),
+})
+
+const read = (question: string, text: string, names = '') =>
+  new PassageReader(table).ask(asked(question))({ names, text })
+
+const paragraph = (about: string) =>
+  Array.from({ length: 20 }, (_, at) => `The ${about} has its own rule number ${at}.`).join(' ')
+
+const ANSWER = '## Cookies\n\nCookies are deleted with deleteCookie, which takes the name of the cookie.'
+
+describe('a reader', () => {
+  it('finds the one passage of a long text that is about the question', () => {
+    const long = [paragraph('router'), paragraph('server'), ANSWER, `## Logs\n\n${paragraph('logger')}`].join(
+      '\n\n',
+    )
+    const without = [paragraph('router'), paragraph('server'), paragraph('logger')].join('\n\n')
+    const question = 'remove a cookie'
+    expect(read(question, long).likeness).toBeGreaterThan(read(question, without).likeness + 0.2)
+    expect(read(question, long).words).toBeGreaterThan(read(question, without).words + 0.2)
+  })
+
+  it('takes a word of nearly the same meaning for a part of the one that was asked for', () => {
+    const same = read('doctor', 'A doctor came.').words
+    const alike = read('doctor', 'A physician came.').words
+    const other = read('doctor', 'A carpet came.').words
+    expect(same).toBe(1)
+    expect(alike).toBeLessThan(same)
+    expect(alike).toBeGreaterThan(other + 0.3)
+  })
+
+  it('knows a word by its stem', () => {
+    expect(read('deleting', 'It deletes.').words).toBe(1)
+  })
+
+  it('does not lose a heading beside a long passage', () => {
+    const under = (heading: string) => `## ${heading}\n\n${paragraph('option')}`
+    const question = 'How do I delete a cookie?'
+    expect(read(question, under('Deleting cookies')).likeness).toBeGreaterThan(
+      read(question, under('More options')).likeness + 0.2,
+    )
+    expect(read(question, paragraph('option'), 'Deleting cookies').likeness).toBeGreaterThan(
+      read(question, paragraph('option'), 'More options').likeness + 0.2,
+    )
+  })
+
+  it('counts neighbouring words of the question that are near each other', () => {
+    expect(read('health plan costs', 'The health plan costs little.').pairs).toBe(1)
+    expect(read('health plan costs', 'Costs of a plan for good health.').pairs).toBe(1)
+    const apart = `Health ${'matters more than anything else '.repeat(10)} plan`
+    expect(read('health plan', apart).pairs).toBe(0)
+    expect(read('health', 'health').pairs).toBe(0)
+  })
+
+  it('lets common words of English count for less than telling ones', () => {
+    const question = 'need deductible'
+    expect(read(question, 'The deductible').words).toBeGreaterThan(read(question, 'You need it').words)
+  })
+
+  it('reads a document that is nothing but names', () => {
+    expect(read('sharks', '', 'Sharks').words).toBe(1)
+    expect(read('sharks', '', 'Sharks').likeness).toBeGreaterThan(0.8)
+  })
+
+  it('stays within its bounds, whatever it is given', () => {
+    const reader = new PassageReader(table)
+    const text = fc.string({ unit: 'binary', maxLength: 300 })
+    fc.assert(
+      fc.property(text, fc.array(text, { maxLength: 50 }), text, text, (question, words, names, body) => {
+        const { likeness, words: said, pairs } = reader.ask(asked(question, words))({ names, text: body })
+        expect(likeness).toBeGreaterThanOrEqual(-1.001)
+        expect(likeness).toBeLessThanOrEqual(1.001)
+        for (const part of [said, pairs]) {
+          expect(part).toBeGreaterThanOrEqual(0)
+          expect(part).toBeLessThanOrEqual(1.001)
+        }
+      }),
+    )
+  })
+
+  it('reads the same with what it has kept, also when that has grown too large and is forgotten', () => {
+    const reader = new PassageReader(table)
+    const question = asked('Where do the sharks of the north reef sleep?')
+    const ask = reader.ask(question)
+    const document: Written = { names: 'Sharks', text: `${ANSWER}\n\nThe sharks sleep on the north reef.` }
+    const first = ask(document)
+    for (let at = 0; at < 12; at++) {
+      const words = Array.from({ length: 3_000 }, (_, word) => `w${at}x${word}`).join(' ')
+      ask({ names: '', text: words })
+    }
+    expect(ask(document)).toEqual(first)
+    expect(reader.ask(question)(document)).toEqual(first)
+    expect(new PassageReader(table).ask(question)(document)).toEqual(first)
+  })
+})
