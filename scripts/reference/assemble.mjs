@@ -38,10 +38,10 @@ const CORE = [
   'org.opensearch.index.mapper.MapperExtrasPlugin',
   'org.opensearch.join.ParentJoinPlugin',
   'org.opensearch.index.reindex.ReindexPlugin',
+  'org.opensearch.knn.plugin.KNNPlugin',
 ]
 const PLUGINS = [
   'org.opensearch.ml.plugin.MachineLearningPlugin',
-  'org.opensearch.knn.plugin.KNNPlugin',
   'org.opensearch.neuralsearch.plugin.NeuralSearch',
 ]
 

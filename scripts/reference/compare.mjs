@@ -1,6 +1,9 @@
 /** Asks a real OpenSearch and a Parley the same, and tells what differs. */
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { root } from '../wrangler.mjs'
 import { answers } from './cases/answers.mjs'
 import { documents } from './cases/documents.mjs'
 import { indices } from './cases/indices.mjs'
@@ -180,4 +183,5 @@ function writeTable(outcomes) {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
   if (from < 0 || to < from) throw new Error(`${DOCS} has lost the markers of the table.`)
   writeFileSync(DOCS, `${page.slice(0, from)}${BEGIN}\n\n${rows.join('\n')}\n\n${page.slice(to)}`)
+  execFileSync(join(root, 'node_modules', '.bin', 'biome'), ['format', '--write', DOCS], { stdio: 'ignore' })
 }

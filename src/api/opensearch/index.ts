@@ -7,6 +7,7 @@ import { catIndices, health, info } from './cluster'
 import { deleteDocument, getDocument, getSource, indexDocument, multiGet, updateDocument } from './documents'
 import { answer, openSearchError } from './errors'
 import {
+  changeAlias,
   createIndex,
   deleteIndices,
   getAliases,
@@ -73,6 +74,11 @@ const routes: OpenSearchRoute[] = [
   ),
   ...both('/_aliases', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
   ...both('/_alias', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
+  ...both('/_alias/:alias', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
+  ...(['/_alias/:alias', '/_aliases/:alias'] as const).flatMap((path): OpenSearchRoute[] => [
+    { methods: ['PUT', 'POST'], path: INDEX + path, actions: ['aliases:upsert'], handle: changeAlias },
+    { methods: ['DELETE'], path: INDEX + path, actions: ['aliases:delete'], handle: changeAlias },
+  ]),
   {
     methods: ['POST'],
     path: '/_aliases',

@@ -5,7 +5,14 @@ import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import type { Call } from '../edge/route'
-import { illegalArgument, indexNotFound, OpenSearchError, parsingError, unsupported } from './errors'
+import {
+  illegalArgument,
+  indexNotFound,
+  OpenSearchError,
+  PlainError,
+  parsingError,
+  unsupported,
+} from './errors'
 import { addedFields, DYNAMIC_FIELD, type Kept, keptOf, mappingOf, metadataOf, parseMapping } from './mapping'
 import { starPattern } from './pattern'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
@@ -256,16 +263,32 @@ export async function refresh(call: Call): Promise<Json> {
   return { _shards: { total: 1, successful: 1, failed: 0 } }
 }
 
-/** GET /_aliases, and of one index. */
+/** GET /_aliases, and of one index; with a name, those that the name or pattern fits. @throws ApiError 404 */
 export async function getAliases(call: Call): Promise<Json> {
+  const { alias } = call.path
+  const fits = starPattern(alias ?? '*')
   const found = await resolve(call, call.path.collection ?? '', 'collections:list')
-  const aliases = (await listAliases(call.env)).filter(({ name }) => call.access.allows('aliases:list', name))
-  return Object.fromEntries(
-    found.map(({ name }) => {
-      const own = aliases.filter(({ collection_name }) => collection_name === name)
-      return [name, { aliases: Object.fromEntries(own.map((alias) => [alias.name, {}])) }]
-    }),
+  const aliases = (await listAliases(call.env)).filter(
+    ({ name }) => fits.test(name) && call.access.allows('aliases:list', name),
   )
+  const shown = found.flatMap(({ name }) => {
+    const own = aliases.filter(({ collection_name }) => collection_name === name)
+    if (alias !== undefined && own.length === 0) return []
+    return [[name, { aliases: Object.fromEntries(own.map((each) => [each.name, {}])) }]]
+  })
+  if (shown.length === 0 && alias !== undefined && !alias.includes('*')) {
+    throw new PlainError(404, `alias [${alias}] missing`)
+  }
+  return Object.fromEntries(shown)
+}
+
+/** PUT|POST|DELETE /:index/_alias/:alias */
+export async function changeAlias(call: Call): Promise<Json> {
+  const { collection, alias } = call.path
+  const isDelete = call.request.method === 'DELETE'
+  const options = isDelete ? {} : await readObject(call.request, {})
+  const change = { [isDelete ? 'remove' : 'add']: { ...options, index: collection, alias } }
+  return changeAliases(call, [change])
 }
 
 interface AliasChange {
@@ -276,11 +299,14 @@ interface AliasChange {
 
 /** POST /_aliases: all actions are checked before the first runs. */
 export async function updateAliases(call: Call): Promise<Json> {
-  const { env, access, record } = call
   const { actions, ...others } = await readObject(call.request)
   if (!Array.isArray(actions) || actions.length === 0 || Object.keys(others).length > 0) {
     throw illegalArgument('[aliases] takes a list of [actions]')
   }
+  return changeAliases(call, actions)
+}
+
+async function changeAliases({ env, access, record }: Caller, actions: unknown[]): Promise<Json> {
   const changes = actions.map(changeOf)
   for (const { action, alias, index } of changes) {
     requireCollections(access, action === 'add' ? 'aliases:upsert' : 'aliases:delete', [alias, index], record)

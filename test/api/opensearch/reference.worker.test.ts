@@ -124,6 +124,27 @@ test('an alias that is missing is named', async () => {
   expect(error).toMatchObject({ reason: 'aliases [gone] missing', 'resource.id': 'gone' })
 })
 
+test('an alias is made, found and deleted by its own path', async () => {
+  const [index, alias] = [indexName(), indexName('alias')]
+  await ask('PUT', `/${index}`)
+  expect(await ask('PUT', `/${index}/_alias/${alias}`)).toEqual([200, { acknowledged: true }])
+  const shown = { [index]: { aliases: { [alias]: {} } } }
+  for (const path of [`/_alias/${alias}`, `/_alias/${alias}*`, `/${index}/_alias/${alias}`]) {
+    expect(await ask('GET', path), path).toEqual([200, shown])
+  }
+  expect((await ask('HEAD', `/_alias/${alias}`))[0]).toBe(200)
+  expect((await ask('GET', `/${alias}/_count`))[0]).toBe(200)
+  expect(await ask('DELETE', `/${index}/_alias/${alias}`)).toEqual([200, { acknowledged: true }])
+  expect((await ask('DELETE', `/${index}/_alias/${alias}`))[1].error.type).toBe('aliases_not_found_exception')
+  expect(await ask('GET', `/_alias/${alias}`)).toEqual([
+    404,
+    { error: `alias [${alias}] missing`, status: 404 },
+  ])
+  expect(await ask('GET', `/_alias/${alias}*`)).toEqual([200, {}])
+  expect((await ask('PUT', `/${index}/_alias/${alias}`, { filter: {} }))[0]).toBe(400)
+  expect((await ask('PUT', `/${indexName()}/_alias/${alias}`))[0]).toBe(404)
+})
+
 test('a memory shows what 2.19 shows of it', async () => {
   const given = { name: 'Chat', application_type: 'chat', additional_info: { a: 'b' } }
   const [, { memory_id }] = await ask('POST', MEMORY, given)
