@@ -13,7 +13,7 @@ import {
 } from '../db/resources'
 import { open, seal } from '../db/sealing'
 import { ApiError } from '../errors'
-import { type Connector, predict, urlOf } from '../models/connector'
+import { type Connector, predict, predictPieces, urlOf } from '../models/connector'
 import { namesIn } from '../models/connector/template'
 import type { ConversationModelConfig } from '../models/language-model'
 import { collectionObject } from '../search/collection/handle'
@@ -129,6 +129,17 @@ export async function predictWith(
 ): Promise<{ reply: unknown } | undefined> {
   const connector = await openConnector(env, id)
   return connector && { reply: await predict(connector, parameters, env, signal) }
+}
+
+/** The same in pieces of text. @returns undefined for an unknown id @throws ProviderError, ApiError 400 */
+export async function predictPiecesWith(
+  env: Cloudflare.Env,
+  id: string,
+  parameters: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<string> | undefined> {
+  const connector = await openConnector(env, id)
+  return connector && predictPieces(connector, parameters, env, signal)
 }
 
 /** Bytes of a remote model's prompt. Its own limit is not known here. */

@@ -115,17 +115,36 @@ test.each([true, false])('without a memory it is charged all the same (stream: %
   await expect.poll(async () => (await usageOf(model))[0]?.output_tokens ?? 0, SOON).toBeGreaterThan(0)
 })
 
-test('a prediction is not streamed, and says so by name', async () => {
+test('a prediction comes in pieces where it is asked for so', async () => {
   const llm = await startScriptedLlm()
   try {
-    const model = await remoteModel(llm)
-    const parameters = { messages: [] }
-    const path = `${ML}/models/${model}/_predict`
-    const streamed = await call('POST', `${path}/stream`, { parameters })
-    expect([streamed.status, streamed.body.error]).toEqual([
-      400,
-      `no handler found for uri [${path}/stream] and method [POST]`,
+    const path = `${ML}/models/${await remoteModel(llm)}/_predict`
+    const parameters = { messages: [{ role: 'user', content: 'hi' }] }
+    const predict = async () => {
+      const connection = await connect(`${path}/stream`, { method: 'POST', body: { parameters }, headers })
+      const events = await gather(connection)
+      const pieces = events.map(({ data }) => data.inference_results?.[0].output[0] ?? data)
+      return { type: connection.headers.get('content-type'), pieces }
+    }
+    const piece = (content: string, is_last = false) => ({
+      name: 'response',
+      dataAsMap: { content, is_last },
+    })
+    llm.script.stream = ['An ', 'answer']
+    expect(await predict()).toEqual({
+      type: 'text/event-stream',
+      pieces: [piece('An '), piece('answer'), piece('', true)],
+    })
+    expect(llm.sent[0]?.body).toMatchObject({ stream: true, messages: parameters.messages })
+    delete llm.script.stream
+    expect((await predict()).pieces).toEqual([piece('An answer. [1]'), piece('', true)])
+    llm.script = { status: 429, body: { error: { message: 'too many' } }, delayMs: 0 }
+    const refused = await call('POST', `${path}/stream`, { parameters })
+    expect([refused.status, refused.body.error]).toMatchObject([
+      429,
+      { type: 'status_exception', reason: expect.stringContaining('too many') },
     ])
+    llm.sent.length = 0
     const asked = await call('POST', path, { parameters, stream: true })
     expect([asked.status, asked.body.error.reason]).toEqual([400, expect.stringContaining('[stream]')])
     expect(llm.sent).toEqual([])

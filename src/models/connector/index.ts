@@ -186,6 +186,44 @@ export async function predict(
   return parseObject(text) ?? { response: text }
 }
 
+/**
+ * Calls a connector for a reply in pieces. The request asks for a stream of chat completions; a whole reply is one piece.
+ * @returns the pieces of the text
+ * @throws as `predict` does
+ */
+export async function* predictPieces(
+  connector: Connector,
+  parameters: Values,
+  env: Cloudflare.Env,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const url = urlOf(connector, parameters, env)
+  const headers = headersOf(connector, parameters)
+  const body = { ...bodyOf(connector, parameters), stream: true }
+  const call = textCall(optionsOf(connector, silenceOf({ timeout: 30 }), env), signal)
+  for await (const delta of chatDeltas(
+    connector,
+    call,
+    () => requestOf(connector, url, headers, body),
+    url,
+  )) {
+    if (delta.type === 'text') yield delta.text
+  }
+}
+
+/** Deltas of chat completions, streamed or whole, as the server pleases. */
+async function* chatDeltas(
+  connector: Connector,
+  call: ProviderCall,
+  request: () => Promise<RequestInit>,
+  url: string,
+): AsyncGenerator<Delta> {
+  const response = await call.fetch(url, request)
+  const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
+  if (isEvents) yield* readStream(call, call.events(response.body))
+  else yield* readWhole(call, withoutSecrets(connector, await call.text(response)))
+}
+
 /** How the parameters of a prompt are named, and where the answer is read. */
 interface Form {
   parameters(messages: ChatMessage[], model: string): Values
@@ -237,15 +275,10 @@ async function* generate(
   const stream = request.stream && form.answer === undefined
   const body = { ...bodyOf(connector, parameters), ...(stream && { stream: true }) }
   const call = textCall(optionsOf(connector, silenceOf(config), env), signal)
-  const response = await call.fetch(url, () => requestOf(connector, url, headers, body))
-  const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
-  if (isEvents) {
-    yield* readStream(call, call.events(response.body))
-    return
-  }
-  const text = withoutSecrets(connector, await call.text(response))
-  if (form.answer === undefined) yield* readWhole(call, text)
-  else yield* readField(call, text, form.answer)
+  const send = () => requestOf(connector, url, headers, body)
+  if (form.answer === undefined) return yield* chatDeltas(connector, call, send, url)
+  const text = withoutSecrets(connector, await call.text(await call.fetch(url, send)))
+  yield* readField(call, text, form.answer)
 }
 
 function* readField(call: ProviderCall, text: string, answer: NonNullable<Form['answer']>): Generator<Delta> {

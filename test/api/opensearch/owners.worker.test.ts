@@ -239,6 +239,35 @@ describe('what is done for an answer', () => {
     expect((await listDurableObjectIds(env.CONVERSATION)).length).toBeGreaterThan(0)
   })
 
+  it('a search that is answered: nothing is asked, and what is done is the same', async () => {
+    const pipeline = {
+      response_processors: [
+        { retrieval_augmented_generation: { model_id: 'm', context_field_list: ['text'] } },
+      ],
+    }
+    const key = await makeKey({ actions: ['documents:search', 'conversations:get'], collections: ['films'] })
+    const ask = (memory_id: string) =>
+      send(
+        'POST',
+        '/films/_search',
+        {
+          query: { match: { text: 'alien' } },
+          search_pipeline: pipeline,
+          ext: { generative_qa_parameters: { llm_question: 'Who directed Alien?', memory_id } },
+        },
+        { 'x-api-key': key },
+      )
+    const { unknown, foreign } = await ids()
+    await ask(unknown[0]!)
+    for (const at of [0, 1]) {
+      const [missing, closed] = [await ask(unknown[at]!), await ask(foreign[at]!)]
+      expect([missing.status, missing.body.error.type]).toEqual([404, 'resource_not_found_exception'])
+      expect([closed.status, closed.body.error.type]).toEqual([401, 'status_exception'])
+      expect(missing.work).toEqual(closed.work)
+      expect(closed.text).not.toContain('hits')
+    }
+  })
+
   it.each([
     ['GET', ''],
     ['GET', '/trace'],

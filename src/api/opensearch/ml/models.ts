@@ -4,21 +4,17 @@
  * done.
  */
 
-import { ApiError } from '../../../errors'
-import { ProviderError } from '../../../models/provider-error'
 import {
   deleteOne,
   findAll,
   findOne,
   modelIn,
-  predictWith,
   type ResourceRow,
   type StoredModel,
   storeNew,
   storeOne,
 } from '../../../registry/resources'
 import type { Call } from '../../edge/route'
-import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'
 import { newId } from '../source'
 import { makeConnector } from './connectors'
@@ -181,7 +177,10 @@ export async function deleteTask({ env, path }: Call): Promise<Json> {
   return written(TASKS, path.id!, deleted ? 'deleted' : 'not_found')
 }
 
-async function modelOf(env: Cloudflare.Env, id: string): Promise<{ row: ResourceRow; model: StoredModel }> {
+export async function modelOf(
+  env: Cloudflare.Env,
+  id: string,
+): Promise<{ row: ResourceRow; model: StoredModel }> {
   const row = await findOne(env, 'model', id)
   if (row === undefined) throw notFound(`Failed to find model with the provided model id: ${id}`)
   return { row, model: modelIn(row) }
@@ -237,40 +236,6 @@ export async function deleteModel({ env, path }: Call): Promise<Json> {
   }
   await deleteOne(env, 'model', path.id!)
   return written(MODELS, path.id!, 'deleted', row.version + 1)
-}
-
-/** Returns the provider's own reply to the request's parameters. */
-export async function predictModel(call: Call): Promise<Json> {
-  const { env, path, request } = call
-  const { model } = await modelOf(env, path.id!)
-  const body = await readObject(request)
-  requireKnown(body, ['parameters'], 'a prediction')
-  if (model.connector === undefined) throw badRequest('Only remote models take predictions here')
-  const parameters = isObject(body.parameters) ? body.parameters : {}
-  try {
-    const predicted = await predictWith(env, model.connector, parameters, request.signal)
-    if (predicted === undefined) {
-      throw notFound(`Failed to find connector with the provided connector id: ${model.connector}`)
-    }
-    const output = [{ name: 'response', dataAsMap: predicted.reply }]
-    return { inference_results: [{ output, status_code: 200 }] }
-  } catch (error) {
-    throw remoteError(error)
-  }
-}
-
-/** A provider's failure with its own status. The envelope replaces statuses that clients would retry. */
-function remoteError(error: unknown): unknown {
-  if (!(error instanceof ProviderError)) return error
-  const { upstream, message } = error
-  if (error.fault === 'silent') return new OpenSearchError(500, 'timeout_exception', message)
-  if (upstream === undefined || upstream === 200)
-    return new ApiError(500, `Error communicating with remote model: ${message}`)
-  return new OpenSearchError(
-    upstream,
-    'status_exception',
-    `Error from remote service: ${message.replace(/^Error from remote service: /, '')}`,
-  )
 }
 
 const entriesOf =

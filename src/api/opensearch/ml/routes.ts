@@ -19,13 +19,13 @@ import {
   getTask,
   groupEntries,
   modelEntries,
-  predictModel,
   registerGroup,
   registerModel,
   taskEntries,
   undeployModel,
   updateGroup,
 } from './models'
+import { predictModel, streamPrediction } from './predict'
 
 const ML = '/_plugins/_ml'
 /** The same rights as for conversation models: whoever may write one can have calls made with its credentials. */
@@ -64,6 +64,12 @@ export const mlRoutes: OpenSearchRoute[] = [
   { methods: ['POST'], path: `${ML}/models/:id/_deploy`, actions: may('upsert'), handle: deployModel },
   { methods: ['POST'], path: `${ML}/models/:id/_undeploy`, actions: may('upsert'), handle: undeployModel },
   { methods: ['POST'], path: `${ML}/models/:id/_predict`, actions: may('create'), handle: predictModel },
+  {
+    methods: ['POST'],
+    path: `${ML}/models/:id/_predict/stream`,
+    actions: may('create'),
+    handle: streamPrediction,
+  },
   { methods: ['POST'], path: `${ML}/_predict/:algorithm/:id`, actions: may('create'), handle: predictModel },
   { methods: ['GET'], path: `${ML}/models/:id`, actions: may('get'), handle: getModel },
   { methods: ['DELETE'], path: `${ML}/models/:id`, actions: may('delete'), handle: deleteModel },
