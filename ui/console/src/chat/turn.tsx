@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
+import { to } from '../address'
 import { duration, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import type { Chat } from './chat'
@@ -50,6 +51,12 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
           <Icon name="inspect" />
           How it came about
         </button>
+        {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
+          <a class="inspect" href={to(['compare'], { a: `${chat.id}/${turn.number}` })}>
+            <Icon name="compare" />
+            Ask again beside it
+          </a>
+        )}
         {usage && turn.state === 'done' && (
           <p class="turn-meta">
             <span>Answered by {usage.model}</span>
