@@ -68,7 +68,10 @@ describe.runIf(CHROMIUM)('the console', () => {
         await expectSound(page, 'set')
         // What is kept outlasts a reload.
         await page.reload()
-        await page.getByRole('link', { name: /20\d\d/ }).last().click()
+        await page
+          .getByRole('link', { name: /20\d\d/ })
+          .last()
+          .click()
         await page.getByText('expected document at rank 1').waitFor()
         await page.getByRole('heading', { name: 'What is the boiling point of zinc?' }).waitFor()
         await expectSound(page, 'run')

@@ -56,7 +56,10 @@ export function parseQuestions(text) {
       const question = JSON.parse(line)
       if (typeof question?.question !== 'string') throw new Error('it has no `question`')
       const { relevant } = question
-      if (relevant !== undefined && !(Array.isArray(relevant) && relevant.every((id) => typeof id === 'string')))
+      if (
+        relevant !== undefined &&
+        !(Array.isArray(relevant) && relevant.every((id) => typeof id === 'string'))
+      )
         throw new Error('`relevant` is no list of ids')
       return [question]
     } catch (error) {

@@ -132,7 +132,7 @@ function Differences({ rows }: { rows: ReturnType<typeof differences> }) {
   if (rows.length === 0) return <p class="hint">Both answers cost and found the same.</p>
   return (
     <div class="table-scroll">
-      <table class="table">
+      <table class="table halves">
         <thead>
           <tr>
             <th scope="col">What differs</th>
