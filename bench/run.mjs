@@ -17,7 +17,7 @@ import { startServer } from './server.mjs'
 import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
 import { benchSweep } from './sweep.mjs'
-import { benchWidget } from './widget.mjs'
+import { benchWidget, buildPages } from './widget.mjs'
 
 const benches = {
   import: benchImport,
@@ -49,6 +49,7 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await benchStart()
     continue
   }
+  if (name === 'widget') await buildPages()
   const server = await startServer()
   try {
     await benches[name](server)

@@ -17,7 +17,7 @@ import { call } from './server.mjs'
 export const CHUNKS = 2_000
 /** milliseconds between chunks: 200 tokens a second, a usual model */
 const GAP_MS = 5
-const ROUNDS = 3
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 /** A frame that is longer is seen to stutter. */
 const LONGEST_FRAME_MS = 50
 const QUESTION = 'What is in the guide?'
@@ -152,14 +152,18 @@ async function measure(browser, open, question) {
   }
 }
 
+/** Builds what is measured: before the server starts, which lists its files then. */
+export async function buildPages() {
+  await buildWidget()
+  await buildConsole()
+}
+
 export async function benchWidget(server) {
   const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path))
   if (!executablePath) {
     console.log('Left out: there is no Chromium (apt-get install chromium).')
     return
   }
-  await buildWidget()
-  await buildConsole()
   const writer = await startWriter()
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
   const widget = async (page) => {

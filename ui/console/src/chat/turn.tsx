@@ -36,11 +36,13 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
     })
     return () => cancelAnimationFrame(frame)
   }, [drawn, turn])
+  const running = turn.state === 'searching' || turn.state === 'writing'
   const { usage, timings } = chat.insight(turn).value
   return (
     <div class="turn-item">
       <div ref={holder} />
-      <div class="turn-foot">
+      {/* Below an answer that grows it would move all the time. The panel that it opens is there already. */}
+      <div class={running && inspected ? 'turn-foot waiting' : 'turn-foot'}>
         <button
           type="button"
           class="inspect"
