@@ -1,5 +1,6 @@
 /** Question sets, and the same question asked again with other settings, in the console. */
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parseQuestions } from '../../scripts/parley/eval/outcomes.mjs'
@@ -134,7 +135,7 @@ describe.runIf(CHROMIUM)('the console', () => {
 
   test('reads the sets that the command line reads', () => {
     for (const name of ['parley', 'unanswerable']) {
-      const text = readFileSync(new URL(`../../bench/quality/${name}.jsonl`, import.meta.url), 'utf8')
+      const text = readFileSync(join(import.meta.dirname, `../../bench/quality/${name}.jsonl`), 'utf8')
       expect(parseQuestions(text).length).toBeGreaterThan(5)
     }
   })
