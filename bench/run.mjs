@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|start]`:
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|start|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
@@ -17,6 +17,7 @@ import { startServer } from './server.mjs'
 import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
 import { benchSweep } from './sweep.mjs'
+import { benchWidget, buildPages } from './widget.mjs'
 
 const benches = {
   import: benchImport,
@@ -31,6 +32,7 @@ const benches = {
   load: benchLoad,
   quality: benchQuality,
   start: benchStart,
+  widget: benchWidget,
   hostile: benchHostile,
   'hostile-models': benchHostileModels,
 }
@@ -47,6 +49,7 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await benchStart()
     continue
   }
+  if (name === 'widget') await buildPages()
   const server = await startServer()
   try {
     await benches[name](server)
@@ -54,4 +57,4 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (!['quality', 'start'].includes(wanted.join())) console.log(`\n${table()}`)
+if (!['quality', 'start', 'widget'].includes(wanted.join())) console.log(`\n${table()}`)

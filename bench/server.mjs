@@ -79,6 +79,7 @@ export async function startServer() {
         AI_BACKEND: 'local',
         ALLOWED_HOSTS: 'localhost, 127.0.0.1',
         LOG_REQUESTS: 'off',
+        CONSOLE: 'on',
         ADMIN_API_KEY: 'xyz',
         ENCRYPTION_KEY: 'a key for benchmarks only',
       },

@@ -5,6 +5,7 @@
 
 import { PAGE_BUDGET } from '../../src/auth/page-budget.ts'
 import { sum, times } from './amount.mjs'
+import { LANGUAGE_MODELS } from './language-models.mjs'
 
 /**
  * Of one conversation. The rows are measured (test/costs.worker.test.ts holds them); the rest is a usual case.
@@ -64,12 +65,6 @@ export const PRICES = {
   dimensionsQueried: { price: 0.01, included: 50 * MILLION },
   dimensionsStored: { price: 0.0005, included: 10 * MILLION },
   embedding: { price: 0.012, included: 0 },
-}
-
-/** Dollars by a million tokens, in and out. */
-export const LANGUAGE_MODELS = {
-  'llama-3.3-70b-instruct-fp8-fast': { in: 0.293, out: 2.253 },
-  'glm-4.7-flash': { in: 0.0605, out: 0.4 },
 }
 
 /**

@@ -157,6 +157,25 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.getByText(`page of ${name}`).first().waitFor({ state: 'detached' })
   })
 
+  test('usage tells what was spent, in money and of budgets', async () => {
+    const description = unique('key')
+    const { body: key } = await request('POST', '/keys', {
+      description,
+      actions: ['documents:search'],
+      collections: ['*'],
+      limits: { turns_per_day: 2 },
+    })
+    const body = { question: QUESTION, model: 'docs', collections: ['docs'] }
+    expect((await request('POST', '/conversations', body, key.value)).status).toBe(200)
+    const page = await stage.tab({}, '#/usage')
+    await page.locator('.share li', { hasText: description }).getByText('1 of 2 turns').waitFor()
+    await page.locator('.tile', { hasText: 'Cost' }).getByText('$').waitFor()
+    await page.getByLabel('What is plotted').selectOption('dollars')
+    await page.locator('.chart text', { hasText: '$' }).first().waitFor()
+    await expectSound(page, 'usage')
+    expect(await page.getByRole('link', { name: 'Failed answers' }).getAttribute('href')).toContain('failed')
+  })
+
   test('the first run leads from content to a snippet', async () => {
     const page = await stage.tab({}, '#/start')
     const name = unique('first')

@@ -1,9 +1,18 @@
 /** What the console reckons: usage, spans of time, and what is known of a turn while it runs. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { priced } from '../../scripts/parley/prices.mjs'
 import { type Insight, learn } from '../../ui/console/src/chat/insight'
 import { liveSpans, traceSpans } from '../../ui/console/src/chat/spans'
-import { byDay, byName, ceiling, daysOf, total, type UsageRow } from '../../ui/console/src/usage/sums'
+import {
+  budgetsOf,
+  byDay,
+  byName,
+  ceiling,
+  daysOf,
+  total,
+  type UsageRow,
+} from '../../ui/console/src/usage/sums'
 
 const row = fc.record<UsageRow>({
   day: fc.constantFrom('2026-02-27', '2026-02-28', '2026-03-01'),
@@ -12,6 +21,7 @@ const row = fc.record<UsageRow>({
   turns: fc.nat(1_000),
   input_tokens: fc.nat(1_000_000),
   output_tokens: fc.nat(1_000_000),
+  dollars: fc.nat(1_000),
 })
 
 describe('usage', () => {
@@ -25,7 +35,7 @@ describe('usage', () => {
     fc.assert(
       fc.property(
         fc.array(row),
-        fc.constantFrom('turns', 'input_tokens', 'output_tokens'),
+        fc.constantFrom('turns', 'input_tokens', 'output_tokens', 'dollars'),
         (rows, measure) => {
           const all = total(rows, measure)
           const plotted = byDay(rows, days, measure)
@@ -39,8 +49,46 @@ describe('usage', () => {
     )
   })
 
+  const ROW = {
+    day: '2026-03-01',
+    key: '1',
+    conversation_model_id: 'a',
+    turns: 3,
+    input_tokens: 1_000_000,
+    output_tokens: 500_000,
+  }
+
+  test('costs money where the price of its model is known', () => {
+    const models = [
+      { id: 'a', model_name: 'cloudflare/@cf/zai-org/glm-4.7-flash' },
+      { id: 'b', model_name: 'openai/gpt' },
+      { id: 'c', model_name: 'local/extractive' },
+    ]
+    const rows = ['a', 'b', 'c', 'gone'].map((id) => ({ ...ROW, conversation_model_id: id }))
+    const { rows: withMoney, dollars, unpriced } = priced(rows, models)
+    expect(withMoney.map((each) => each.dollars)).toEqual([0.0605 + 0.2, undefined, 0, undefined])
+    expect(unpriced).toEqual(['openai/gpt', 'gone'])
+    expect(dollars).toBeCloseTo(total(withMoney, 'dollars'))
+    expect(priced(rows, models, { 'openai/gpt': { in: 1, out: 2 } }).unpriced).toEqual(['gone'])
+  })
+
+  test('is set against budgets, of today alone', () => {
+    const rows = [ROW, { ...ROW, day: '2026-02-28' }, { ...ROW, key: '2' }]
+    const limited = [
+      { id: '1', name: 'one', turns_per_day: 6, tokens_per_day: 1_500_000 },
+      { id: '3', name: 'three', turns_per_day: 5 },
+      { id: '2', name: 'two' },
+    ]
+    expect(budgetsOf(limited, rows, 'key', '2026-03-01')).toEqual([
+      { name: 'one', unit: 'tokens', used: 1_500_000, most: 1_500_000 },
+      { name: 'one', unit: 'turns', used: 3, most: 6 },
+      { name: 'three', unit: 'turns', used: 0, most: 5 },
+    ])
+  })
+
   test('an axis ends at a round number, not far above what it holds', () => {
     expect([0, 1, 3, 9, 10, 11, 180, 5_001].map(ceiling)).toEqual([1, 1, 5, 10, 10, 20, 200, 10_000])
+    expect(ceiling(0.0031)).toBeCloseTo(0.005)
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1e12 }), (most) => {
         expect(ceiling(most)).toBeGreaterThanOrEqual(most)

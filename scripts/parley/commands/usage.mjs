@@ -1,11 +1,8 @@
 /** `parley usage`: turns, tokens and money by day and model. */
-import { LANGUAGE_MODELS } from '../../costs/model.mjs'
 import { EXIT, Failure } from '../failure.mjs'
+import { priced } from '../prices.mjs'
 
-/**
- * Dollars a million tokens, in and out.
- * @typedef {{ in: number, out: number }} Price
- */
+/** @typedef {import('../prices.mjs').Price} Price */
 
 /**
  * @param {string[]} given `MODEL=IN,OUT`
@@ -29,35 +26,14 @@ export function pricesFrom(given) {
 /**
  * @param {import('../server.mjs').Server} server
  * @param {{ from?: string, to?: string, price: Record<string, Price> }} options
- * @returns {Promise<{ rows: any[], dollars: number, unpriced: string[] }>} `dollars` of the models whose price is known
+ * @returns {Promise<ReturnType<typeof priced>>}
  * @throws Failure
  */
 export async function usage(server, { from, to, price }) {
   const query = new URLSearchParams({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) })
   const { usage: rows } = await server.call('GET', `/usage?${query}`)
   const models = await server.call('GET', '/conversations/models')
-  const names = new Map(models.map((/** @type {any} */ { id, model_name }) => [id, model_name]))
-  const unpriced = new Set()
-  let dollars = 0
-  const priced = rows.map((/** @type {any} */ row) => {
-    const name = names.get(row.conversation_model_id) ?? row.conversation_model_id
-    const tariff = price[name] ?? price[row.conversation_model_id] ?? knownPrice(name)
-    if (!tariff) {
-      unpriced.add(name)
-      return { ...row, model_name: name }
-    }
-    const cost = (row.input_tokens * tariff.in + row.output_tokens * tariff.out) / 1e6
-    dollars += cost
-    return { ...row, model_name: name, dollars: cost }
-  })
-  return { rows: priced, dollars, unpriced: [...unpriced] }
-}
-
-/** @param {string} name @returns {Price | undefined} */
-function knownPrice(name) {
-  if (name.startsWith('local/')) return { in: 0, out: 0 }
-  const found = Object.entries(LANGUAGE_MODELS).find(([model]) => name.endsWith(`/${model}`))
-  return found?.[1]
+  return priced(rows, models, price)
 }
 
 /** @param {Awaited<ReturnType<typeof usage>>} found @returns {string[]} */

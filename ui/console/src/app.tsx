@@ -18,6 +18,8 @@ const PAGES: Record<string, () => Promise<PageModule>> = {
   import: () => import('./import/page'),
   conversations: () => import('./conversations/page'),
   start: () => import('./start/page'),
+  compare: () => import('./compare/page'),
+  sets: () => import('./sets/page'),
   usage: () => import('./usage/page'),
   keys: () => import('./keys/page'),
   models: () => import('./models/page'),

@@ -17,6 +17,7 @@ const ENTRIES: Entry[] = [
   { page: 'chat', title: 'Ask', icon: 'chat' },
   { page: 'collections', title: 'Collections', icon: 'collections' },
   { page: 'conversations', title: 'Conversations', icon: 'conversations' },
+  { page: 'sets', title: 'Question sets', icon: 'sets' },
   { page: 'assistants', title: 'Assistants', icon: 'assistants' },
   { page: 'models', title: 'Models', icon: 'models' },
   { page: 'keys', title: 'Keys', icon: 'keys' },

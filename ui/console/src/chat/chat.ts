@@ -9,7 +9,7 @@ import { go, NEW, place, toConversation } from '../address'
 import { key } from '../key'
 import { citedBy, type Retrieval } from './cited'
 import { type Insight, learn } from './insight'
-import { settings } from './settings'
+import { requestOf, settings } from './settings'
 import type { Timings, Usage } from './wire'
 import { inWords } from './words'
 
@@ -24,12 +24,7 @@ class ChatApi extends Api {
   cited = new Map<number, Retrieval>()
 
   override ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
-    const { assistant, collection, model, fields, followups } = settings.peek()
-    const direct = {
-      model,
-      ...(fields === '' ? { collections: [collection] } : { searches: [{ collection, query_by: fields }] }),
-    }
-    const path = assistant === '' ? '/conversations' : `/a/${encodeURIComponent(assistant)}/conversations`
+    const { path, body } = requestOf(settings.peek())
     return this.call(path, {
       method: 'POST',
       headers: {
@@ -37,7 +32,7 @@ class ChatApi extends Api {
         'content-type': 'application/json',
         'idempotency-key': name,
       },
-      body: JSON.stringify({ ...asking, ...(assistant === '' && direct), ...(followups && { followups }) }),
+      body: JSON.stringify({ ...asking, ...body }),
       signal,
     })
   }

@@ -8,6 +8,10 @@ export interface ChatSettings {
   model: string
   /** fields to search; '' for all */
   fields: string
+  /** the most documents of a search; '' for its own default */
+  limit: string
+  /** `filter_by` of the searches; '' for none */
+  filter: string
   followups: boolean
 }
 
@@ -16,9 +20,11 @@ const DEFAULTS: ChatSettings = {
   collection: 'docs',
   model: 'docs',
   fields: '',
+  limit: '',
+  filter: '',
   followups: false,
 }
-const NAMES = ['assistant', 'collection', 'model', 'fields'] as const
+const NAMES = ['assistant', 'collection', 'model', 'fields', 'limit', 'filter'] as const
 
 /** Whether somebody has chosen, so that nothing is chosen for them. */
 export let chosen = false
@@ -38,6 +44,28 @@ function load(): ChatSettings {
 }
 
 export const settings = signal(load())
+
+/** The request that asks with these settings, without its question: its path, and its body's other properties. */
+export function requestOf({ assistant, collection, model, fields, limit, filter, followups }: ChatSettings) {
+  const suggests = followups && { followups }
+  if (assistant !== '')
+    return { path: `/a/${encodeURIComponent(assistant)}/conversations`, body: { ...suggests } }
+  const body = {
+    model,
+    ...(fields === '' ? { collections: [collection] } : { searches: [{ collection, query_by: fields }] }),
+    ...(limit !== '' && { per_page: Number(limit) }),
+    ...(filter !== '' && { filter_by: filter }),
+    ...suggests,
+  }
+  return { path: '/conversations', body }
+}
+
+/** Settings in a few words. */
+export function described({ assistant, collection, model, fields, limit, filter }: ChatSettings): string {
+  if (assistant !== '') return `the assistant ${assistant}`
+  const more = [fields && `fields ${fields}`, limit && `${limit} documents`, filter && `only ${filter}`]
+  return [model, collection, ...more].filter(Boolean).join(' · ')
+}
 
 export function choose(next: ChatSettings): void {
   chosen = true

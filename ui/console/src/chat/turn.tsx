@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
+import { to } from '../address'
 import { duration, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import type { Chat } from './chat'
@@ -35,11 +36,13 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
     })
     return () => cancelAnimationFrame(frame)
   }, [drawn, turn])
+  const running = turn.state === 'searching' || turn.state === 'writing'
   const { usage, timings } = chat.insight(turn).value
   return (
     <div class="turn-item">
       <div ref={holder} />
-      <div class="turn-foot">
+      {/* Below an answer that grows it would move all the time. The panel that it opens is there already. */}
+      <div class={running && inspected ? 'turn-foot waiting' : 'turn-foot'}>
         <button
           type="button"
           class="inspect"
@@ -50,6 +53,12 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
           <Icon name="inspect" />
           How it came about
         </button>
+        {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
+          <a class="inspect" href={to(['compare'], { a: `${chat.id}/${turn.number}` })}>
+            <Icon name="compare" />
+            Ask again beside it
+          </a>
+        )}
         {usage && turn.state === 'done' && (
           <p class="turn-meta">
             <span>Answered by {usage.model}</span>

@@ -4,7 +4,11 @@ import type { Span } from './spans'
 
 export function Waterfall({ spans }: { spans: Span[] }) {
   const whole = Math.max(1, ...spans.map(({ to }) => to))
-  const percent = (ms: number) => `${((ms / whole) * 100).toFixed(2)}%`
+  // Clipped rather than moved: what a bar does while it grows then shifts no layout.
+  const between = (from: number, to: number) => {
+    const percent = (ms: number) => `${((ms / whole) * 100).toFixed(2)}%`
+    return `inset(0 ${percent(whole - Math.max(to, from + whole / 100))} 0 ${percent(from)} round 4px)`
+  }
   return (
     <ol class="waterfall">
       {spans.map(({ name, kind, from, to, running }, index) => (
@@ -14,7 +18,7 @@ export function Waterfall({ spans }: { spans: Span[] }) {
           <span class="span-track" aria-hidden="true">
             <span
               class={running ? `span-bar ${kind} running` : `span-bar ${kind}`}
-              style={{ insetInlineStart: percent(from), width: percent(Math.max(to - from, whole / 200)) }}
+              style={{ clipPath: between(from, to) }}
             />
           </span>
           <span class="span-time">{duration(to - from)}</span>

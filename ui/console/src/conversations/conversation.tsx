@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { go, to, toConversation } from '../address'
 import { send, useLoaded } from '../api'
 import { Confirm } from '../parts/dialog'
+import { download } from '../parts/download'
 import { duration, many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
@@ -125,14 +126,4 @@ function Turn({ turn }: { turn: RecordedTurn }) {
       </p>
     </article>
   )
-}
-
-/** Hands a text to the browser as a file. */
-function download(name: string, type: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type }))
-  const link = document.createElement('a')
-  link.href = address
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(address)
 }

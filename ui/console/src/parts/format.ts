@@ -1,10 +1,19 @@
 /** Numbers, times and sizes for people. */
 
 const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 })
+const dollars = new Intl.NumberFormat(undefined, {
+  style: 'currency',
+  currency: 'USD',
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 4,
+})
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
 export const count = (value: number): string => number.format(value)
+
+/** Dollars, to the hundredth of a cent. */
+export const money = (value: number): string => dollars.format(value)
 
 /** `1 document`, `2 documents`. */
 export const many = (value: number, one: string, more = `${one}s`): string =>

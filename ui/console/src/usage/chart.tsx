@@ -9,7 +9,14 @@ const BOTTOM = 24
 const TOP = 12
 const GAP = 0.3
 
-export function Chart({ title, values }: { title: string; values: { day: string; value: number }[] }) {
+interface ChartProps {
+  title: string
+  values: { day: string; value: number }[]
+  /** how a number is written */
+  shown?: (value: number) => string
+}
+
+export function Chart({ title, values, shown = count }: ChartProps) {
   const top = ceiling(Math.max(...values.map(({ value }) => value)))
   const step = (WIDTH - LEFT) / values.length
   const heightOf = (value: number) => (value / top) * (HEIGHT - TOP - BOTTOM)
@@ -23,14 +30,14 @@ export function Chart({ title, values }: { title: string; values: { day: string;
             <g key={part}>
               <line x1={LEFT} x2={WIDTH} y1={y} y2={y} />
               <text x={LEFT - 8} y={y + 4} text-anchor="end">
-                {count(top * part)}
+                {shown(top * part)}
               </text>
             </g>
           )
         })}
         {values.map(({ day, value }, index) => (
           <g key={day}>
-            <title>{`${day}: ${count(value)}`}</title>
+            <title>{`${day}: ${shown(value)}`}</title>
             <rect
               class="bar-back"
               x={LEFT + index * step}
@@ -62,7 +69,7 @@ export function Chart({ title, values }: { title: string; values: { day: string;
             .map(({ day, value }) => (
               <tr key={day}>
                 <th scope="row">{day}</th>
-                <td>{count(value)}</td>
+                <td>{shown(value)}</td>
               </tr>
             ))}
         </tbody>

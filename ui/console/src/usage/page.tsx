@@ -1,12 +1,14 @@
 /** What was asked and spent, by day, model and key. */
 import { useState } from 'preact/hooks'
+import { priced } from '../../../../scripts/parley/prices.mjs'
 import { go, place, to } from '../address'
-import { read, useLoaded } from '../api'
-import { count } from '../parts/format'
+import { Refusal, read, useLoaded } from '../api'
+import { count, money } from '../parts/format'
+import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Loading, Problem } from '../parts/states'
 import { Chart } from './chart'
-import { byDay, byName, daysOf, type Measure, total, type UsageRow } from './sums'
+import { type Budget, budgetsOf, byDay, byName, daysOf, type Measure, total, type UsageRow } from './sums'
 
 const DAY_MS = 86_400_000
 const SPANS = ['7', '30', '90']
@@ -17,7 +19,31 @@ const MEASURES: Record<Measure, string> = {
   turns: 'Turns',
   input_tokens: 'Tokens in',
   output_tokens: 'Tokens out',
+  dollars: 'Cost',
 }
+
+const shownAs = (measure: Measure) => (measure === 'dollars' ? money : count)
+
+interface Limits {
+  turns_per_day?: number
+  tokens_per_day?: number
+}
+
+type Model = Limits & { id: string; model_name: string }
+type Key = { id: number; description: string; limits?: Limits }
+
+const NOTHING = { rows: [] as UsageRow[], unpriced: [] as string[], models: [] as Model[], keys: [] as Key[] }
+
+/** A list, or nothing of it where the key may not read it. */
+const readable = async <T,>(list: Promise<T[]>): Promise<T[]> =>
+  list.catch((error) => {
+    if (error instanceof Refusal && error.status === 401) return []
+    throw error
+  })
+
+const listModels = (signal: AbortSignal) => readable(read<Model[]>('/conversations/models', signal))
+const listKeys = (signal: AbortSignal) =>
+  readable(read<{ keys: Key[] }>('/keys', signal).then(({ keys }) => keys))
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
 
@@ -38,29 +64,55 @@ export default function UsagePage() {
       })
       const { usage } = await read<{ usage: UsageRow[] }>(`/usage?${query}`, signal)
       rows.push(...usage)
-      if (usage.length < MOST) return rows
+      if (usage.length < MOST) break
     }
+    const [models, keys] = await Promise.all([listModels(signal), listKeys(signal)])
+    return { ...priced(rows, models), models, keys }
   })
-  const rows = loaded.data ?? []
+  const { rows, unpriced, models, keys } = loaded.data ?? NOTHING
+  const budgets = [
+    ...budgetsOf(
+      keys.map(({ id, description, limits }) => ({
+        ...limits,
+        id: String(id),
+        name: `Key ${description || id}`,
+      })),
+      rows,
+      'key',
+      last,
+    ),
+    ...budgetsOf(
+      models.map((model) => ({ ...model, name: `Model ${model.id}` })),
+      rows,
+      'conversation_model_id',
+      last,
+    ),
+  ]
   return (
     <Page
       title="Usage"
-      lead="Turns and tokens as they were counted, in UTC days. A budget of a key is reckoned from the same numbers."
+      lead="Turns and tokens as they were counted, in UTC days, and what they cost. Budgets are reckoned from the same numbers."
       actions={
-        <label>
-          <span class="hidden">Time</span>
-          <select
-            class="input"
-            value={days}
-            onChange={(event) => go(to(['usage'], { days: event.currentTarget.value }), { replace: true })}
-          >
-            {SPANS.map((each) => (
-              <option key={each} value={each}>
-                The last {each} days
-              </option>
-            ))}
-          </select>
-        </label>
+        <>
+          <a class="button" href={to(['conversations'], { only: 'failed', days: '7' })}>
+            <Icon name="warning" />
+            Failed answers
+          </a>
+          <label>
+            <span class="hidden">Time</span>
+            <select
+              class="input"
+              value={days}
+              onChange={(event) => go(to(['usage'], { days: event.currentTarget.value }), { replace: true })}
+            >
+              {SPANS.map((each) => (
+                <option key={each} value={each}>
+                  The last {each} days
+                </option>
+              ))}
+            </select>
+          </label>
+        </>
       }
     >
       {loaded.loading && <Loading lines={6} />}
@@ -76,10 +128,16 @@ export default function UsagePage() {
             {(Object.keys(MEASURES) as Measure[]).map((each) => (
               <div key={each} class="tile">
                 <dt>{MEASURES[each]}</dt>
-                <dd>{count(total(rows, each))}</dd>
+                <dd>{shownAs(each)(total(rows, each))}</dd>
               </div>
             ))}
           </dl>
+          {unpriced.length > 0 && (
+            <p class="hint">
+              No price is known of {unpriced.join(', ')}. Reckon it with{' '}
+              <code>parley usage --price MODEL=IN,OUT</code>.
+            </p>
+          )}
           <section class="panel-card">
             <div class="card-bar">
               <h2>By day</h2>
@@ -98,7 +156,11 @@ export default function UsagePage() {
                 </select>
               </label>
             </div>
-            <Chart title={`${MEASURES[measure]} by day`} values={byDay(rows, daysOf(first, last), measure)} />
+            <Chart
+              title={`${MEASURES[measure]} by day`}
+              values={byDay(rows, daysOf(first, last), measure)}
+              shown={shownAs(measure)}
+            />
           </section>
           <div class="split">
             <Shares title="By model" rows={rows} name="conversation_model_id" measure={measure} />
@@ -106,7 +168,31 @@ export default function UsagePage() {
           </div>
         </>
       )}
+      {budgets.length > 0 && <Budgets budgets={budgets} />}
     </Page>
+  )
+}
+
+function Budgets({ budgets }: { budgets: Budget[] }) {
+  return (
+    <section class="panel-card">
+      <h2>Budgets of today</h2>
+      <p class="hint">They begin anew at midnight UTC.</p>
+      <ul class="share">
+        {budgets.map(({ name, unit, used, most }) => (
+          <li key={`${name} ${unit}`}>
+            <span>{name}</span>
+            <strong class={used >= most ? 'bad' : ''}>
+              {count(used)} of {count(most)} {unit}
+              {used >= most && ', spent'}
+            </strong>
+            <span class="meter" aria-hidden="true">
+              <span style={{ width: `${Math.min(1, used / most) * 100}%` }} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 
@@ -119,7 +205,7 @@ interface SharesProps {
 
 function Shares({ title, rows, name, measure }: SharesProps) {
   const shares = byName(rows, name)
-  const most = Math.max(1, ...shares.map((share) => share[measure]))
+  const most = Math.max(...shares.map((share) => share[measure])) || 1
   return (
     <section class="panel-card">
       <h2>{title}</h2>
@@ -127,7 +213,7 @@ function Shares({ title, rows, name, measure }: SharesProps) {
         {shares.map((share) => (
           <li key={share.name}>
             <span>{share.name}</span>
-            <strong>{count(share[measure])}</strong>
+            <strong>{shownAs(measure)(share[measure])}</strong>
             <span class="meter" aria-hidden="true">
               <span style={{ width: `${(share[measure] / most) * 100}%` }} />
             </span>

@@ -1,0 +1,142 @@
+/** Question sets, and the same question asked again with other settings, in the console. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { parseQuestions } from '../../scripts/parley/eval/outcomes.mjs'
+import { loadSample } from '../../scripts/sample.mjs'
+import { KEY, request, unique, url } from '../clients/harness'
+import { CHROMIUM } from './chromium'
+import { ConsoleStage, expectSound, SIZES } from './console-stage'
+
+const QUESTION = 'How does Parley store history?'
+const RIGHT = 'docs/how-does-parley-store-history'
+const SET = [
+  { question: QUESTION, relevant: [RIGHT.slice('docs/'.length)], answer: 'As two documents.' },
+  { question: 'What is the boiling point of zinc?', unanswerable: true },
+]
+  .map((each) => JSON.stringify(each))
+  .join('\n')
+
+describe.runIf(CHROMIUM)('the console', () => {
+  let stage: ConsoleStage
+  let conversation: string
+
+  beforeAll(async () => {
+    await loadSample(url, KEY)
+    const { body } = await request('POST', '/conversations', {
+      question: QUESTION,
+      model: 'docs',
+      collections: ['docs'],
+    })
+    conversation = body.conversation_id
+    stage = await ConsoleStage.set()
+  })
+  afterAll(() => stage.strike())
+  beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
+
+  const makeSet = async (page: Page, name: string) => {
+    await page.getByRole('button', { name: 'New set' }).first().click()
+    await page.getByLabel('Name', { exact: true }).fill(name)
+    await page.getByRole('textbox', { name: 'Questions' }).fill('{"q": 1}')
+    await page.getByRole('button', { name: 'Keep the set' }).click()
+    await page.getByText('line 1: it has no `question`').waitFor()
+    await page.getByRole('textbox', { name: 'Questions' }).fill(SET)
+    await expectSound(page, 'new set')
+    await page.getByRole('button', { name: 'Keep the set' }).click()
+    await page.getByRole('heading', { name, level: 1 }).waitFor()
+  }
+  const runSet = async (page: Page, rows: number) => {
+    await page.getByRole('button', { name: 'Ask 2 questions' }).click()
+    await expect.poll(() => page.locator('tbody tr').count(), { timeout: 20_000 }).toBe(rows)
+    await page.getByRole('button', { name: 'Ask 2 questions' }).waitFor()
+  }
+
+  for (const [size, options] of Object.entries(SIZES)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      test(`runs a set of questions, twice, and shows what changed, on a ${size}, ${colorScheme}`, async () => {
+        const name = unique('set')
+        const page = await stage.tab({ ...options, colorScheme }, '#/sets')
+        await page.getByRole('heading', { name: 'No question sets yet' }).waitFor()
+        await expectSound(page, 'no sets')
+        await makeSet(page, name)
+        await runSet(page, 1)
+        // The second run searches a field that cannot hold the answer.
+        await page.getByLabel('Fields to search').fill('title')
+        await page.getByLabel('Documents of a search, at most').fill('1')
+        await page.getByLabel('Filter', { exact: true }).fill('id:=nothing')
+        await runSet(page, 2)
+        await expectSound(page, 'set')
+        // What is kept outlasts a reload.
+        await page.reload()
+        await page
+          .getByRole('link', { name: /20\d\d/ })
+          .last()
+          .click()
+        await page.getByText('expected document at rank 1').waitFor()
+        await page.getByRole('heading', { name: 'What is the boiling point of zinc?' }).waitFor()
+        await expectSound(page, 'run')
+        await page.getByRole('link', { name }).click()
+        for (const box of await page.locator('tbody input').all()) await box.check()
+        await page.getByRole('link', { name: 'Compare the two' }).click()
+        const outcome = page.locator('.outcomes > li', { hasText: QUESTION })
+        await outcome.getByText('no longer cites the right document').waitFor()
+        await outcome.getByText('expected document not found').waitFor()
+        expect(await page.locator('.outcomes > li').count()).toBe(1)
+        await expectSound(page, 'two runs')
+        const [file] = await Promise.all([
+          page.waitForEvent('download'),
+          page.getByRole('button', { name: 'JSON' }).click(),
+        ])
+        const exported = JSON.parse(readFileSync((await file.path())!, 'utf8'))
+        expect(exported.now.outcomes).toHaveLength(2)
+        expect(exported.before.outcomes[0]).toMatchObject({ question: QUESTION, rank: 1, cited_right: true })
+        expect(exported.questions[0].changes).toContain('declined now')
+        await outcome.getByRole('link', { name: 'How both came about' }).click()
+        await page.locator('.answer-side .waterfall').nth(1).waitFor()
+      })
+    }
+  }
+
+  test('asks the same question again with other settings, beside the first answer', async () => {
+    for (const [size, options] of Object.entries(SIZES)) {
+      const page = await stage.tab(options, `#${conversation}`)
+      await page.getByRole('link', { name: 'Ask again beside it' }).click()
+      await page.getByRole('heading', { name: QUESTION, level: 1 }).waitFor()
+      const [first, second] = [page.locator('.answer-side').nth(0), page.locator('.answer-side').nth(1)]
+      await first.locator('.prose').getByText('two documents').waitFor()
+      await expectSound(page, `one answer, ${size}`)
+      await second.getByLabel('Documents of a search, at most').fill('1')
+      await second.getByRole('button', { name: 'Ask again' }).click()
+      await second.locator('.waterfall').waitFor()
+      await page.getByRole('row', { name: /Found only here/ }).waitFor()
+      expect(await second.locator('.hits li').count()).toBe(1)
+      expect(await first.locator('.hits li').count()).toBeGreaterThan(1)
+      await expectSound(page, `two answers, ${size}`)
+      const [left, right] = [(await first.boundingBox())!, (await second.boundingBox())!]
+      if (size === 'phone') expect(right.y).toBeGreaterThan(left.y + left.height - 1)
+      else expect([right.y, right.x > left.x]).toEqual([left.y, true])
+      // The address shows the same again.
+      await page.reload()
+      await second.locator('.waterfall').waitFor()
+      expect(new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('a')).toBe(`${conversation}/1`)
+    }
+  })
+
+  test('says what to do at an address that leads to nothing', async () => {
+    const page = await stage.tab({}, '#/compare')
+    await page.getByRole('heading', { name: 'No answer is chosen' }).waitFor()
+    await page.goto(`${url}/#/sets/none`)
+    await page.getByRole('heading', { name: 'There is no such set in this browser' }).waitFor()
+    await page.goto(`${url}/#/sets/none/none`)
+    await page.getByRole('heading', { name: 'There is no such run in this browser' }).waitFor()
+    await expectSound(page, 'no run')
+  })
+
+  test('reads the sets that the command line reads', () => {
+    for (const name of ['parley', 'unanswerable']) {
+      const text = readFileSync(join(import.meta.dirname, `../../bench/quality/${name}.jsonl`), 'utf8')
+      expect(parseQuestions(text).length).toBeGreaterThan(5)
+    }
+  })
+})

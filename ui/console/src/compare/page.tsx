@@ -1,0 +1,155 @@
+/** The same question asked with other settings: both answers, and how each came about, side by side. */
+import { useState } from 'preact/hooks'
+import { go, place, to, toConversation } from '../address'
+import { Refusal, send, useLoaded } from '../api'
+import { loadChoices } from '../chat/choices'
+import { Insights } from '../chat/insights'
+import { type ChatSettings, requestOf, settings } from '../chat/settings'
+import { SettingsFields } from '../chat/settings-fields'
+import { traceSpans } from '../chat/spans'
+import { count, duration } from '../parts/format'
+import { Page } from '../parts/page'
+import { Prose } from '../parts/prose'
+import { Empty, Loading, Problem } from '../parts/states'
+import { addressOf, alone, differences, parseAddress, readSide, type Side, type TurnAddress } from './side'
+
+export default function Compare() {
+  const { query } = place.value
+  const a = parseAddress(query.get('a'))
+  const b = parseAddress(query.get('b'))
+  const left = useSide(a)
+  const right = useSide(b)
+  if (!a) {
+    return (
+      <Page title="Two answers">
+        <Empty icon="compare" title="No answer is chosen">
+          <p>Press “Ask again beside it” below an answer of the chat, and change a setting.</p>
+        </Empty>
+      </Page>
+    )
+  }
+  const changed = left.data && right.data ? differences(left.data, right.data, { count, duration }) : []
+  return (
+    <Page
+      title={left.data ? alone(left.data) : 'Two answers'}
+      up={{ title: 'The conversation', href: toConversation(a.conversation) }}
+      lead="The same question with other settings. It is asked by itself, without what was said before."
+    >
+      {left.data && right.data && <Differences rows={changed} />}
+      <div class="sides">
+        <section class="answer-side" aria-label="The first answer">
+          <h2>First</h2>
+          <Loaded side={left} />
+        </section>
+        <section class="answer-side" aria-label="The second answer">
+          <h2>Second</h2>
+          {left.data && <Again key={query.get('b')} from={left.data} a={a} open={b === undefined} />}
+          {b && <Loaded side={right} />}
+        </section>
+      </div>
+    </Page>
+  )
+}
+
+const useSide = (at: TurnAddress | undefined) =>
+  useLoaded(at && `side ${addressOf(at)}`, (signal) => readSide(at!, signal))
+
+function Loaded({ side }: { side: ReturnType<typeof useSide> }) {
+  if (side.error) return <Problem error={side.error} retry={side.reload} />
+  return side.data ? <Answer side={side.data} /> : <Loading lines={6} />
+}
+
+function Answer({ side: { turn, traced } }: { side: Side }) {
+  return (
+    <>
+      <Prose answer={turn.answer} citations={turn.citations} />
+      <div class="insights">
+        {traced ? (
+          <Insights
+            question={turn.question}
+            traced={traced}
+            insight={{}}
+            spans={traceSpans(traced.trace)}
+            finished
+          />
+        ) : (
+          <p class="hint">How it came about is not shown: your API key may not read traces.</p>
+        )}
+      </div>
+    </>
+  )
+}
+
+/** Asks the question of the first answer again. */
+function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean }) {
+  const choices = useLoaded('choices', loadChoices)
+  const [draft, setDraft] = useState<ChatSettings>(settings.peek())
+  const [asking, setAsking] = useState(false)
+  const [error, setError] = useState<Refusal>()
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setAsking(true)
+    setError(undefined)
+    const { path, body } = requestOf({ ...draft, followups: false })
+    try {
+      const answered = await send<{ conversation_id: string; turn: number }>('POST', path, {
+        question: alone(from),
+        ...body,
+      })
+      const b = addressOf({ conversation: answered.conversation_id, turn: answered.turn })
+      go(to(['compare'], { a: addressOf(a), b }), { replace: true })
+    } catch (fault) {
+      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
+    }
+    setAsking(false)
+  }
+  return (
+    <details class="again" open={open}>
+      <summary>Settings of the second answer</summary>
+      <form class="form" autocomplete="off" onSubmit={submit}>
+        <SettingsFields
+          choices={choices.data ?? {}}
+          draft={draft}
+          set={(part) => setDraft((before) => ({ ...before, ...part }))}
+        />
+        <p class="hint">
+          Instructions and temperature belong to a model. To compare those, make{' '}
+          <a href={to(['models'])}>another model</a>.
+        </p>
+        {error && <Problem error={error} />}
+        <button type="submit" class="button primary" disabled={asking}>
+          {asking ? 'Asking …' : 'Ask again'}
+        </button>
+        <span role="status" class="hidden">
+          {asking ? 'Asking' : ''}
+        </span>
+      </form>
+    </details>
+  )
+}
+
+function Differences({ rows }: { rows: ReturnType<typeof differences> }) {
+  if (rows.length === 0) return <p class="hint">Both answers cost and found the same.</p>
+  return (
+    <div class="table-scroll">
+      <table class="table halves">
+        <thead>
+          <tr>
+            <th scope="col">What differs</th>
+            <th scope="col">First</th>
+            <th scope="col">Second</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ name, left, right }) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{left || '–'}</td>
+              <td>{right || '–'}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

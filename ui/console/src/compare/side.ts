@@ -1,0 +1,90 @@
+/** One of two answers that stand side by side, as the server keeps it. */
+import { Refusal, read } from '../api'
+import type { TracedTurn } from '../chat/wire'
+import type { RecordedConversation, RecordedTurn } from '../conversations/record'
+
+/** A turn's address: its conversation and its number. */
+export interface TurnAddress {
+  conversation: string
+  turn: number
+}
+
+export interface Side {
+  at: TurnAddress
+  turn: RecordedTurn
+  /** undefined where the key may not read traces */
+  traced: TracedTurn | undefined
+}
+
+/** `<conversation>/<turn>`; undefined for anything else. */
+export function parseAddress(text: string | null): TurnAddress | undefined {
+  const [, conversation, turn] = /^(.+)\/([1-9]\d{0,8})$/.exec(text ?? '') ?? []
+  return conversation && turn ? { conversation, turn: Number(turn) } : undefined
+}
+
+export const addressOf = ({ conversation, turn }: TurnAddress): string => `${conversation}/${turn}`
+
+/** @throws Refusal */
+export async function readSide(at: TurnAddress, signal: AbortSignal): Promise<Side> {
+  const path = `/conversations/${encodeURIComponent(at.conversation)}`
+  const [{ turns }, traces] = await Promise.all([
+    read<RecordedConversation>(`${path}?before=${at.turn + 1}&limit=1`, signal),
+    read<{ turns: TracedTurn[] }>(`${path}/trace?turn=${at.turn}`, signal).catch((error) => {
+      if (error instanceof Refusal && error.status === 401) return { turns: [] }
+      throw error
+    }),
+  ])
+  const turn = turns.find((each) => each.turn === at.turn)
+  if (!turn) throw new Refusal(404, 'This answer is not kept any more.')
+  return { at, turn, traced: traces.turns[0] }
+}
+
+/** The question to ask again: a follow-up as it was rewritten, because it is asked without what was said before. */
+export const alone = ({ turn, traced }: Side): string =>
+  turn.standalone ?? traced?.trace.standalone ?? turn.question
+
+/** The documents that an answer's searches found, as `collection/id`, the best first. */
+export const foundBy = ({ traced }: Side): string[] => [
+  ...new Set(
+    traced?.trace.searches.flatMap(({ collection = '', hits = [] }) =>
+      hits.map(({ id }) => `${collection}/${id}`),
+    ) ?? [],
+  ),
+]
+
+export interface Difference {
+  name: string
+  left: string
+  right: string
+}
+
+/** What differs between two answers: only what is not the same. @param shown how numbers are written */
+export function differences(
+  left: Side,
+  right: Side,
+  shown: { count: (value: number) => string; duration: (ms: number) => string },
+): Difference[] {
+  const [foundLeft, foundRight] = [foundBy(left), foundBy(right)]
+  const only = (these: string[], those: string[]) => these.filter((each) => !those.includes(each)).join(', ')
+  const cited = ({ turn }: Side) => [
+    ...new Set(turn.citations.map(({ collection, document_id }) => `${collection}/${document_id}`)),
+  ]
+  const rows: [string, (side: Side, other: string[], own: string[]) => string][] = [
+    ['Model', ({ turn }) => turn.usage.model],
+    ['Found only here', (_, other, own) => only(own, other)],
+    ['Cited', (side) => cited(side).join(', ')],
+    ['Tokens in', ({ turn }) => shown.count(turn.usage.input_tokens ?? 0)],
+    ['Tokens out', ({ turn }) => shown.count(turn.usage.output_tokens ?? 0)],
+    [
+      'Time',
+      ({ turn }) => (turn.timings.finished === undefined ? '' : shown.duration(turn.timings.finished)),
+    ],
+  ]
+  return rows
+    .map(([name, of]) => ({
+      name,
+      left: of(left, foundRight, foundLeft),
+      right: of(right, foundLeft, foundRight),
+    }))
+    .filter((row) => row.left !== row.right)
+}

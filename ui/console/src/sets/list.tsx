@@ -1,0 +1,174 @@
+/** The list of question sets, and a new one. */
+import { useState } from 'preact/hooks'
+import { parseQuestions } from '../../../../scripts/parley/eval/outcomes.mjs'
+import { go, to } from '../address'
+import { useLoaded } from '../api'
+import { Confirm, Dialog } from '../parts/dialog'
+import { ago, many } from '../parts/format'
+import { Icon } from '../parts/icon'
+import { Page } from '../parts/page'
+import { Empty, Loading, Problem } from '../parts/states'
+import { deleteSet, listSets, type QuestionSet, readSet, writeSet } from './store'
+
+export function SetList() {
+  const list = useLoaded('sets', listSets)
+  const [making, setMaking] = useState(false)
+  const [removing, setRemoving] = useState<QuestionSet>()
+  const { data } = list
+  const button = (
+    <button type="button" class="button primary" onClick={() => setMaking(true)}>
+      <Icon name="plus" />
+      New set
+    </button>
+  )
+  return (
+    <Page
+      title="Question sets"
+      lead="Questions whose answers you know. Run them before and after a change, and see what it did. Sets and runs are kept in this browser."
+      actions={data && data.length > 0 && button}
+    >
+      {list.loading && <Loading />}
+      {list.error && <Problem error={list.error} retry={list.reload} />}
+      {data?.length === 0 && (
+        <Empty icon="sets" title="No question sets yet">
+          <p>Write ten questions that your visitors ask, and the documents that answer them.</p>
+          {button}
+        </Empty>
+      )}
+      {data && data.length > 0 && (
+        <ul class="cards">
+          {data.map((set) => (
+            <li key={set.name} class="item">
+              <div class="item-main">
+                <a class="item-name" href={to(['sets', set.name])}>
+                  {set.name}
+                </a>
+                <p class="soft">
+                  {many(set.questions.length, 'question')} · {many(set.runs.length, 'run')}
+                  {set.runs[0] && ` · last run ${ago(set.runs[0].at)}`}
+                </p>
+              </div>
+              <button
+                type="button"
+                class="tool"
+                aria-label={`Delete the set ${set.name}`}
+                title="Delete"
+                onClick={() => setRemoving(set)}
+              >
+                <Icon name="bin" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {making && <NewSet close={() => setMaking(false)} />}
+      {removing && (
+        <Confirm
+          title={`Delete ${removing.name}?`}
+          action="Delete the set"
+          run={async () => {
+            await deleteSet(removing.name)
+            list.reload()
+          }}
+          close={() => setRemoving(undefined)}
+        >
+          <p>Its questions and runs are deleted. The conversations of its runs stay.</p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}
+
+const EXAMPLE = `{"question": "How long was the reef filmed?", "relevant": ["guide/reef.md"], "answer": "five years"}
+{"question": "What is the capital of France?", "unanswerable": true}`
+
+function NewSet({ close }: { close: () => void }) {
+  const [name, setName] = useState('')
+  const [text, setText] = useState('')
+  const [fault, setFault] = useState('')
+  const take = async (file: File | undefined) => {
+    if (!file) return
+    setText(await file.text())
+    if (name === '') setName(file.name.replace(/\.\w+$/, ''))
+  }
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    try {
+      const questions = parseQuestions(text)
+      if (questions.length === 0) throw new Error('there is no question in it')
+      if (await readSet(name)) throw new Error(`there is a set ${name} already`)
+      await writeSet({ name, questions, runs: [] })
+      go(to(['sets', name]))
+    } catch (error) {
+      setFault(`This set cannot be kept: ${(error as Error).message}.`)
+    }
+  }
+  return (
+    <Dialog title="New question set" close={close} class="wide">
+      <form
+        class="dialog-body form"
+        autocomplete="off"
+        onSubmit={submit}
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault()
+          take(event.dataTransfer?.files[0])
+        }}
+      >
+        <div>
+          <label class="field-label" for="set-name">
+            Name
+          </label>
+          <input
+            id="set-name"
+            class="input"
+            required
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </div>
+        <div>
+          <label class="field-label" for="set-questions">
+            Questions
+          </label>
+          <textarea
+            id="set-questions"
+            class="input code"
+            rows={8}
+            required
+            spellcheck={false}
+            placeholder={EXAMPLE}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <p class="hint">
+            A line of JSON for each, as <code>parley eval</code> takes them. Paste them, drop a file here, or
+            choose one. <code>relevant</code> lists the documents that answer, <code>answer</code> is a good
+            answer, and <code>unanswerable</code> marks what should be declined.
+          </p>
+        </div>
+        <div>
+          <label class="field-label" for="set-file">
+            From a file
+          </label>
+          <input
+            id="set-file"
+            type="file"
+            accept=".jsonl,.ndjson,.json,.txt"
+            onChange={(event) => take(event.currentTarget.files?.[0])}
+          />
+        </div>
+        {fault !== '' && (
+          <p class="bad" role="alert">
+            {fault}
+          </p>
+        )}
+        <div class="dialog-foot">
+          <button type="submit" class="button primary">
+            Keep the set
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

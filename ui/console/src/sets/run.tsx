@@ -1,0 +1,186 @@
+/** What a run came to, question by question, alone or against an earlier one. */
+import { useState } from 'preact/hooks'
+import { comparedRuns, type Outcome, summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import { to } from '../address'
+import { useLoaded } from '../api'
+import { described } from '../chat/settings'
+import { addressOf } from '../compare/side'
+import { download } from '../parts/download'
+import { many, when } from '../parts/format'
+import { Icon } from '../parts/icon'
+import { Page } from '../parts/page'
+import { Empty, Loading, Problem } from '../parts/states'
+import { shownFigure } from './figures'
+import { readSet } from './store'
+
+interface RunProps {
+  name: string
+  id: string
+  /** the earlier run; '' for none */
+  before: string
+}
+
+export function RunPage({ name, id, before }: RunProps) {
+  const set = useLoaded(`set ${name}`, () => readSet(name))
+  const run = set.data?.runs.find((each) => each.id === id)
+  const earlier = set.data?.runs.find((each) => each.id === before)
+  const up = { title: name, href: to(['sets', name]) }
+  if (!run) {
+    return (
+      <Page title="Run" up={up}>
+        {set.loading && <Loading />}
+        {set.error && <Problem error={set.error} retry={set.reload} />}
+        {set.data !== undefined && (
+          <Empty icon="sets" title="There is no such run in this browser">
+            <p>Runs are kept in the browser that they were made in.</p>
+          </Empty>
+        )}
+      </Page>
+    )
+  }
+  const { figures, questions } = comparedRuns(earlier?.outcomes ?? [], run.outcomes)
+  const exported = earlier
+    ? { before: earlier, now: run, ...comparedRuns(earlier.outcomes, run.outcomes) }
+    : { ...run, summary: summaryOf(run.outcomes) }
+  return (
+    <Page
+      title={earlier ? 'Two runs' : when(run.at)}
+      up={up}
+      lead={
+        earlier ? (
+          <>
+            Before: {when(earlier.at)}, {described(earlier.settings)}. Now: {when(run.at)},{' '}
+            {described(run.settings)}.
+          </>
+        ) : (
+          described(run.settings)
+        )
+      }
+      actions={
+        <button
+          type="button"
+          class="button"
+          onClick={() => download(`${name}.json`, 'application/json', JSON.stringify(exported, null, 2))}
+        >
+          <Icon name="download" />
+          JSON
+        </button>
+      }
+    >
+      <div class="table-scroll">
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">Figure</th>
+              {earlier && (
+                <th scope="col" class="number-cell">
+                  Before
+                </th>
+              )}
+              <th scope="col" class="number-cell">
+                {earlier ? 'Now' : 'Value'}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {figures.map((each) => (
+              <tr key={each.name}>
+                <th scope="row">{shownFigure(each.name)}</th>
+                {earlier && <td class="number-cell">{shownFigure(each.name, each.before)}</td>}
+                <td class="number-cell">{shownFigure(each.name, each.now)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Questions questions={questions} compares={earlier !== undefined} />
+    </Page>
+  )
+}
+
+type Questions = ReturnType<typeof comparedRuns>['questions']
+
+function Questions({ questions, compares }: { questions: Questions; compares: boolean }) {
+  const [onlyChanged, setOnlyChanged] = useState(compares)
+  const shown = onlyChanged ? questions.filter(({ changes }) => changes.length > 0) : questions
+  return (
+    <section class="panel-card">
+      <div class="card-bar">
+        <h2>Questions</h2>
+        {compares && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={onlyChanged}
+              onChange={(event) => setOnlyChanged(event.currentTarget.checked)}
+            />
+            Only what changed
+          </label>
+        )}
+      </div>
+      {shown.length === 0 && <p class="hint">No question came out differently.</p>}
+      <ol class="outcomes">
+        {shown.map(({ question, before, now, changes }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
+          <li key={index}>
+            <h3 dir="auto">{question}</h3>
+            {changes.length > 0 && (
+              <p class="badges">
+                {changes.map((change) => (
+                  <span key={change} class="badge warn">
+                    {change}
+                  </span>
+                ))}
+              </p>
+            )}
+            <div class={before ? 'sides' : ''}>
+              {before && <OutcomeView outcome={before} label="Before" />}
+              <OutcomeView outcome={now} {...(before && { label: 'Now' })} />
+            </div>
+            <Links before={before} now={now} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
+  const { answer, error, declined, unanswerable, rank, f1, cited, found } = outcome
+  const good = unanswerable ? declined : !declined
+  return (
+    <div class="outcome">
+      {label && <h4>{label}</h4>}
+      {error === undefined ? <p dir="auto">{answer || 'No answer.'}</p> : <p class="bad">{error}</p>}
+      <p class="badges">
+        {error === undefined && (
+          <span class={good ? 'badge good' : 'badge warn'}>{declined ? 'declined' : 'answered'}</span>
+        )}
+        {rank !== undefined && (
+          <span class={rank > 0 ? 'badge' : 'badge warn'}>
+            {rank > 0 ? `expected document at rank ${rank}` : 'expected document not found'}
+          </span>
+        )}
+        {f1 !== undefined && <span class="badge">F1 {f1.toFixed(2)}</span>}
+      </p>
+      <p class="soft">
+        {cited.length > 0 ? `Cites ${cited.join(', ')}` : 'Cites nothing'} · {many(found.length, 'document')}{' '}
+        found
+      </p>
+    </div>
+  )
+}
+
+const addressIn = ({ conversation_id: conversation, turn }: Outcome): string | undefined =>
+  conversation === undefined || turn === undefined ? undefined : addressOf({ conversation, turn })
+
+/** How an answer came about, or how both did. */
+function Links({ before, now }: { before: Outcome | undefined; now: Outcome }) {
+  const [first, second] = [before && addressIn(before), addressIn(now)].filter((each) => each !== undefined)
+  if (first === undefined) return null
+  return (
+    <a class="more" href={to(['compare'], { a: first, b: second })}>
+      {second === undefined ? 'How it came about' : 'How both came about'}
+    </a>
+  )
+}

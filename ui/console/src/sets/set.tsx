@@ -1,0 +1,180 @@
+/** A question set: its questions, a new run, and the runs so far. */
+import { useState } from 'preact/hooks'
+import { summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import { to } from '../address'
+import { Refusal, useLoaded } from '../api'
+import { loadChoices } from '../chat/choices'
+import { type ChatSettings, described, settings } from '../chat/settings'
+import { SettingsFields } from '../chat/settings-fields'
+import { many, when } from '../parts/format'
+import { Page } from '../parts/page'
+import { Empty, Loading, Problem } from '../parts/states'
+import { shownFigure } from './figures'
+import { kept, running, runSet, stopRun } from './running'
+import { type QuestionSet, readSet } from './store'
+
+export function SetPage({ name }: { name: string }) {
+  const set = useLoaded(`set ${name} ${kept.value}`, () => readSet(name))
+  const [last, setLast] = useState<QuestionSet>()
+  // The page keeps what it shows while a run adds to it.
+  if (set.data && set.data !== last) setLast(set.data)
+  const shown = set.data === null ? undefined : (set.data ?? last)
+  return (
+    <Page
+      title={name}
+      up={{ title: 'Question sets', href: to(['sets']) }}
+      lead={shown && many(shown.questions.length, 'question')}
+    >
+      {!shown && set.loading && <Loading />}
+      {set.error && <Problem error={set.error} retry={set.reload} />}
+      {set.data === null && (
+        <Empty icon="sets" title="There is no such set in this browser">
+          <p>Sets are kept in the browser that they were made in.</p>
+          <a class="button" href={to(['sets'])}>
+            All sets
+          </a>
+        </Empty>
+      )}
+      {shown && (
+        <>
+          <NewRun set={shown} />
+          <Runs set={shown} />
+          <section class="panel-card">
+            <h2>Questions</h2>
+            <ol class="set-questions">
+              {shown.questions.map(({ question, relevant, unanswerable }, index) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
+                <li key={index}>
+                  <span dir="auto">{question}</span>
+                  <span class="soft">
+                    {unanswerable ? 'should be declined' : (relevant?.join(', ') ?? 'nothing is expected')}
+                  </span>
+                </li>
+              ))}
+            </ol>
+          </section>
+        </>
+      )}
+    </Page>
+  )
+}
+
+function NewRun({ set }: { set: QuestionSet }) {
+  const choices = useLoaded('choices', loadChoices)
+  const [draft, setDraft] = useState<ChatSettings>(() => set.runs[0]?.settings ?? settings.peek())
+  const [error, setError] = useState<Refusal>()
+  const now = running.value
+  const start = async (event: Event) => {
+    event.preventDefault()
+    setError(undefined)
+    await runSet(set, draft).catch((fault) =>
+      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault))),
+    )
+  }
+  return (
+    <section class="panel-card">
+      <h2>Run it</h2>
+      <form class="form" autocomplete="off" onSubmit={start}>
+        <div class="split">
+          <SettingsFields
+            choices={choices.data ?? {}}
+            draft={draft}
+            set={(part) => setDraft((before) => ({ ...before, ...part }))}
+          />
+        </div>
+        {error && <Problem error={error} />}
+        {now && (
+          <div class="run-progress">
+            <progress value={now.done} max={now.of} aria-label="Questions asked" />
+            <span role="status">
+              {now.set === set.name
+                ? `${now.done} of ${many(now.of, 'question')}`
+                : `A run of ${now.set} goes on: ${now.done} of ${now.of}`}
+            </span>
+            <button type="button" class="button" onClick={stopRun}>
+              Stop
+            </button>
+          </div>
+        )}
+        {!now && (
+          <div>
+            <button type="submit" class="button primary">
+              Ask {many(set.questions.length, 'question')}
+            </button>
+          </div>
+        )}
+      </form>
+    </section>
+  )
+}
+
+/** The figures of a run that the list has room for. */
+const FIGURES = ['recall_5', 'citations_matched', 'f1', 'declined_unanswerable', 'errors']
+
+function Runs({ set: { name, runs } }: { set: QuestionSet }) {
+  const [picked, setPicked] = useState<string[]>([])
+  if (runs.length === 0) return null
+  const pick = (id: string, on: boolean) =>
+    setPicked((before) => (on ? [...before, id].slice(-2) : before.filter((each) => each !== id)))
+  // The later one is shown, against the earlier.
+  const [now, before] = runs.filter(({ id }) => picked.includes(id))
+  return (
+    <section class="panel-card">
+      <div class="card-bar">
+        <h2>Runs</h2>
+        {now && before ? (
+          <a class="button" href={to(['sets', name, now.id], { before: before.id })}>
+            Compare the two
+          </a>
+        ) : (
+          runs.length > 1 && <span class="soft">Tick two to compare them.</span>
+        )}
+      </div>
+      <div class="table-scroll">
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">
+                <span class="hidden">Compare</span>
+              </th>
+              <th scope="col">Run</th>
+              {FIGURES.map((each) => (
+                <th key={each} scope="col" class="number-cell">
+                  {shownFigure(each)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map(({ id, at, settings: asked, outcomes }) => {
+              const figures = summaryOf(outcomes)
+              return (
+                <tr key={id}>
+                  <td>
+                    <label class="pick">
+                      <span class="hidden">Compare the run of {when(at)}</span>
+                      <input
+                        type="checkbox"
+                        checked={picked.includes(id)}
+                        onChange={(event) => pick(id, event.currentTarget.checked)}
+                      />
+                    </label>
+                  </td>
+                  <td>
+                    <a href={to(['sets', name, id])}>{when(at)}</a>
+                    <p class="soft">{described(asked)}</p>
+                  </td>
+                  {FIGURES.map((each) => (
+                    <td key={each} class="number-cell">
+                      {shownFigure(each, figures[each])}
+                    </td>
+                  ))}
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
