@@ -19,6 +19,7 @@ import { unknownConversation } from '../turn/errors'
 import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
+import { type Feedback, type ShownFeedback, storeFeedback, withdrawFeedback, withFeedback } from './feedback'
 import { mayOpen, scopeOf } from './ownership'
 import { requireConversationId } from './sealed-id'
 import { citationsShape, readStored, stringsShape, timingsShape, traceShape, usageShape } from './stored'
@@ -40,7 +41,7 @@ export interface ConversationSummary {
 
 export interface ConversationDetail extends ConversationSummary {
   /** oldest first */
-  turns: RecordedTurn[]
+  turns: (RecordedTurn & { feedback?: ShownFeedback[] })[]
   /** present if there are earlier turns: ask for those before this one */
   earlier?: number
 }
@@ -97,7 +98,7 @@ export async function getConversation(
   const page = rows.slice(0, most).reverse()
   return {
     ...summaryOf(row),
-    turns: page.map(recordedTurn),
+    turns: await withFeedback(env, asker, row, page.map(recordedTurn)),
     ...(rows.length > most && { earlier: page[0]!.turn }),
   }
 }
@@ -115,6 +116,34 @@ export async function renameConversation(
   const row = await readable(env, asker, id)
   await nameConversation(database(env), id, title)
   return summaryOf({ ...row, name: title })
+}
+
+/**
+ * Takes what an asker says of an answer, in the place of what they said before.
+ * @throws ApiError 404, 409 if too many others have said something
+ */
+export async function giveFeedback(
+  env: Cloudflare.Env,
+  asker: Asker,
+  place: { conversationId: string; turn: number },
+  given: Feedback,
+): Promise<ShownFeedback> {
+  await readable(env, asker, place.conversationId)
+  return storeFeedback(env, asker, place, given)
+}
+
+/**
+ * Deletes what an asker said of an answer.
+ * @returns whether there was anything
+ * @throws ApiError 404
+ */
+export async function deleteFeedback(
+  env: Cloudflare.Env,
+  asker: Asker,
+  place: { conversationId: string; turn: number },
+): Promise<boolean> {
+  await readable(env, asker, place.conversationId)
+  return withdrawFeedback(env, asker, place)
 }
 
 const unproven = (does: string, action: string): ApiError =>
@@ -135,8 +164,8 @@ export async function traceConversation(
   asker: Asker,
   id: string,
   turn?: number,
-): Promise<{ id: string; turns: TracedTurn[] }> {
-  await readable(env, asker, id)
+): Promise<{ id: string; turns: (TracedTurn & { feedback?: ShownFeedback[] })[] }> {
+  const conversation = await readable(env, asker, id)
   const db = database(env)
   const now = Date.now()
   const [rows, outcome] = await Promise.all([
@@ -149,7 +178,7 @@ export async function traceConversation(
     .sort((a, b) => a.turn - b.turn)
     .slice(-TRACES_A_PAGE)
   if (turn !== undefined && turns.length === 0) throw new ApiError(404, 'Turn not found')
-  return { id, turns }
+  return { id, turns: await withFeedback(env, asker, conversation, turns) }
 }
 
 /**

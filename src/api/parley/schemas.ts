@@ -192,6 +192,42 @@ export const Rename = v.strictObject({
 })
 
 export const ConversationPath = v.object({ id: Id })
+export const TurnPath = v.object({
+  id: Id,
+  turn: number(1, HIGHEST_TURN, { description: 'Number of the turn in its conversation' }),
+})
+
+const LONGEST_COMMENT = 2_000
+const MOST_REASONS = 10
+const LONGEST_REASON = 100
+
+/** What somebody says of an answer. */
+export const Feedback = v.pipe(
+  v.strictObject({
+    rating: v.optional(v.picklist(['up', 'down'], 'Expected `up` or `down`.')),
+    score: v.optional(
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.minValue(1),
+        v.maxValue(5),
+        v.description('Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`'),
+      ),
+    ),
+    comment: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_COMMENT))),
+    reasons: v.optional(
+      v.pipe(
+        v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_REASON))),
+        v.maxLength(MOST_REASONS),
+        v.description('Words of your own, such as `wrong` or `slow`'),
+      ),
+    ),
+  }),
+  v.check(
+    ({ rating, score, comment = '' }) => rating !== undefined || score !== undefined || comment.trim() !== '',
+    'Give a `rating`, a `score` or a `comment`.',
+  ),
+)
 export const UserPath = v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) })
 
 /** A day of the calendar; one that no month has is read by Date as one of the next. */
