@@ -43,7 +43,7 @@ export interface ShownFeedback extends Feedback {
  * Who gives feedback: the proven user or visitor, or else the key. A claimed name does not count. Askers whom nothing
  * tells apart share a row.
  */
-const giverOf = ({ owner, proofs = [] }: Asker): string => JSON.stringify([owner, proofs[0] ?? ''])
+export const giverOf = ({ owner, proofs = [] }: Asker): string => JSON.stringify([owner, proofs[0] ?? ''])
 
 const ratingOf = ({ rating, score = 3 }: Feedback): 'up' | 'down' | null => {
   if (rating !== undefined) return rating

@@ -143,6 +143,11 @@ export class TurnRun {
       return
     }
     memory.log.spend(stream.turn, null)
+    // A stop is what somebody wanted.
+    if (this.#turn.error && this.#turn.error.code !== 'stopped') {
+      const now = Date.now()
+      memory.records.putBeginning({ ...this.#entry(memory, now), failedAt: now })
+    }
     if (!cost) return
     memory.records.putCost(stream.turn, cost)
     await memory.records.settle()

@@ -6,6 +6,7 @@
  */
 import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'
+import { type ConversationFilter, filteredBy } from './conversation-filter'
 import { erasureSince, marksFor } from './erasures'
 import { conversations, messages, turns } from './schema'
 
@@ -23,13 +24,14 @@ export interface PageEnd {
  */
 export const listConversationRows = (
   db: Database,
-  { owner, userId, proof, after, limit, now }: ConversationQuery,
+  { owner, userId, proof, after, limit, now, filter = {} }: ConversationQuery,
 ): Promise<ConversationRow[]> =>
   db
     .select()
     .from(conversations)
     .where(
       and(
+        filteredBy(filter),
         owner === undefined ? undefined : eq(conversations.owner, owner),
         userId === undefined ? undefined : eq(conversations.userId, userId),
         ofProof(proof),
@@ -38,7 +40,11 @@ export const listConversationRows = (
         after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
       ),
     )
-    .orderBy(desc(conversations.updatedAt), desc(conversations.id))
+    .orderBy(
+      // Few rows fit these filters, and each index on it leads to them. So SQLite is kept from walking all conversations.
+      filter.words || filter.rating ? desc(sql`+${conversations.updatedAt}`) : desc(conversations.updatedAt),
+      desc(conversations.id),
+    )
     .limit(limit)
 
 /** The second term is what its index asks for. */
@@ -56,6 +62,7 @@ export interface ConversationQuery extends Of {
   after?: PageEnd
   limit: number
   now: number
+  filter?: ConversationFilter
 }
 
 /** A conversation that has not expired. @param now milliseconds */
@@ -112,9 +119,11 @@ export const emptiedConversations = (
     .limit(limit)
 
 /** A conversation as its object tells of it; how many turns it has is counted here. */
-export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details'> & {
+export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details' | 'failedAt'> & {
   proof?: string
   details?: string
+  /** absent: leaves what is known */
+  failedAt?: number
 }
 
 /** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
@@ -130,7 +139,9 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
       set: {
         ...conversation,
         turns: many,
-        // An id that begins anew has no name yet.
+        // An id that begins anew has no name and no failure yet.
+        failedAt: sql`CASE WHEN ${same} THEN max(coalesce(${conversations.failedAt}, excluded.failed_at),
+          coalesce(excluded.failed_at, ${conversations.failedAt})) ELSE excluded.failed_at END`,
         name: sql`CASE WHEN ${same} THEN ${conversations.name} END`,
         // What an earlier version began without a proof, and a migration knows to be proven, stays so.
         proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,

@@ -44,6 +44,26 @@ export async function putFeedback(
   return row
 }
 
+/** How many rated answers of conversations, by their ids. Those that nobody rated are not there. */
+export async function ratingsOf(
+  db: Database,
+  conversations: readonly { id: string }[],
+): Promise<Map<string, { up: number; down: number }>> {
+  const ids = JSON.stringify(conversations.map(({ id }) => id))
+  const rows = await db
+    .select({
+      id: feedback.conversationId,
+      up: sql<number>`sum(${feedback.rating} = 'up')`,
+      down: sql<number>`sum(${feedback.rating} = 'down')`,
+    })
+    .from(feedback)
+    .where(
+      sql`${feedback.conversationId} IN (SELECT value FROM json_each(${ids})) AND ${feedback.rating} IS NOT NULL`,
+    )
+    .groupBy(feedback.conversationId)
+  return new Map(rows.map(({ id, up, down }) => [id, { up, down }]))
+}
+
 /** @returns whether there was anything to delete */
 export async function deleteFeedback(db: Database, place: Place, giver: string): Promise<boolean> {
   const gone = await db.delete(feedback).where(ofGiver(place, giver)).returning({ turn: feedback.turn })

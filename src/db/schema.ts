@@ -105,6 +105,8 @@ export const conversations = sqliteTable(
     /** JSON: what a memory says of itself (conversation/memories.ts); null for one that another protocol began */
     details: text('details'),
     turns: integer('turns').notNull(),
+    /** when one of its turns failed last; null: none did. A stop is no failure */
+    failedAt: integer('failed_at'),
     /** unix milliseconds, as everywhere but in `messages` */
     createdAt: integer('created_at').notNull(),
     updatedAt: integer('updated_at').notNull(),
@@ -118,6 +120,7 @@ export const conversations = sqliteTable(
     index('conversations_created').on(table.createdAt),
     index('conversations_owner_created').on(table.owner, table.createdAt),
     index('conversations_expiry').on(table.expiresAt),
+    index('conversations_failed').on(table.updatedAt).where(sql`failed_at IS NOT NULL`),
   ],
 )
 
