@@ -12,6 +12,8 @@ CREATE TABLE `feedback` (
 );
 --> statement-breakpoint
 CREATE INDEX `feedback_rating` ON `feedback` (`rating`,`conversation_id`);--> statement-breakpoint
+ALTER TABLE `conversations` ADD `failed_at` integer;--> statement-breakpoint
+CREATE INDEX `conversations_failed` ON `conversations` (`updated_at`) WHERE failed_at IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `turns_unanswered` ON `turns` (`conversation_id`) WHERE citations = '[]' AND timings <> '{}';--> statement-breakpoint
 CREATE VIRTUAL TABLE `turns_text` USING fts5(question, answer, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');--> statement-breakpoint
 INSERT INTO `turns_text` (rowid, question, answer) SELECT rowid, question, answer FROM `turns` ORDER BY rowid;--> statement-breakpoint

@@ -114,6 +114,17 @@ const summary = {
   created_at: Milliseconds,
   updated_at: Milliseconds,
   expires_at: Milliseconds,
+  failed_at: v.optional(
+    v.pipe(Milliseconds, v.description('When one of its turns failed last; absent: none did')),
+  ),
+  ratings: v.optional(
+    v.pipe(
+      v.object({ up: Count, down: Count }),
+      v.description(
+        'In a list, for keys that see what everybody says: how its answers were rated, if they were',
+      ),
+    ),
+  ),
 }
 
 export const ConversationSummary = v.object(summary)
