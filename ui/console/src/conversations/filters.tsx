@@ -96,17 +96,19 @@ interface ChoiceProps {
 
 function Choice({ label, value, options, choose }: ChoiceProps) {
   return (
-    <label>
-      <span class="hidden">{label}</span>
-      <select class="input" value={value} onChange={(event) => choose(event.currentTarget.value)}>
-        {Object.entries(options)
-          .sort(([a], [b]) => Number(a !== '') - Number(b !== ''))
-          .map(([each, title]) => (
-            <option key={each} value={each}>
-              {title}
-            </option>
-          ))}
-      </select>
-    </label>
+    <select
+      class="input"
+      aria-label={label}
+      value={value}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      {Object.entries(options)
+        .sort(([a], [b]) => Number(a !== '') - Number(b !== '')) // Keys that are numbers come first.
+        .map(([each, title]) => (
+          <option key={each} value={each}>
+            {title}
+          </option>
+        ))}
+    </select>
   )
 }
