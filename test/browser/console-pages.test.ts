@@ -84,6 +84,10 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     const bad = await ask(QUESTION, {}, headers)
     const failed = await ask('How is it stored?', {}, headers)
     await ask('And without a field?', { conversation_id: failed, query_by: 'nothing' }, headers)
+    // D1 hears of a failure after its reader does.
+    const failures = async () =>
+      (await request('GET', `/conversations?failed=true&user_id=${user}`)).body.conversations.length
+    await expect.poll(failures, { timeout: 10_000 }).toBe(1)
     const rating = { rating: 'down', comment: 'Too <b>long</b>.', reasons: ['long'] }
     await request('PUT', `/conversations/${bad}/turns/1/feedback`, rating)
     const page = await stage.tab({}, `#/conversations?user=${user}`)
