@@ -12,6 +12,9 @@ export const SEARCH_ACTION = 'documents:search'
 export const ASSISTANT_ACTION = 'assistants:ask'
 const CONVERSE_ACTION = 'conversations:create'
 
+/** Rating answers. Whoever may read a conversation may do it, too. */
+export const FEEDBACK_ACTION = 'conversations:feedback'
+
 /** Asking an assistant takes one of these. */
 export const ASK_ACTIONS = [ASSISTANT_ACTION, SEARCH_ACTION, CONVERSE_ACTION] as const
 
@@ -22,6 +25,7 @@ const BOUND_ACTIONS: readonly string[] = [
   'conversations:list',
   'conversations:stop',
   'conversations:delete',
+  FEEDBACK_ACTION,
 ]
 
 /** All that a visitor's key can do. A key with any other action belongs to a server. */

@@ -4,6 +4,7 @@
  * exists and who owns it.
  */
 import { database } from '../db/client'
+import type { ConversationFilter } from '../db/conversation-filter'
 import {
   type ConversationRow,
   conversationsOfUser,
@@ -13,14 +14,24 @@ import {
   type PageEnd,
 } from '../db/conversations'
 import { markErased } from '../db/erasures'
+import { ratingsOf } from '../db/feedback'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
+import { splitWords } from '../search/text/words'
 import { unknownConversation } from '../turn/errors'
 import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
+import {
+  type Feedback,
+  giverOf,
+  type ShownFeedback,
+  storeFeedback,
+  withdrawFeedback,
+  withFeedback,
+} from './feedback'
 import { openRow, requireConversationId } from './open-row'
-import { mayOpen, scopeOf } from './ownership'
+import { mayOpen, type Scope, scopeOf } from './ownership'
 import { citationsShape, readStored, stringsShape, timingsShape, traceShape, usageShape } from './stored'
 
 /** A conversation in a list. Times are in milliseconds since 1970. */
@@ -36,11 +47,15 @@ export interface ConversationSummary {
   created_at: number
   updated_at: number
   expires_at: number
+  /** when one of its turns failed last; absent: none did */
+  failed_at?: number
+  /** how many rated its answers, if anybody did; in a list for a key that sees what everybody says */
+  ratings?: { up: number; down: number }
 }
 
 export interface ConversationDetail extends ConversationSummary {
   /** oldest first */
-  turns: RecordedTurn[]
+  turns: (RecordedTurn & { feedback?: ShownFeedback[] })[]
   /** present if there are earlier turns: ask for those before this one */
   earlier?: number
 }
@@ -49,29 +64,59 @@ const MOST_LISTED = 100
 const TURNS_A_PAGE = 100
 const TRACES_A_PAGE = 20
 
+export interface ListRequest
+  extends Pick<ConversationFilter, 'rating' | 'unanswered' | 'failed' | 'from' | 'to'> {
+  userId?: string | undefined
+  /** 1 to 100 */
+  limit: number
+  /** `next_cursor` of the page before */
+  cursor?: string | undefined
+  /** words that a question or its answer contains */
+  q?: string | undefined
+}
+
+/** @throws ApiError 400 for a search without words */
+function filterOf(
+  asker: Asker,
+  { proof }: Scope,
+  { q, ...filter }: Omit<ListRequest, 'userId' | 'limit' | 'cursor'>,
+): ConversationFilter {
+  const words = q === undefined ? undefined : splitWords(q)
+  if (words && words.words.length + words.parts.length === 0) {
+    throw new ApiError(400, '`q`: Expected words to look for.')
+  }
+  return { ...filter, words, ...(proof !== undefined && { giver: giverOf(asker) }) }
+}
+
 /**
  * Lists the conversations that an asker may list (ownership.ts), last used first.
- * @param limit 1 to 100 @param cursor `next_cursor` of the page before
- * @throws ApiError 400 for an invalid cursor, 401 if there is no proof of who asks
+ * @throws ApiError 400 for an invalid cursor or a search without words, 401 if there is no proof of who asks
  */
 export async function listConversations(
   env: Cloudflare.Env,
   asker: Asker,
-  { userId, limit, cursor }: { userId?: string; limit: number; cursor?: string },
+  { userId, limit, cursor, ...narrowed }: ListRequest,
 ): Promise<{ conversations: ConversationSummary[]; next_cursor?: string }> {
   const scope = scopeOf(asker, userId)
   if (scope === 'unproven') throw unproven('lists', 'list')
   if (!scope) return { conversations: [] }
   const most = Math.max(1, Math.min(limit, MOST_LISTED))
-  const rows = await listConversationRows(database(env), {
+  const db = database(env)
+  const rows = await listConversationRows(db, {
     ...scope,
+    filter: filterOf(asker, scope, narrowed),
     ...(cursor !== undefined && { after: parseCursor(cursor) }),
     limit: most + 1,
     now: Date.now(),
   })
   const page = rows.slice(0, most)
+  // Whoever lists only their own conversations is not told what others say of them.
+  const ratings = scope.proof === undefined ? await ratingsOf(db, page) : new Map()
   return {
-    conversations: page.map(summaryOf),
+    conversations: page.map((row) => ({
+      ...summaryOf(row),
+      ...(ratings.has(row.id) && { ratings: ratings.get(row.id) }),
+    })),
     ...(rows.length > most && { next_cursor: makeCursor(page.at(-1)!) }),
   }
 }
@@ -97,7 +142,7 @@ export async function getConversation(
   const page = rows.slice(0, most).reverse()
   return {
     ...summaryOf(row),
-    turns: page.map(recordedTurn),
+    turns: await withFeedback(env, asker, row, page.map(recordedTurn)),
     ...(rows.length > most && { earlier: page[0]!.turn }),
   }
 }
@@ -115,6 +160,34 @@ export async function renameConversation(
   const row = await readable(env, asker, id)
   await nameConversation(database(env), id, title)
   return summaryOf({ ...row, name: title })
+}
+
+/**
+ * Takes what an asker says of an answer, in the place of what they said before.
+ * @throws ApiError 404, 409 if too many others have said something
+ */
+export async function giveFeedback(
+  env: Cloudflare.Env,
+  asker: Asker,
+  place: { conversationId: string; turn: number },
+  given: Feedback,
+): Promise<ShownFeedback> {
+  await readable(env, asker, place.conversationId)
+  return storeFeedback(env, asker, place, given)
+}
+
+/**
+ * Deletes what an asker said of an answer.
+ * @returns whether there was anything
+ * @throws ApiError 404
+ */
+export async function deleteFeedback(
+  env: Cloudflare.Env,
+  asker: Asker,
+  place: { conversationId: string; turn: number },
+): Promise<boolean> {
+  await readable(env, asker, place.conversationId)
+  return withdrawFeedback(env, asker, place)
 }
 
 const unproven = (does: string, action: string): ApiError =>
@@ -135,8 +208,8 @@ export async function traceConversation(
   asker: Asker,
   id: string,
   turn?: number,
-): Promise<{ id: string; turns: TracedTurn[] }> {
-  await readable(env, asker, id)
+): Promise<{ id: string; turns: (TracedTurn & { feedback?: ShownFeedback[] })[] }> {
+  const conversation = await readable(env, asker, id)
   const db = database(env)
   const now = Date.now()
   const [rows, outcome] = await Promise.all([
@@ -149,7 +222,7 @@ export async function traceConversation(
     .sort((a, b) => a.turn - b.turn)
     .slice(-TRACES_A_PAGE)
   if (turn !== undefined && turns.length === 0) throw new ApiError(404, 'Turn not found')
-  return { id, turns }
+  return { id, turns: await withFeedback(env, asker, conversation, turns) }
 }
 
 /**
@@ -227,6 +300,7 @@ const summaryOf = (row: ConversationRow): ConversationSummary => ({
   created_at: row.createdAt,
   updated_at: row.updatedAt,
   expires_at: row.expiresAt,
+  ...(row.failedAt !== null && { failed_at: row.failedAt }),
 })
 
 const recordedTurn = (row: StoredTurn): RecordedTurn => ({

@@ -100,7 +100,8 @@ const PARTS = 3
  */
 async function sweepRows(db: Database, now: number, batch: number, allowance: Allowance): Promise<boolean> {
   for (const remove of [deleteExpiredTurns, deleteExpiredConversations, deleteOldMarks]) {
-    for (let removed = batch; removed === batch; ) {
+    // D1 counts the rows that triggers delete as well.
+    for (let removed = batch; removed >= batch; ) {
       if (!(await take(allowance, 1))) return false
       removed = await remove(db, now, batch)
     }

@@ -25,6 +25,7 @@ import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
 import type { Asker, Begun } from '../turn/request'
 import { conversationObject } from './conversation-object'
+import { storeFeedback } from './feedback'
 import { scopeOf } from './ownership'
 import { sealedId } from './sealed-id'
 import type { SaidMessage } from './tell'
@@ -330,8 +331,15 @@ export async function isJudged(env: Cloudflare.Env, { modelId }: ConversationRow
   return typeof model?.input_guardrail_prompt === 'string' && model.input_guardrail_prompt !== ''
 }
 
+/** OpenSearch's clients keep a rating in a message's info. */
+function ratingIn(info: Record<string, unknown> | undefined): 'up' | 'down' | undefined {
+  if (info?.feedback === 'positive') return 'up'
+  return info?.feedback === 'negative' ? 'down' : undefined
+}
+
 /**
- * Changes a message's info, key by key, and its answer as every protocol reads it.
+ * Changes a message's info, key by key, and its answer as every protocol reads it. `feedback` in the info, `positive` or
+ * `negative`, is a rating of the answer as well.
  * @returns its version
  * @throws ApiError 409 for the answer of a turn that is running
  */
@@ -343,6 +351,8 @@ export async function changeMessage(
   { info, response }: { info?: Record<string, unknown>; response?: string },
 ): Promise<number> {
   const patch = { ...(info !== undefined && { additional_info: info }), updated: Date.now() }
+  const rating = ratingIn(info)
+  if (rating) await storeFeedback(env, asker, { conversationId: row.id, turn: message.turn }, { rating })
   if (response !== undefined) {
     const { turn } = message
     const change = { what: 'answer', turn, answer: response, ...whose(row, asker) } as const

@@ -27,6 +27,9 @@ export const visitorProof = (digest: string): string => `visitor:${digest}`
 const reaches = ({ owner, reach }: Asker, other: string): boolean =>
   owner === ADMIN.owner || reach === 'all' || (reach === 'key' && owner === other)
 
+/** Whether an asker sees what everybody said of a conversation's answers, or only what they said themselves. */
+export const seesAll = (asker: Asker, { owner }: Owner): boolean => reaches(asker, owner)
+
 /**
  * Whether a conversation is open to an asker. It is open to a key that reaches it. The key that began it also
  * opens it: for its proven owner, or for anybody if it has none, because its id cannot be guessed.

@@ -4,7 +4,8 @@
  *
  * A record is written here in the transaction that makes the turn history. It is removed once D1 has it, at the
  * first attempt or at an alarm's. D1 counts a turn once, however often it is sent. The beginning is sent by
- * alarm only: it is for turns that take long, and a turn that ends sooner reports it.
+ * alarm only: it is for turns that take long, and a turn that ends sooner reports it. That a turn has failed is
+ * told in the same way.
  */
 import { backoff } from '../backoff'
 import { database } from '../db/client'
@@ -50,8 +51,19 @@ export class Records {
   }
 
   put(turn: number, record: TurnRecord): void {
+    const { failedAt } = this.#waitingBeginning ?? {}
     this.drop(BEGINNING)
-    this.#write(turn, fitRecord(record))
+    const conversation = { ...record.conversation, ...(failedAt !== undefined && { failedAt }) }
+    this.#write(turn, fitRecord({ ...record, conversation }))
+  }
+
+  /** A beginning that D1 does not know yet. It may tell of a turn that failed. */
+  get #waitingBeginning(): ConversationEntry | undefined {
+    const [row] = this.#sql
+      .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', BEGINNING)
+      .toArray()
+    const note = row && readStored(noteShape, row.record)
+    return note && 'conversation' in note ? note.conversation : undefined
   }
 
   /** Records the cost of a turn that has no answer. */

@@ -100,6 +100,7 @@ const entryShape: v.GenericSchema<ConversationEntry> = v.object({
   expiresAt: v.number(),
   proof: v.exactOptional(v.string()),
   details: v.exactOptional(v.string()),
+  failedAt: v.exactOptional(v.number()),
 })
 
 const rowShape: v.GenericSchema<TurnRow> = v.object({

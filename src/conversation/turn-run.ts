@@ -145,9 +145,13 @@ export class TurnRun {
       return
     }
     memory.log.spend(stream.turn, null)
-    if (!cost) return
-    memory.records.putCost(stream.turn, cost)
-    await memory.records.settle()
+    const { error } = this.#turn
+    // A stop is what somebody wanted.
+    const failed = error !== undefined && error.code !== 'stopped'
+    const now = Date.now()
+    if (failed) memory.records.putBeginning({ ...this.#entry(memory, now), failedAt: now })
+    if (cost) memory.records.putCost(stream.turn, cost)
+    if (failed || cost) await memory.records.settle()
   }
 
   get #status(): TurnStatus {

@@ -6,6 +6,7 @@
  */
 import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'
+import { type ConversationFilter, filteredBy } from './conversation-filter'
 import { erasureSince, marksFor } from './erasures'
 import { conversations, messages, turns } from './schema'
 
@@ -23,7 +24,7 @@ export interface PageEnd {
  */
 export const listConversationRows = (
   db: Database,
-  { owner, userId, proof, after, limit, now }: ConversationQuery,
+  { owner, userId, proof, after, limit, now, filter = {} }: ConversationQuery,
 ) =>
   db
     .select()
@@ -31,12 +32,17 @@ export const listConversationRows = (
     .where(
       and(
         areOf({ owner, userId, proof }),
+        filteredBy(filter),
         // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
         sql`+${conversations.expiresAt} > ${now}`,
         after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
       ),
     )
-    .orderBy(desc(conversations.updatedAt), desc(conversations.id))
+    .orderBy(
+      // Few rows fit these filters, and each index on it leads to them. So SQLite is kept from walking all conversations.
+      filter.words || filter.rating ? desc(sql`+${conversations.updatedAt}`) : desc(conversations.updatedAt),
+      desc(conversations.id),
+    )
     .limit(limit)
 
 /** Whose conversations; absent: any. */
@@ -60,6 +66,7 @@ export interface ConversationQuery extends Of {
   after?: PageEnd
   limit: number
   now: number
+  filter?: ConversationFilter
 }
 
 /** A conversation that has not expired. @param now milliseconds */
@@ -110,9 +117,11 @@ export const emptiedConversations = (
     .limit(limit)
 
 /** A conversation as its object tells of it; how many turns it has is counted here. */
-export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details'> & {
+export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details' | 'failedAt'> & {
   proof?: string
   details?: string
+  /** absent: leaves what is known */
+  failedAt?: number
 }
 
 /** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
@@ -128,7 +137,9 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
       set: {
         ...conversation,
         turns: many,
-        // An id that begins anew has no name yet.
+        // An id that begins anew has no name and no failure yet.
+        failedAt: sql`CASE WHEN ${same} THEN max(coalesce(${conversations.failedAt}, excluded.failed_at),
+          coalesce(excluded.failed_at, ${conversations.failedAt})) ELSE excluded.failed_at END`,
         name: sql`CASE WHEN ${same} THEN ${conversations.name} END`,
         // What an earlier version began without a proof, and a migration knows to be proven, stays so.
         proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,

@@ -105,6 +105,8 @@ export const conversations = sqliteTable(
     /** JSON: what a memory says of itself (conversation/memories.ts); null for one that another protocol began */
     details: text('details'),
     turns: integer('turns').notNull(),
+    /** when one of its turns failed last; null: none did. A stop is no failure */
+    failedAt: integer('failed_at'),
     /** unix milliseconds, as everywhere but in `messages` */
     createdAt: integer('created_at').notNull(),
     updatedAt: integer('updated_at').notNull(),
@@ -128,6 +130,7 @@ export const conversations = sqliteTable(
     index('conversations_created').on(table.createdAt),
     index('conversations_owner_created').on(table.owner, table.createdAt),
     index('conversations_expiry').on(table.expiresAt),
+    index('conversations_failed').on(table.updatedAt).where(sql`failed_at IS NOT NULL`),
   ],
 )
 
@@ -165,6 +168,35 @@ export const turns = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.conversationId, table.turn] }),
     index('turns_expiry').on(table.expiresAt),
+    // A message that nobody asked a model for (conversation/tell.ts) has no timings.
+    index('turns_unanswered').on(table.conversationId).where(sql`citations = '[]' AND timings <> '{}'`),
+  ],
+)
+
+/**
+ * What people said of an answer: a row for each turn and giver. Triggers of migration 0010 delete it with its turn. They
+ * also keep the full-text index `turns_text`, which drizzle cannot declare.
+ */
+export const feedback = sqliteTable(
+  'feedback',
+  {
+    conversationId: text('conversation_id').notNull(),
+    turn: integer('turn').notNull(),
+    /** who gave it: a proof of a user or visitor (conversation/ownership.ts), or the owner of a key that proves nobody */
+    giver: text('giver').notNull(),
+    rating: text('rating', { enum: ['up', 'down'] }),
+    /** 1 to 5 */
+    score: integer('score'),
+    comment: text('comment').notNull(),
+    /** JSON: a list of strings */
+    reasons: text('reasons').notNull(),
+    /** unix milliseconds */
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.conversationId, table.turn, table.giver] }),
+    index('feedback_rating').on(table.rating, table.conversationId),
   ],
 )
 

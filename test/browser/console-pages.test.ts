@@ -51,7 +51,8 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.getByLabel('User', { exact: true }).fill(user)
     await page.keyboard.press('Enter')
     await expect.poll(() => page.locator('.row').count()).toBe(2)
-    await page.getByRole('searchbox', { name: 'Search titles' }).fill('HISTORY')
+    // A word of its answer, which no title has.
+    await page.getByRole('searchbox', { name: 'Search questions and answers' }).fill('DOCUMENTS ASSISTANT')
     await expect.poll(() => page.locator('.row').count()).toBe(1)
     // The address says which are shown.
     await page.reload()
@@ -75,6 +76,49 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.getByLabel('User', { exact: true }).fill('nobody-at-all')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'No conversation fits' }).waitFor()
+  })
+
+  test('conversations are found by ratings and by what went wrong, and a rating is shown and exported', async () => {
+    const user = unique('user')
+    const headers = { 'x-typesense-user-id': user }
+    const bad = await ask(QUESTION, {}, headers)
+    const failed = await ask('How is it stored?', {}, headers)
+    await ask('And without a field?', { conversation_id: failed, query_by: 'nothing' }, headers)
+    // D1 hears of a failure after its reader does.
+    const failures = async () =>
+      (await request('GET', `/conversations?failed=true&user_id=${user}`)).body.conversations.length
+    await expect.poll(failures, { timeout: 10_000 }).toBe(1)
+    const rating = { rating: 'down', comment: 'Too <b>long</b>.', reasons: ['long'] }
+    await request('PUT', `/conversations/${bad}/turns/1/feedback`, rating)
+    const page = await stage.tab({}, `#/conversations?user=${user}`)
+    await expect.poll(() => page.locator('.row').count()).toBe(2)
+    await page.getByLabel('Answers', { exact: true }).selectOption('Failed')
+    await page.locator('.row').getByText('How is it stored?').waitFor()
+    await expect.poll(() => page.locator('.row').count()).toBe(1)
+    expect(await page.locator('.row .badge').allTextContents()).toEqual(['failed'])
+    await page.getByLabel('Answers', { exact: true }).selectOption('Any answer')
+    await page.getByLabel('Rating', { exact: true }).selectOption('Rated bad')
+    await page.locator('.row').getByText(QUESTION).waitFor()
+    await expect.poll(() => page.locator('.row').count()).toBe(1)
+    expect(await page.locator('.row .badge').allTextContents()).toEqual(['1 bad'])
+    await expectSound(page, 'narrowed')
+    await page.reload()
+    await page.locator('.row').getByText(QUESTION).click()
+    const said = page.getByRole('list', { name: 'Feedback' })
+    await said.getByText('Too <b>long</b>.').waitFor()
+    expect(await said.locator('.badge').allTextContents()).toEqual(['long'])
+    await expectSound(page, 'rated')
+    expect(JSON.parse(await download(page, 'JSON')).turns[0].feedback).toMatchObject([rating])
+    expect(await download(page, 'Markdown')).toContain('Rated: down. Too <b>long</b>.')
+    await page.getByRole('button', { name: 'Ask again' }).click()
+    await page.locator('.turn[aria-busy="false"] .prose').getByText('two documents').waitFor()
+    expect(new URL(page.url()).hash).not.toContain(bad)
+    await page.getByRole('button', { name: 'Good answer' }).click()
+    await page.getByRole('button', { name: 'Good answer', pressed: true }).waitFor()
+    const again = new URL(page.url()).hash.slice(1)
+    expect((await request('GET', `/conversations/${again}`)).body.turns[0].feedback).toMatchObject([
+      { rating: 'up' },
+    ])
   })
 
   test('questions that nothing answers are grouped', async () => {

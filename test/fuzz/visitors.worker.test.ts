@@ -1,4 +1,4 @@
-/** Two visitors of a page and an admin, in whatever order they ask, retry, read and delete: neither meets the other's words. */
+/** Two visitors of a page and an admin ask, retry, read, rate and delete in any order: neither meets the other's words. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { makeKey, setStage } from '../api/parley/stage'
@@ -50,6 +50,7 @@ const step = fc.record({
   does: fc.oneof(
     { arbitrary: fc.constantFrom('follow', 'read'), weight: 3 },
     { arbitrary: fc.constantFrom('ask', 'both', 'retry'), weight: 2 },
+    { arbitrary: fc.constantFrom('rate', 'withdraw'), weight: 2 },
     { arbitrary: fc.constantFrom('list', 'delete', 'events', 'stop'), weight: 1 },
   ),
   way: fc.constantFrom(...WAYS),
@@ -74,6 +75,8 @@ class Visitor {
   /** what nobody else says */
   readonly word = `secret${crypto.randomUUID().replaceAll('-', '')}`
   readonly known: string[] = []
+  /** what they said of an answer last, by the path of their rating */
+  readonly said = new Map<string, string>()
   last: Sent | undefined
 
   constructor(
@@ -117,7 +120,55 @@ class Page {
       await this.send(visitor, { method: 'GET', path: `/conversations/${id}/events`, headers })
     } else if (does === 'stop') {
       await this.send(visitor, { method: 'POST', path: `/conversations/${id}/stop`, headers })
-    } else await this.send(visitor, { method: 'DELETE', path: `/conversations/${id}`, headers })
+    } else if (does === 'rate' || does === 'withdraw') {
+      await this.rate(visitor, `/conversations/${id}/turns/${1 + (how.place % 2)}/feedback`, does, headers)
+    } else {
+      const { status } = await this.send(visitor, { method: 'DELETE', path: `/conversations/${id}`, headers })
+      if (status === 200) this.forget(id)
+    }
+  }
+
+  /** Ratings go with their conversation, also where another one begins under its id. */
+  forget(id: string): void {
+    for (const { said } of Object.values(this.people)) {
+      for (const path of said.keys()) if (path.startsWith(`/conversations/${id}/`)) said.delete(path)
+    }
+  }
+
+  /** A rating says a word of its visitor's, so that it is seen wherever it should not be. */
+  async rate(
+    visitor: Visitor,
+    path: string,
+    does: 'rate' | 'withdraw',
+    headers: Sent['headers'],
+  ): Promise<void> {
+    if (does === 'withdraw') {
+      const { status } = await this.send(visitor, { method: 'DELETE', path, headers })
+      if (status === 200) visitor.said.delete(path)
+      return
+    }
+    const comment = `${visitor.word} says ${crypto.randomUUID()}`
+    const { status } = await this.send(visitor, { method: 'PUT', path, body: { score: 4, comment }, headers })
+    if (status === 200) visitor.said.set(path, comment)
+  }
+
+  /** What a visitor said of an answer is theirs to change: it is as they said it, as long as the answer is there. */
+  async review(): Promise<void> {
+    for (const visitor of Object.values(this.people)) {
+      const headers = this.headersOf(visitor, { claims: undefined })
+      for (const [path, comment] of visitor.said) {
+        const [, id, turn] = /^\/conversations\/([^/]+)\/turns\/(\d+)/.exec(path)!
+        const sent = { method: 'GET', path: `/conversations/${id}`, headers }
+        const { status, text } = await this.send(visitor, sent)
+        if (status !== 200) continue
+        type Rated = { turn: number; feedback?: { own: boolean; comment: string }[] }
+        const rated = JSON.parse(text).turns.find((each: Rated) => each.turn === Number(turn)) as
+          | Rated
+          | undefined
+        const own = rated?.feedback?.filter((each) => each.own) ?? []
+        expect(own.map((each) => each.comment)).toEqual(rated ? [comment] : [])
+      }
+    }
   }
 
   headersOf(
@@ -178,9 +229,9 @@ class Page {
   }
 
   /** Sends a request, and looks for the words of others in what comes back. */
-  async send(visitor: Visitor, sent: Sent): Promise<void> {
+  async send(visitor: Visitor, sent: Sent): Promise<{ status: number; text: string }> {
     const { method, path, body, headers } = sent
-    const { text } = await survives(method, path, {
+    const { status, text } = await survives(method, path, {
       key: visitor.key,
       headers,
       ...(body !== undefined && { body }),
@@ -191,6 +242,7 @@ class Page {
     if (visitor === bob) expect(text, `${method} ${path}`).not.toContain(ann!.word)
     const [, id] = /"conversation_id": ?"([0-9a-f-]{36})"/.exec(text) ?? []
     if (id !== undefined && !visitor.known.includes(id)) visitor.known.push(id)
+    return { status, text }
   }
 }
 
@@ -219,6 +271,7 @@ it.each([
     fc.asyncProperty(sequence, async (steps) => {
       const page = new Page(shown)
       for (const each of steps) await page.take(each)
+      await page.review()
     }),
     SHARE,
   ),

@@ -33,15 +33,9 @@ const askerFor = (
 ): Promise<Asker> => askerOf({ request, accesses: [access], userId: user, query: parameters }, action)
 
 export async function list(served: Serving<'listConversations'>): Promise<Response> {
-  const { user_id: userId, cursor, limit = PAGE } = served.query
+  const { user_id: userId, limit = PAGE, ...narrowed } = served.query
   const asker = await askerFor(served, 'conversations:list')
-  return json(
-    await listConversations(served.env, asker, {
-      limit,
-      ...(userId !== undefined && { userId }),
-      ...(cursor !== undefined && { cursor }),
-    }),
-  )
+  return json(await listConversations(served.env, asker, { ...narrowed, userId, limit }))
 }
 
 export async function get(served: Serving<'getConversation'>): Promise<Response> {

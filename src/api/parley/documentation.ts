@@ -93,6 +93,24 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     success: { description: 'The traces, oldest first', schema: responses.Trace },
     failures: { 404: 'There is no such conversation or turn', ...UNREADABLE },
   },
+  giveFeedback: {
+    summary: 'Rate an answer',
+    description:
+      'Takes a rating, a score or a comment, in the place of what the same visitor or user said of this answer before. ' +
+      `It goes with its turn. ${OWN}`,
+    success: { description: 'It is stored', schema: responses.Feedback },
+    failures: {
+      404: 'There is no such conversation, it is not open to this key and user, or the turn has no answer',
+      409: 'As many others have rated this answer as are kept',
+      ...UNREADABLE,
+    },
+  },
+  deleteFeedback: {
+    summary: 'Take back the rating of an answer',
+    description: `Deletes what the same visitor or user said of it. ${OWN}`,
+    success: { description: 'It is deleted', schema: responses.FeedbackDeleted },
+    failures: { ...UNKNOWN, ...UNREADABLE },
+  },
   deleteUserConversations: {
     summary: 'Delete all conversations of a user',
     description:

@@ -2,6 +2,7 @@
 import { type App, register } from '../edge/route'
 import * as assistants from './assistants'
 import { follow, get, list, remove, removeOfUser, rename, stop, trace } from './conversations'
+import { rate, withdraw } from './feedback'
 import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
 import { askByName, askDirectly } from './questions'
@@ -19,6 +20,8 @@ export const mountParley = (app: App): void =>
     route(operations.followConversation, follow),
     route(operations.stopConversation, stop),
     route(operations.traceConversation, trace),
+    route(operations.giveFeedback, rate),
+    route(operations.deleteFeedback, withdraw),
     route(operations.deleteUserConversations, removeOfUser),
     route(operations.listAssistants, assistants.list),
     route(operations.putAssistant, assistants.put),

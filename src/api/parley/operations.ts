@@ -85,6 +85,21 @@ export const operations = {
     query: schemas.TraceQuery,
     headers: schemas.UserHeader,
   }),
+  giveFeedback: operation({
+    method: 'PUT',
+    path: '/conversations/{id}/turns/{turn}/feedback',
+    actions: ['conversations:feedback', 'conversations:get', 'documents:search'],
+    params: schemas.TurnPath,
+    headers: schemas.UserHeader,
+    body: schemas.Feedback,
+  }),
+  deleteFeedback: operation({
+    method: 'DELETE',
+    path: '/conversations/{id}/turns/{turn}/feedback',
+    actions: ['conversations:feedback', 'conversations:get', 'documents:search'],
+    params: schemas.TurnPath,
+    headers: schemas.UserHeader,
+  }),
   deleteUserConversations: operation({
     method: 'DELETE',
     path: '/users/{id}/conversations',

@@ -73,6 +73,16 @@ export const Answer = v.object({
   results: v.array(SearchReply),
 })
 
+export const Feedback = v.object({
+  rating: v.optional(v.picklist(['up', 'down'])),
+  score: v.optional(v.pipe(Count, v.description('1 to 5'))),
+  comment: v.optional(v.string()),
+  reasons: v.optional(v.array(v.string())),
+  own: v.pipe(v.boolean(), v.description('Whether it is from whoever reads it')),
+  created_at: Milliseconds,
+  updated_at: Milliseconds,
+})
+
 export const Turn = v.object({
   turn: Count,
   question: v.string(),
@@ -84,6 +94,14 @@ export const Turn = v.object({
   usage: Usage,
   timings: Timings,
   created_at: Milliseconds,
+  feedback: v.optional(
+    v.pipe(
+      v.array(Feedback),
+      v.description(
+        'What was said of the answer, oldest first: by everybody for the admin key and keys with `conversations:get`, else by the reader',
+      ),
+    ),
+  ),
 })
 
 const summary = {
@@ -96,6 +114,17 @@ const summary = {
   created_at: Milliseconds,
   updated_at: Milliseconds,
   expires_at: Milliseconds,
+  failed_at: v.optional(
+    v.pipe(Milliseconds, v.description('When one of its turns failed last; absent: none did')),
+  ),
+  ratings: v.optional(
+    v.pipe(
+      v.object({ up: Count, down: Count }),
+      v.description(
+        'In a list, for keys that see what everybody says: how its answers were rated, if they were',
+      ),
+    ),
+  ),
 }
 
 export const ConversationSummary = v.object(summary)
@@ -226,6 +255,9 @@ export const Trace = v.object({
 
 export const Stopped = v.object({
   stopped: v.pipe(v.boolean(), v.description('False when no turn was running')),
+})
+export const FeedbackDeleted = v.object({
+  deleted: v.pipe(v.boolean(), v.description('False where there was nothing to delete')),
 })
 export const Deleted = v.object({ id: v.string() })
 export const DeletedAll = v.object({

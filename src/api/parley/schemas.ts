@@ -155,7 +155,7 @@ const number = (minimum: number, maximum: number, metadata: Record<string, unkno
   v.pipe(
     v.string(),
     v.check(
-      (text) => /^\d{1,9}$/.test(text) && Number(text) >= minimum && Number(text) <= maximum,
+      (text) => /^\d{1,16}$/.test(text) && Number(text) >= minimum && Number(text) <= maximum,
       `Expected a number from ${minimum} to ${maximum}.`,
     ),
     v.transform(Number),
@@ -165,6 +165,18 @@ const number = (minimum: number, maximum: number, metadata: Record<string, unkno
 const HIGHEST_TURN = 999_999_999
 const limit = (what: string, usual: number) => number(1, LONGEST_PAGE, { default: usual, description: what })
 
+const LONGEST_SEARCH = 200
+/** The last day that a `Date` has. */
+const LATEST = 8_640_000_000_000_000
+
+/** A condition in a query string. `false` would not be its opposite, so it is refused. */
+const flag = (what: string) =>
+  v.pipe(
+    v.picklist(['true'], 'Expected `true`.'),
+    v.transform(() => true),
+    v.description(what),
+  )
+
 export const ListQuery = v.object({
   user_id: v.optional(
     v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('Only those of this user')),
@@ -173,6 +185,28 @@ export const ListQuery = v.object({
   cursor: v.optional(
     v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),
   ),
+  q: v.optional(
+    v.pipe(
+      v.string(),
+      v.minLength(1),
+      v.maxLength(LONGEST_SEARCH),
+      v.description(
+        'Words that a question and its answer contain, or begin with. The latest 5,000 turns that match are looked at',
+      ),
+    ),
+  ),
+  rating: v.optional(
+    v.pipe(
+      v.picklist(['up', 'down'], 'Expected `up` or `down`.'),
+      v.description('Only those with an answer that is rated so'),
+    ),
+  ),
+  unanswered: v.optional(flag('Only those with an answer that cites nothing')),
+  failed: v.optional(flag('Only those with a turn that failed')),
+  from: v.optional(
+    number(0, LATEST, { description: 'Last used at this moment or later, in Unix milliseconds' }),
+  ),
+  to: v.optional(number(0, LATEST, { description: 'Last used before this moment, in Unix milliseconds' })),
 })
 
 export const ConversationQuery = v.object({
@@ -192,6 +226,42 @@ export const Rename = v.strictObject({
 })
 
 export const ConversationPath = v.object({ id: Id })
+export const TurnPath = v.object({
+  id: Id,
+  turn: number(1, HIGHEST_TURN, { description: 'Number of the turn in its conversation' }),
+})
+
+const LONGEST_COMMENT = 2_000
+const MOST_REASONS = 10
+const LONGEST_REASON = 100
+
+/** What somebody says of an answer. */
+export const Feedback = v.pipe(
+  v.strictObject({
+    rating: v.optional(v.picklist(['up', 'down'], 'Expected `up` or `down`.')),
+    score: v.optional(
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.minValue(1),
+        v.maxValue(5),
+        v.description('Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`'),
+      ),
+    ),
+    comment: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_COMMENT))),
+    reasons: v.optional(
+      v.pipe(
+        v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_REASON))),
+        v.maxLength(MOST_REASONS),
+        v.description('Words of your own, such as `wrong` or `slow`'),
+      ),
+    ),
+  }),
+  v.check(
+    ({ rating, score, comment = '' }) => rating !== undefined || score !== undefined || comment.trim() !== '',
+    'Give a `rating`, a `score` or a `comment`.',
+  ),
+)
 export const UserPath = v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) })
 
 /** A day of the calendar; one that no month has is read by Date as one of the next. */

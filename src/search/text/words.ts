@@ -62,6 +62,18 @@ export function prepare(text: string, rules: TokenRules): string {
 export const fold = (word: string): string =>
   word.normalize('NFD').replace(MARKED_LATIN(), '$1').normalize('NFC').toLowerCase()
 
+/**
+ * The words of a query to an index of plain `unicode61`, which takes a run of a script without spaces for one word.
+ * @returns those that it knows as words, and those that have such a run in them
+ */
+export function splitWords(text: string): { words: string[]; parts: string[] } {
+  const all = new Set(text.match(WORD()) ?? [])
+  const { words = [], parts = [] } = Object.groupBy(all, (word) =>
+    UNSPACED().test(word) ? 'parts' : 'words',
+  )
+  return { words, parts }
+}
+
 /** The words of a text and where they are in it. */
 export function tokenize(text: string, rules: TokenRules): Token[] {
   const symbols = rules.symbols_to_index.filter((symbol) => !rules.token_separators.includes(symbol))

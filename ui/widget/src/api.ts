@@ -1,6 +1,6 @@
 /** Parley's own routes, as a page with a key calls them. */
 import { NetworkError } from './events'
-import type { Asking, ConversationSummary, Front, StoredTurn } from './wire'
+import type { Asking, ConversationSummary, Feedback, Front, StoredTurn } from './wire'
 
 /** What the server said no to. */
 export class ApiError extends Error {
@@ -74,6 +74,14 @@ export class Api {
 
   async stop(id: string): Promise<void> {
     await this.call(`${conversation(id)}/stop`, { method: 'POST' })
+  }
+
+  /** @param feedback undefined: deletes what the visitor said */
+  async rate(id: string, turn: number, feedback: Feedback | undefined): Promise<void> {
+    await this.call(`${conversation(id)}/turns/${turn}/feedback`, {
+      method: feedback ? 'PUT' : 'DELETE',
+      ...(feedback && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(feedback) }),
+    })
   }
 
   /** The visitor's own conversations, the latest first. */

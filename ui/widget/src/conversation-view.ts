@@ -6,6 +6,7 @@ import type { Markdown } from './markdown'
 import type { Session, Turn } from './session'
 import type { Source } from './sources'
 import { TurnView } from './turn-view'
+import type { Feedback } from './wire'
 import type { Words } from './words'
 
 /** How near to its end, in pixels, a conversation is followed. */
@@ -21,6 +22,8 @@ export interface ConversationViewOptions {
   session(): Session | undefined
   ask(question: string, replaces?: Turn): void
   cited(source: Source): void
+  /** absent: answers are not rated */
+  rate?: ((turn: Turn, feedback: Feedback | undefined) => Promise<void>) | undefined
 }
 
 export class ConversationView {
@@ -88,6 +91,7 @@ export class ConversationView {
     this.#updateAll()
     frame.welcome.hidden = turns.length > 0
     frame.newChat.hidden = turns.length === 0
+    frame.share.hidden = !turns.some(({ state }) => state === 'done')
     const hadFocus = frame.stop.matches(':focus')
     frame.stop.hidden = !busy
     frame.send.hidden = busy
@@ -109,24 +113,28 @@ export class ConversationView {
   }
 
   get #host() {
-    const { words, session, ask, cited, card, frame } = this.#options
+    const { words, session, ask, cited, card, frame, rate } = this.#options
     return {
       words,
       ask,
+      ...(rate && { rate }),
       markdown: () => this.#markdown,
       cite: (opener: HTMLElement, source: Source, quote: string | undefined, sentence: string) => {
         card.open(opener, frame.main, source, quote, sentence)
         cited(source)
       },
-      copied: (text: string, button: HTMLButtonElement) => this.#copy(text, button),
+      copied: (text: string, button: HTMLButtonElement) => this.copy(text, button),
       say: (text: string) => this.say(text),
       isLast: (turn: Turn) => session()?.turns.at(-1) === turn,
       busy: () => session()?.busy ?? false,
     }
   }
 
-  async #copy(text: string, button: HTMLButtonElement): Promise<void> {
+  /** Puts a text into the clipboard. A mark on the button says so for a moment. */
+  async copy(text: string, button: HTMLButtonElement): Promise<void> {
     const { words } = this.#options
+    if (button.querySelector('.icon-check')) return
+    const usual = [...button.childNodes]
     try {
       await navigator.clipboard.writeText(text)
     } catch {
@@ -135,7 +143,7 @@ export class ConversationView {
     }
     this.say(words.copied)
     button.replaceChildren(icon('check'))
-    setTimeout(() => button.replaceChildren(icon('copy')), COPIED_MS)
+    setTimeout(() => button.replaceChildren(...usual), COPIED_MS)
   }
 
   #scrolled(): void {

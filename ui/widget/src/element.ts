@@ -9,6 +9,7 @@ import type { Languages } from './languages'
 import { load } from './load'
 import type { Markdown } from './markdown'
 import { Session, type Turn } from './session'
+import { asMarkdown } from './share'
 import { withoutMarks } from './sources'
 import { visitorSecret } from './storage'
 import base from './styles/base.css'
@@ -17,6 +18,7 @@ import opening from './styles/opening.css'
 import prose from './styles/prose.css'
 import turn from './styles/turn.css'
 import { fillWelcome } from './welcome'
+import type { Feedback } from './wire'
 import { ENGLISH, type Words } from './words'
 
 const PHONE = '(max-width: 640px)'
@@ -159,6 +161,11 @@ export class ParleyChat extends HTMLElement {
     this.#frame?.field.focus()
   }
 
+  /** The conversation as Markdown, with its sources as links. */
+  asMarkdown(): string {
+    return asMarkdown(this.#session?.turns ?? [])
+  }
+
   override focus(options?: FocusOptions): void {
     this.#frame?.field.focus(options)
   }
@@ -182,6 +189,7 @@ export class ParleyChat extends HTMLElement {
         toggle: () => this.toggle(),
         hide: () => this.hide(),
         newChat: () => this.newChat(),
+        share: () => this.#view?.copy(this.asMarkdown(), frame.share),
         history: () => this.#toggleHistory(),
         send: () => this.#send(),
         stop: () => this.stop(),
@@ -210,6 +218,7 @@ export class ParleyChat extends HTMLElement {
         this.ask(question, replaces)
         frame.field.focus({ preventScroll: true })
       },
+      rate: this.hasAttribute('no-feedback') ? undefined : (turn, feedback) => this.#rate(turn, feedback),
       cited: ({ collection, documentId, title, url }) =>
         this.#emit('parley-citation', { collection, document_id: documentId, title, url }),
     })
@@ -313,6 +322,12 @@ export class ParleyChat extends HTMLElement {
     const clean = withoutMarks(answer, sources)
     this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations })
     if (this.mode === 'page') this.#fillHistory()
+  }
+
+  async #rate(turn: Turn, feedback: Feedback | undefined): Promise<void> {
+    await this.#session?.rate(turn, feedback)
+    const { conversation } = this
+    this.#emit('parley-feedback', { conversation, turn: turn.number, ...feedback })
   }
 
   #showOrHide(): void {

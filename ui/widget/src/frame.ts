@@ -9,6 +9,7 @@ export interface FrameActions {
   toggle(): void
   hide(): void
   newChat(): void
+  share(): void
   history(): void
   send(): void
   stop(): void
@@ -28,6 +29,7 @@ export interface Frame {
   send: HTMLButtonElement
   stop: HTMLButtonElement
   newChat: HTMLButtonElement
+  share: HTMLButtonElement
   historyButton: HTMLButtonElement
   history: HTMLElement
   /** what is said to whoever listens */
@@ -67,6 +69,7 @@ export function buildFrame(
     hidden: true,
   })
   const newChat = iconButton('plus', words.newChat, actions.newChat, { hidden: true })
+  const share = iconButton('share', words.share, actions.share, { hidden: true })
   const historyButton = iconButton('clock', words.history, actions.history, { 'aria-expanded': 'false' })
   const welcome = h('div', { class: 'welcome', part: 'welcome' })
   const turns = h('div', { class: 'turns' })
@@ -91,6 +94,7 @@ export function buildFrame(
     'header',
     { class: 'head', part: 'header' },
     h('h2', { class: 'title', part: 'title', id: 'title', dir: 'auto' }, title),
+    share,
     newChat,
     mode !== 'page' && historyButton,
     opens && iconButton('close', words.close, actions.hide),
@@ -134,6 +138,7 @@ export function buildFrame(
     send,
     stop,
     newChat,
+    share,
     historyButton,
     history,
     live,

@@ -1,28 +1,12 @@
 /** A conversation as a page has it: its turns, the one that is being written, and what to do when the network goes. */
 import { Api, ApiError, type Place } from './api'
 import { NetworkError, readEvents } from './events'
-import { type Source, sourcesCited, sourcesOf } from './sources'
+import { sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
-import type { Asking, Citation, Front, TurnEvent, TurnFault } from './wire'
+import { blank, ownOf, type Turn, type TurnState, turnOf } from './turn'
+import type { Asking, Feedback, Front, TurnEvent } from './wire'
 
-export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
-
-export interface Turn {
-  /** the server's; undefined until it is known */
-  number?: number
-  question: string
-  answer: string
-  state: TurnState
-  /** whether the connection is being made again */
-  reconnecting: boolean
-  sources: Source[]
-  citations: Citation[]
-  followups: string[]
-  /** the turn that it is to replace, with whatever came after that */
-  replaces?: number
-  /** of a turn that failed */
-  error?: TurnFault
-}
+export type { Turn, TurnState } from './turn'
 
 /** What the session tells of itself. */
 export interface Listener {
@@ -135,6 +119,14 @@ export class Session {
     await this.api.stop(this.id).catch(() => {})
   }
 
+  /** Stores what the visitor says of an answer; undefined deletes it. @throws ApiError, NetworkError */
+  async rate(turn: Turn, feedback: Feedback | undefined): Promise<void> {
+    if (this.id === undefined || turn.number === undefined) return
+    await this.api.rate(this.id, turn.number, feedback)
+    turn.feedback = feedback
+    this.#listener.changed(turn)
+  }
+
   /** Leaves the conversation: what is running goes on without this page. */
   leave(): void {
     this.#detach()
@@ -173,10 +165,9 @@ export class Session {
       const kept = answered ? await this.#persist(undefined, signal, () => this.api.turns(id)) : []
       if (signal.aborted) return
       if (kept.length === 0) this.#remember(id, false)
-      this.turns = kept.map(({ turn: number, question, answer, citations, followups = [] }) => {
-        const known = this.turns.find((each) => each.number === number && each.state === 'done')
-        const sources = known?.sources ?? sourcesCited(citations, this.front)
-        return known ?? { ...blank(), number, question, answer, citations, followups, sources, state: 'done' }
+      this.turns = kept.map((stored) => {
+        const known = this.turns.find(({ number, state }) => number === stored.turn && state === 'done')
+        return known ? Object.assign(known, { feedback: ownOf(stored) }) : turnOf(stored, this.front)
       })
       this.#listener.changed()
       resolve()
@@ -353,16 +344,6 @@ export class Session {
     if (this.id === asked || (this.id === undefined && this.turns.length === 0)) this.open(asked, answered)
   }
 }
-
-const blank = (): Turn => ({
-  question: '',
-  answer: '',
-  state: 'searching',
-  reconnecting: false,
-  sources: [],
-  citations: [],
-  followups: [],
-})
 
 /** Waits, but no longer than until the network is back. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,13 +1,14 @@
 /** A question with its answer, as elements. */
 import { Blocks } from './blocks'
 import { h, icon, iconButton } from './dom'
+import { type FeedbackHost, FeedbackView } from './feedback-view'
 import type { Markdown } from './markdown'
 import type { Turn } from './session'
 import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
 import type { Words } from './words'
 
 /** What a turn asks of the widget. */
-export interface TurnHost {
+export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
   words: Words
   markdown(): Markdown | undefined
   ask(question: string, replaces?: Turn): void
@@ -31,6 +32,8 @@ export class TurnView {
   readonly #tools = h('div', { class: 'tools', hidden: true })
   readonly #followups = h('div', { class: 'followups', hidden: true })
   readonly #blocks: Blocks
+  /** absent where answers are not rated */
+  readonly #feedback: FeedbackView | undefined
   #sourcesShown = ''
   #state = ''
   #shown = ''
@@ -45,6 +48,8 @@ export class TurnView {
       cite: (number, citation) => this.#digit(number, citation),
       copy: host.copied,
     })
+    const { rate } = host
+    this.#feedback = rate && new FeedbackView(turn, { words, rate, say: host.say })
     const edit = iconButton('edit', words.edit, () => this.#edit(), { class: 'tool edit' })
     this.#asked = h('div', { class: 'asked' }, h('h3', { class: 'hidden' }, words.you), this.#question, edit)
     this.element = h(
@@ -57,6 +62,7 @@ export class TurnView {
       this.#blocks.element,
       this.#problem,
       this.#tools,
+      ...(this.#feedback ? [this.#feedback.element] : []),
       this.#followups,
     )
     this.update()
@@ -84,6 +90,7 @@ export class TurnView {
       this.#shown = shown
       if (text !== '' || ended) this.#blocks.update(text, markdown, ended)
     }
+    this.#feedback?.update()
     for (const spoken of this.#blocks.spoken.splice(0)) this.#host.say(spoken)
     this.#showEnd()
   }
@@ -186,6 +193,7 @@ export class TurnView {
     )
     this.#tools.replaceChildren(copy)
     if (!busy()) this.#tools.append(iconButton('again', words.regenerate, askAgain))
+    this.#tools.append(...(this.#feedback?.buttons ?? []))
     this.#followups.hidden = followups.length === 0 || !last || state !== 'done'
     this.#followups.replaceChildren(
       h('p', { class: 'followups-title', id: undefined }, words.followups),

@@ -25,12 +25,21 @@ export interface Citation {
   quote?: string
 }
 
+export type Rating = 'up' | 'down'
+
+/** What a visitor says of an answer. */
+export interface Feedback {
+  rating?: Rating
+  comment?: string
+}
+
 export interface StoredTurn {
   turn: number
   question: string
   answer: string
   citations: Citation[]
   followups?: string[]
+  feedback?: (Feedback & { own: boolean })[]
 }
 
 export interface ConversationSummary {

@@ -43,6 +43,12 @@ export const ENGLISH = {
   followups: 'Ask next',
   latest: 'To the latest',
   note: 'Answers are written by a machine. Check what matters.',
+  good: 'Good answer',
+  bad: 'Bad answer',
+  comment: 'Say more, if you like',
+  thanks: 'Thank you for your feedback.',
+  withdrawn: 'Your feedback is deleted.',
+  share: 'Copy the conversation as Markdown',
 }
 
 export type Words = typeof ENGLISH

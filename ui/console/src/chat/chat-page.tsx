@@ -181,6 +181,7 @@ function useStage(chat: Chat) {
       cite: (opener, source, quote, sentence) => card.open(opener, holder.current!, source, quote, sentence),
       copied: (text, button) => copy(text, button, say),
       say,
+      rate: (turn, feedback) => chat.session.rate(turn, feedback),
       isLast: (turn) => chat.session.turns.at(-1) === turn,
       busy: () => chat.session.busy,
     }

@@ -1,7 +1,8 @@
 /** A conversation to read, export and delete. */
 import { useState } from 'preact/hooks'
-import { go, to, toConversation } from '../address'
+import { go, NEW, to, toConversation } from '../address'
 import { send, useLoaded } from '../api'
+import { chat } from '../chat/chat'
 import { Confirm } from '../parts/dialog'
 import { download } from '../parts/download'
 import { duration, many, when } from '../parts/format'
@@ -10,6 +11,7 @@ import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Loading, Problem } from '../parts/states'
 import { asMarkdown, failedTurns, isUnanswered, type RecordedTurn, readConversation } from './record'
+import { Said } from './said'
 
 export function ConversationPage({ id }: { id: string }) {
   const loaded = useLoaded(`conversation ${id}`, (signal) => readConversation(id, signal))
@@ -96,8 +98,16 @@ export function ConversationPage({ id }: { id: string }) {
   )
 }
 
+/** Asks a question anew in the chat, in a conversation of its own and with the settings of the chat. */
+function askAgain(question: string): void {
+  const { session } = chat()
+  session.leave()
+  go(NEW)
+  chat().ask(question)
+}
+
 function Turn({ turn }: { turn: RecordedTurn }) {
-  const { question, standalone, answer, citations, usage, timings, created_at } = turn
+  const { question, standalone, answer, citations, usage, timings, created_at, feedback } = turn
   const sources = [...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`))]
   return (
     <article class="read-turn">
@@ -123,7 +133,12 @@ function Turn({ turn }: { turn: RecordedTurn }) {
         <span>{usage.model}</span>
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
         {isUnanswered(turn) && <span class="badge warn">cites nothing</span>}
+        <button type="button" class="inspect" onClick={() => askAgain(question)}>
+          <Icon name="again" />
+          Ask again
+        </button>
       </p>
+      <Said feedback={feedback} />
     </article>
   )
 }

@@ -1,16 +1,15 @@
 /** The list of conversations, whatever protocol began them. */
 import { useState } from 'preact/hooks'
-import { go, NEW, place, to } from '../address'
+import { NEW, to } from '../address'
 import { Refusal, useLoaded } from '../api'
 import { ago, count, many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Loading, Problem } from '../parts/states'
 import { Tabs } from '../parts/tabs'
-import { type ConversationPage, listConversations } from './record'
+import { FilterForm, filterOf, filters, isFiltered } from './filters'
+import { type ConversationPage, type Listed, listConversations } from './record'
 
 const PAGE = 50
-const DAY_MS = 86_400_000
 
 export const ConversationTabs = ({ current }: { current: string }) => (
   <Tabs
@@ -24,77 +23,41 @@ export const ConversationTabs = ({ current }: { current: string }) => (
 )
 
 export function ConversationList() {
-  const { query } = place.value
-  const user = query.get('user') ?? ''
-  const days = query.get('days') ?? ''
-  const words = query.get('q') ?? ''
-  const [typed, setTyped] = useState(user)
-  const loaded = useLoaded(`conversations ${user}`, (signal) =>
-    listConversations({ user, limit: PAGE }, signal),
+  const given = filters()
+  const loaded = useLoaded(`conversations ${JSON.stringify(given)}`, (signal) =>
+    listConversations({ ...filterOf(given), limit: PAGE }, signal),
   )
   const [problem, setProblem] = useState<Refusal>()
   const [busy, setBusy] = useState(false)
   const { data } = loaded
-  const set = (next: Record<string, string>) =>
-    go(to(['conversations'], { user, days, q: words, ...next }), { replace: true })
   const more = async (page: ConversationPage) => {
     setBusy(true)
     setProblem(undefined)
     try {
-      const next = await listConversations({ user, limit: PAGE, cursor: page.next_cursor ?? '' })
+      const next = await listConversations({
+        ...filterOf(given),
+        limit: PAGE,
+        cursor: page.next_cursor ?? '',
+      })
       loaded.set({ ...next, conversations: [...page.conversations, ...next.conversations] })
     } catch (error) {
       setProblem(error instanceof Refusal ? error : new Refusal(0, String(error)))
     }
     setBusy(false)
   }
-  const since = days === '' ? 0 : Date.now() - Number(days) * DAY_MS
-  const shown = (data?.conversations ?? []).filter(
-    ({ title, updated_at }) => updated_at >= since && title.toLowerCase().includes(words.toLowerCase()),
-  )
-  const filtered = user !== '' || days !== '' || words !== ''
+  const shown = data?.conversations ?? []
+  const filtered = isFiltered(given)
   return (
     <Page title="Conversations" lead="What people asked, on any protocol, and what they were answered.">
       <ConversationTabs current="all" />
-      <search class="search-form">
-        <label class="search-box">
-          <span class="hidden">Search titles</span>
-          <Icon name="search" />
-          <input
-            type="search"
-            placeholder="Search titles"
-            value={words}
-            onInput={(event) => set({ q: event.currentTarget.value })}
-          />
-        </label>
-        <label class="filter-box">
-          <span class="hidden">User</span>
-          <input
-            class="input"
-            placeholder="User, exactly"
-            spellcheck={false}
-            value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-            onChange={(event) => set({ user: event.currentTarget.value.trim() })}
-          />
-        </label>
-        <label>
-          <span class="hidden">Time</span>
-          <select class="input" value={days} onChange={(event) => set({ days: event.currentTarget.value })}>
-            <option value="">Any time</option>
-            <option value="1">The last day</option>
-            <option value="7">The last 7 days</option>
-            <option value="30">The last 30 days</option>
-          </select>
-        </label>
-      </search>
+      <FilterForm />
       {loaded.loading && <Loading lines={8} />}
       {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
       {data && shown.length === 0 && (
         <Empty icon="conversations" title={filtered ? 'No conversation fits' : 'No conversations yet'}>
           <p>
             {filtered
-              ? 'Take a filter away, or load earlier ones below.'
+              ? 'Take a filter away, or look for the beginning of a word.'
               : 'Questions that are asked here, in the widget or by a program are listed here.'}
           </p>
           {!filtered && (
@@ -115,6 +78,7 @@ export function ConversationList() {
                 <span class="row-text">
                   {many(each.turn_count, 'turn')} · {each.protocol}
                   {each.user_id !== '' && ` · ${each.user_id}`} · {each.model_id}
+                  <Marks of={each} />
                 </span>
                 <time
                   class="row-text"
@@ -138,5 +102,16 @@ export function ConversationList() {
         </div>
       )}
     </Page>
+  )
+}
+
+/** How its answers were rated, and whether one of its turns failed. */
+function Marks({ of: { ratings: { up, down } = { up: 0, down: 0 }, failed_at } }: { of: Listed }) {
+  return (
+    <>
+      {up > 0 && <span class="badge mark">{count(up)} good</span>}
+      {down > 0 && <span class="badge warn mark">{count(down)} bad</span>}
+      {failed_at !== undefined && <span class="badge warn mark">failed</span>}
+    </>
   )
 }

@@ -14,6 +14,18 @@ export interface RecordedTurn {
   usage: Usage
   timings: Timings
   created_at: number
+  feedback?: GivenFeedback[]
+}
+
+export interface GivenFeedback {
+  rating?: 'up' | 'down'
+  /** 1 to 5 */
+  score?: number
+  comment?: string
+  reasons?: string[]
+  own: boolean
+  created_at: number
+  updated_at: number
 }
 
 /** A turn that came to no answer, as the trace has it. */
@@ -54,31 +66,40 @@ export async function readConversation(id: string, signal?: AbortSignal): Promis
   }
 }
 
+export interface Listed extends Summary {
+  failed_at?: number
+  ratings?: { up: number; down: number }
+}
+
 export interface ConversationPage {
-  conversations: Summary[]
+  conversations: Listed[]
   next_cursor?: string
 }
 
+/** Parameters of the route. '' narrows nothing. */
+export type ListFilter = Partial<
+  Record<'q' | 'user_id' | 'rating' | 'unanswered' | 'failed' | 'from' | 'cursor', string>
+>
+
 export const listConversations = (
-  { user, cursor, limit }: { user?: string; cursor?: string; limit: number },
+  { limit, ...filter }: ListFilter & { limit: number },
   signal?: AbortSignal,
 ): Promise<ConversationPage> => {
-  const query = new URLSearchParams({
-    limit: String(limit),
-    ...(user && { user_id: user }),
-    ...(cursor && { cursor }),
-  })
-  return read(`/conversations?${query}`, signal)
+  const given = Object.entries(filter).filter(([, value]) => value !== '')
+  return read(`/conversations?${new URLSearchParams([['limit', String(limit)], ...given])}`, signal)
 }
 
 /** A conversation in Markdown, to be read anywhere. */
 export function asMarkdown({ title, id, created_at, turns }: RecordedConversation): string {
-  const parts = turns.map(({ question, answer, citations }) => {
+  const parts = turns.map(({ question, answer, citations, feedback = [] }) => {
     const sources = [
       ...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`)),
     ]
     const listed = sources.length > 0 ? `\n\nSources: ${sources.map((each) => `\`${each}\``).join(', ')}` : ''
-    return `## ${question.replace(/\s+/g, ' ')}\n\n${answer}${listed}\n`
+    const said = feedback.map(
+      ({ rating, comment }) => `\n\nRated: ${[rating, comment].filter(Boolean).join('. ')}`,
+    )
+    return `## ${question.replace(/\s+/g, ' ')}\n\n${answer}${listed}${said.join('')}\n`
   })
   return `# ${title}\n\nConversation ${id}, begun ${new Date(created_at).toISOString()}\n\n${parts.join('\n')}`
 }

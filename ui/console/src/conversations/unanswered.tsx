@@ -7,13 +7,13 @@ import { Empty, Loading, Problem } from '../parts/states'
 import { ConversationTabs } from './list'
 import { grouped, listConversations, type RecordedConversation, readConversation } from './record'
 
-/** The latest conversations, that are read for it. */
+/** Conversations that are read for it: the latest with an answer that cites nothing. */
 const READ = 100
 const AT_ONCE = 6
 
 export function Unanswered() {
   const loaded = useLoaded('unanswered', async (signal) => {
-    const { conversations } = await listConversations({ limit: READ }, signal)
+    const { conversations } = await listConversations({ unanswered: 'true', limit: READ }, signal)
     const read: RecordedConversation[] = []
     const waiting = [...conversations]
     const next = async (): Promise<void> => {
@@ -32,7 +32,7 @@ export function Unanswered() {
     <Page
       title="Not answered"
       up={{ title: 'Conversations', href: '#/conversations' }}
-      lead={`Questions of the latest ${READ} conversations whose answers cite nothing: what to write next.`}
+      lead={`Questions whose answers cite nothing, of the latest ${READ} conversations that have one: what to write next.`}
     >
       <ConversationTabs current="unanswered" />
       {loaded.loading && <Loading lines={6} label="Reading conversations" />}

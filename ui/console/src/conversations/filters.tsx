@@ -1,0 +1,114 @@
+/** What narrows the list of conversations. It stands in the address, so that a link shows the same list. */
+import { useEffect, useState } from 'preact/hooks'
+import { go, place, to } from '../address'
+import { Icon } from '../parts/icon'
+import type { ListFilter } from './record'
+
+const DAY_MS = 86_400_000
+/** How long somebody types on before the list is asked for. */
+const PAUSE_MS = 300
+
+const NAMES = ['q', 'user', 'rating', 'only', 'days'] as const
+type Filters = Record<(typeof NAMES)[number], string>
+
+export function filters(): Filters {
+  const { query } = place.value
+  const of = (name: keyof Filters) => query.get(name) ?? ''
+  return { q: of('q'), user: of('user'), rating: of('rating'), only: of('only'), days: of('days') }
+}
+
+export const isFiltered = (given: Filters): boolean => NAMES.some((name) => given[name] !== '')
+
+/** @param now milliseconds */
+export const filterOf = ({ q, user, rating, only, days }: Filters, now = Date.now()): ListFilter => ({
+  q: q.trim(),
+  user_id: user,
+  rating,
+  unanswered: only === 'unanswered' ? 'true' : '',
+  failed: only === 'failed' ? 'true' : '',
+  from: days === '' ? '' : String(now - Number(days) * DAY_MS),
+})
+
+const set = (next: Partial<Filters>) =>
+  go(to(['conversations'], { ...filters(), ...next }), { replace: true })
+
+export function FilterForm() {
+  const { q, user, rating, only, days } = filters()
+  const [words, setWords] = useState(q)
+  const [name, setName] = useState(user)
+  useEffect(() => {
+    if (words === filters().q) return
+    const timer = setTimeout(() => set({ q: words }), PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [words])
+  return (
+    <search class="search-form">
+      <label class="search-box">
+        <span class="hidden">Search questions and answers</span>
+        <Icon name="search" />
+        <input
+          type="search"
+          placeholder="Search questions and answers"
+          maxLength={200}
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      </label>
+      <label class="filter-box">
+        <span class="hidden">User</span>
+        <input
+          class="input"
+          placeholder="User, exactly"
+          spellcheck={false}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+          onChange={(event) => set({ user: event.currentTarget.value.trim() })}
+        />
+      </label>
+      <Choice
+        label="Rating"
+        value={rating}
+        choose={(value) => set({ rating: value })}
+        options={{ '': 'Any rating', down: 'Rated bad', up: 'Rated good' }}
+      />
+      <Choice
+        label="Answers"
+        value={only}
+        choose={(value) => set({ only: value })}
+        options={{ '': 'Any answer', unanswered: 'Cites nothing', failed: 'Failed' }}
+      />
+      <Choice
+        label="Time"
+        value={days}
+        choose={(value) => set({ days: value })}
+        options={{ '': 'Any time', 1: 'The last day', 7: 'The last 7 days', 30: 'The last 30 days' }}
+      />
+    </search>
+  )
+}
+
+interface ChoiceProps {
+  label: string
+  value: string
+  options: Record<string, string>
+  choose: (value: string) => void
+}
+
+function Choice({ label, value, options, choose }: ChoiceProps) {
+  return (
+    <select
+      class="input"
+      aria-label={label}
+      value={value}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      {Object.entries(options)
+        .sort(([a], [b]) => Number(a !== '') - Number(b !== '')) // Keys that are numbers come first.
+        .map(([each, title]) => (
+          <option key={each} value={each}>
+            {title}
+          </option>
+        ))}
+    </select>
+  )
+}

@@ -1,0 +1,50 @@
+/** A turn as a page has it. */
+import { type Source, sourcesCited } from './sources'
+import type { Citation, Feedback, Front, StoredTurn, TurnFault } from './wire'
+
+export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
+
+export interface Turn {
+  /** the server's; undefined until it is known */
+  number?: number
+  question: string
+  answer: string
+  state: TurnState
+  /** whether the connection is being made again */
+  reconnecting: boolean
+  sources: Source[]
+  citations: Citation[]
+  followups: string[]
+  /** what the visitor says of the answer */
+  feedback?: Feedback | undefined
+  /** the turn that it is to replace, with whatever came after that */
+  replaces?: number
+  /** of a turn that failed */
+  error?: TurnFault
+}
+
+/** What the reader says of a stored answer. */
+export const ownOf = ({ feedback = [] }: StoredTurn): Feedback | undefined => {
+  const own = feedback.find((each) => each.own)
+  if (!own) return undefined
+  const { rating, comment } = own
+  return { ...(rating !== undefined && { rating }), ...(comment !== undefined && { comment }) }
+}
+
+/** A finished turn, as the server stores it. */
+export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
+  const { turn: number, question, answer, citations, followups = [] } = stored
+  const sources = sourcesCited(citations, front)
+  const feedback = ownOf(stored)
+  return { ...blank(), number, question, answer, citations, followups, sources, feedback, state: 'done' }
+}
+
+export const blank = (): Turn => ({
+  question: '',
+  answer: '',
+  state: 'searching',
+  reconnecting: false,
+  sources: [],
+  citations: [],
+  followups: [],
+})
