@@ -71,6 +71,7 @@ it('of a key that fixed its user, the migration knows whose they are', async () 
   const owner = String(key!.id)
   const [fixed, claimed] = [await begun(owner, 'eve'), await begun('25', 'eve')]
   // As it was before the migration.
+  await env.DB.exec('DROP INDEX conversations_proof_created')
   await env.DB.exec('DROP INDEX conversations_proof')
   await env.DB.exec('DROP INDEX conversations_proof_created')
   await env.DB.exec('DROP INDEX conversations_owner')

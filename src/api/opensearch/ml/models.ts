@@ -15,6 +15,7 @@ import {
   storeOne,
 } from '../../../registry/resources'
 import type { Call } from '../../edge/route'
+import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'
 import { newId } from '../source'
 import { makeConnector } from './connectors'
