@@ -78,7 +78,7 @@ test('the sample is cited by names that a person can read, and addresses that le
   const question = { role: 'user', content: 'What is a conversation model?' }
   const chat = await request('POST', '/v1/chat/completions', { model: 'default', messages: [question] })
   const [{ url_citation: cited }] = chat.body.choices[0].message.annotations
-  expect(cited.url).toBe(`${url}/document#docs/conversation-models`)
+  expect(cited.url).toBe(`${url}/docs/models`)
   expect((await fetch(cited.url)).status).toBe(200)
   const spoken = await fetch(`${url}/chat`, {
     method: 'POST',
