@@ -56,12 +56,18 @@ export async function benchAdapters(server) {
   try {
     const name = 'adapters'
     await post('/collections', { name, ...SCHEMA })
-    await post(`/collections/${name}/documents`, makeDocument(5))
+    const documents = Array.from({ length: 100 }, (_, n) => JSON.stringify(makeDocument(n)))
+    await call(server, `/collections/${name}/documents/import`, {
+      method: 'POST',
+      body: documents.join('\n'),
+    })
     await post('/collections', { name: 'adapters_history', fields: HISTORY_FIELDS })
     const base = `${upstream.url}/chunks=${CHUNKS}&gap=${GAP}&wait=50`
+    // Each round asks something else. A question that was just asked gets a copy of that answer.
+    let round = 0
     const ask = (adapter) => {
       const query = new URLSearchParams({
-        q: makeDocument(5).title,
+        q: makeDocument(round++ % 100).title,
         query_by: 'title,text',
         conversation: 'true',
         conversation_model_id: adapter,

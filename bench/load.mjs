@@ -57,16 +57,18 @@ export async function benchLoad(server) {
       marker,
       end: '[DONE]',
     })
-    const question = makeDocument(5).title
     const asked = await watch(server, readers, {
       url: `${server.url}/conversations`,
       method: 'POST',
       headers: { 'x-typesense-api-key': 'xyz', accept: 'text/event-stream' },
-      body: JSON.stringify({
-        question,
-        model: 'load',
-        searches: [{ collection: 'load', query_by: 'title,text' }],
-      }),
+      // Each asks something else. A question that is being asked gets a copy of that answer.
+      bodies: Array.from({ length: STREAMS }, (_, n) =>
+        JSON.stringify({
+          question: makeDocument(n).title,
+          model: 'load',
+          searches: [{ collection: 'load', query_by: 'title,text' }],
+        }),
+      ),
       marker: 'event: delta',
       end: 'event: done',
     })

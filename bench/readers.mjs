@@ -1,7 +1,7 @@
 /**
  * Many streams read at once, in a process of its own: the gaps between the pieces of each, as a client sees them.
- * Waits for a message `{ count, ramp, url, method, headers, body, marker, end }`, starts a stream every `ramp`
- * milliseconds, and answers with what it saw.
+ * Waits for a message `{ count, ramp, url, method, headers, bodies, marker, end }`, starts a stream every `ramp`
+ * milliseconds, each with the next body, and answers with what it saw.
  */
 import { Agent, request } from 'node:http'
 import { percentile } from './report.mjs'
@@ -42,8 +42,10 @@ const read = ({ url, method, headers, body, marker, end }) =>
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-process.on('message', async ({ count, ramp, ...stream }) => {
-  const streaming = Array.from({ length: count }, (_, index) => sleep(index * ramp).then(() => read(stream)))
+process.on('message', async ({ count, ramp, bodies, ...stream }) => {
+  const streaming = Array.from({ length: count }, (_, index) =>
+    sleep(index * ramp).then(() => read({ ...stream, body: bodies?.[index] })),
+  )
   const settled = await Promise.allSettled(streaming)
   const streams = settled.flatMap(({ value }) => value ?? [])
   const errors = settled.flatMap(({ reason }) => reason?.message ?? [])

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|sweep|load|hostile|hostile-models|quality|start]`:
+ * `npm run bench [import|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|start]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
@@ -8,6 +8,7 @@ import { benchHistory } from './history.mjs'
 import { benchHostile } from './hostile.mjs'
 import { benchHostileModels } from './hostile-models.mjs'
 import { benchImport } from './import.mjs'
+import { benchListings } from './listings.mjs'
 import { benchLoad } from './load.mjs'
 import { benchQuality } from './quality.mjs'
 import { table } from './report.mjs'
@@ -25,6 +26,7 @@ const benches = {
   encoders: benchEncoders,
   adapters: benchAdapters,
   history: benchHistory,
+  listings: benchListings,
   sweep: benchSweep,
   load: benchLoad,
   quality: benchQuality,

@@ -67,8 +67,10 @@ export async function startServer() {
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       name: 'parley',
-      // As in a local start.
+      // As in a local start, which makes no call of its own beside a request.
       routes: workerRoutes(assets),
+      cf: false,
+      logRequests: false,
       modules: true,
       modulesRoot: join(scratch, 'bundle'),
       scriptPath: join(scratch, 'bundle/worker.js'),

@@ -78,16 +78,19 @@ export async function benchStream(server) {
       const copied = await measure(server, rounds, () =>
         read(`${server.url}/__bench/relay?url=${encodeURIComponent(upstream.url + path)}`, {}, 'word0'),
       )
-      const query = new URLSearchParams({
-        q: makeDocument(5).title,
-        query_by: 'title,text',
-        conversation: 'true',
-        conversation_model_id: id,
-        conversation_stream: 'true',
-      })
+      // Each round asks something else. A question that was just asked gets a copy of that answer.
+      let round = 0
+      const query = () =>
+        new URLSearchParams({
+          q: makeDocument(round++).title,
+          query_by: 'title,text',
+          conversation: 'true',
+          conversation_model_id: id,
+          conversation_stream: 'true',
+        })
       const asked = await measure(server, rounds, () =>
         read(
-          `${server.url}/collections/${name}/documents/search?${query}`,
+          `${server.url}/collections/${name}/documents/search?${query()}`,
           { headers: { 'x-typesense-api-key': 'xyz' } },
           'word0',
         ),

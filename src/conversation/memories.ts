@@ -191,7 +191,10 @@ export async function addMessage(
   return turn
 }
 
-/** A page of a memory's messages, sorted by `order`. Messages from a transcript are the oldest. */
+/**
+ * A page of a memory's messages, sorted by `order`. Messages from a transcript are the oldest. They have no numbers, so
+ * their places are counted from the first one. A page that lies among the turns does not read them.
+ */
 export async function listMessages(
   env: Cloudflare.Env,
   memoryId: string,
@@ -200,20 +203,35 @@ export async function listMessages(
 ): Promise<MessageView[]> {
   const db = database(env)
   const now = Date.now()
-  const before = pairs(memoryId, await messagesBeforeTurns(db, memoryId))
-  const page = (from: number, most: number) =>
-    most <= 0 ? [] : pageOfTurns(db, memoryId, order, { limit: most, offset: from, now })
+  const page = async (from: number, most: number) =>
+    most <= 0
+      ? []
+      : (await pageOfTurns(db, memoryId, order, { limit: most, offset: from, now })).map(messageOf)
   if (order === 'asc') {
+    const before = await beforeTurns(env, memoryId, offset + limit)
     const first = before.slice(offset, offset + limit)
-    const turns = await page(Math.max(0, offset - before.length), limit - first.length)
-    return [...first, ...turns.map(messageOf)]
+    return [...first, ...(await page(Math.max(0, offset - before.length), limit - first.length))]
   }
-  const turns = (await page(offset, limit)).map(messageOf)
-  if (turns.length === limit || before.length === 0) return turns
+  const turns = await page(offset, limit)
+  if (turns.length === limit) return turns
+  const before = await beforeTurns(env, memoryId)
+  if (before.length === 0) return turns
   const all = await countTurns(db, memoryId, now)
   const start = Math.max(0, offset - all)
   return [...turns, ...before.toReversed().slice(start, start + limit - turns.length)]
 }
+
+/** The first messages of a transcript. Two texts of it make at most one message. */
+async function beforeTurns(
+  env: Cloudflare.Env,
+  memoryId: string,
+  most = MOST_BEFORE,
+): Promise<MessageView[]> {
+  return pairs(memoryId, await messagesBeforeTurns(database(env), memoryId, 2 * most)).slice(0, most)
+}
+
+/** Messages of a transcript that are listed at most: no page reaches further. */
+const MOST_BEFORE = 10_000
 
 /** Pairs questions with their answers, as messages. */
 function pairs(
@@ -273,9 +291,8 @@ export async function findMessage(
   env: Cloudflare.Env,
   { memoryId, turn, before, trace }: Pick<MessageView, 'memoryId' | 'turn' | 'before' | 'trace'>,
 ): Promise<MessageView | undefined> {
-  const db = database(env)
-  if (before !== undefined) return pairs(memoryId, await messagesBeforeTurns(db, memoryId))[before]
-  const row = await findMessageTurn(db, memoryId, turn, Date.now())
+  if (before !== undefined) return (await beforeTurns(env, memoryId, before + 1))[before]
+  const row = await findMessageTurn(database(env), memoryId, turn, Date.now())
   if (row === undefined) return undefined
   return trace === undefined ? messageOf(row) : tracesOf(row)[trace]
 }

@@ -24,15 +24,13 @@ export interface PageEnd {
 export const listConversationRows = (
   db: Database,
   { owner, userId, proof, after, limit, now }: ConversationQuery,
-): Promise<ConversationRow[]> =>
+) =>
   db
     .select()
     .from(conversations)
     .where(
       and(
-        owner === undefined ? undefined : eq(conversations.owner, owner),
-        userId === undefined ? undefined : eq(conversations.userId, userId),
-        ofProof(proof),
+        areOf({ owner, userId, proof }),
         // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
         sql`+${conversations.expiresAt} > ${now}`,
         after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
@@ -41,16 +39,22 @@ export const listConversationRows = (
     .orderBy(desc(conversations.updatedAt), desc(conversations.id))
     .limit(limit)
 
-/** The second term is what its index asks for. */
-const ofProof = (proof: string | undefined) =>
-  proof === undefined ? undefined : and(eq(conversations.proof, proof), sql`${conversations.proof} <> ''`)
-
 /** Whose conversations; absent: any. */
-interface Of {
+export interface Of {
   owner?: string | undefined
   userId?: string | undefined
   proof?: string | undefined
 }
+
+/** SQLite uses an index with a condition of its own only for a query that states the same condition. */
+export const areOf = ({ owner, userId, proof }: Of) =>
+  and(
+    owner === undefined ? undefined : eq(conversations.owner, owner),
+    userId === undefined ? undefined : eq(conversations.userId, userId),
+    userId ? sql`${conversations.userId} <> ''` : undefined,
+    proof === undefined ? undefined : eq(conversations.proof, proof),
+    proof === undefined ? undefined : sql`${conversations.proof} <> ''`,
+  )
 
 export interface ConversationQuery extends Of {
   after?: PageEnd
@@ -80,13 +84,7 @@ export const conversationsOfUser = (
   db
     .select({ id: conversations.id, historyId: conversations.historyId })
     .from(conversations)
-    .where(
-      and(
-        userId === undefined ? undefined : eq(conversations.userId, userId),
-        owner === undefined ? undefined : eq(conversations.owner, owner),
-        ofProof(proof),
-      ),
-    )
+    .where(areOf({ owner, userId, proof }))
     .limit(limit)
 
 export interface EmptiedConversation extends Pick<ConversationRow, 'id' | 'historyId'> {

@@ -1,6 +1,7 @@
 /** Conversations as OpenSearch's memories: pages by number, and what their messages say of themselves. */
 import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
+import { areOf, type Of } from './conversations'
 import { conversations, messages, type turns as Turns, turns } from './schema'
 
 export type MessageTurn = Pick<
@@ -20,16 +21,10 @@ interface Page {
   now: number
 }
 
-interface Of {
-  owner?: string
-  userId?: string
-  proof?: string
-}
-
 /** @param by the column that the list is ordered by, latest first */
 export const pageOfConversations = (
   db: Database,
-  { owner, userId, proof }: Of,
+  whose: Of,
   by: 'createdAt' | 'updatedAt',
   { limit, offset, now }: Page,
 ) =>
@@ -38,11 +33,7 @@ export const pageOfConversations = (
     .from(conversations)
     .where(
       and(
-        owner === undefined ? undefined : eq(conversations.owner, owner),
-        userId === undefined ? undefined : eq(conversations.userId, userId),
-        proof === undefined
-          ? undefined
-          : and(eq(conversations.proof, proof), sql`${conversations.proof} <> ''`),
+        areOf(whose),
         // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
         sql`+${conversations.expiresAt} > ${now}`,
       ),
@@ -89,28 +80,19 @@ export async function findMessageTurn(
   return row
 }
 
-/** What was said before the first turn: the transcript that a client brought. Oldest first, timestamps in seconds. */
-export async function messagesBeforeTurns(
-  db: Database,
-  conversationId: string,
-): Promise<{ role: string; message: string; timestamp: number }[]> {
-  const [first] = await db
-    .select({ turn: turns.turn, createdAt: turns.createdAt })
-    .from(turns)
-    .where(eq(turns.conversationId, conversationId))
-    .orderBy(asc(turns.turn))
-    .limit(1)
-  if (first === undefined) return []
+/**
+ * The first messages of the transcript that a client brought: what was said before the first turn. Oldest first,
+ * timestamps in seconds.
+ */
+export const messagesBeforeTurns = (db: Database, conversationId: string, most: number) => {
+  const begun = sql`(SELECT ${turns.createdAt} / 1000 FROM ${turns} WHERE ${turns.conversationId} = ${conversationId}
+    ORDER BY ${turns.turn} LIMIT 1)`
   return db
     .select({ role: messages.role, message: messages.message, timestamp: messages.timestamp })
     .from(messages)
-    .where(
-      and(
-        eq(messages.conversationId, conversationId),
-        lt(messages.timestamp, Math.floor(first.createdAt / 1000)),
-      ),
-    )
+    .where(and(eq(messages.conversationId, conversationId), lt(messages.timestamp, begun)))
     .orderBy(asc(messages.timestamp), asc(sql`rowid`))
+    .limit(most)
 }
 
 /** How many turns a conversation has that have not expired. */

@@ -113,7 +113,17 @@ export const conversations = sqliteTable(
   (table) => [
     index('conversations_owner').on(table.owner, table.updatedAt),
     index('conversations_proof').on(table.proof, table.owner, table.updatedAt).where(sql`proof <> ''`),
+    index('conversations_proof_created')
+      .on(table.proof, table.owner, table.createdAt)
+      .where(sql`proof <> ''`),
     index('conversations_user').on(table.userId, table.updatedAt),
+    index('conversations_user_created').on(table.userId, table.createdAt).where(sql`user_id <> ''`),
+    index('conversations_owner_user')
+      .on(table.owner, table.userId, table.updatedAt)
+      .where(sql`user_id <> ''`),
+    index('conversations_owner_user_created')
+      .on(table.owner, table.userId, table.createdAt)
+      .where(sql`user_id <> ''`),
     index('conversations_updated').on(table.updatedAt),
     index('conversations_created').on(table.createdAt),
     index('conversations_owner_created').on(table.owner, table.createdAt),

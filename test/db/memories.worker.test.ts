@@ -2,51 +2,108 @@
 import { env } from 'cloudflare:test'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { database } from '../../src/db/client'
-import { pageOfConversations, pageOfTurns } from '../../src/db/memories'
+import { listConversationRows } from '../../src/db/conversations'
+import { messagesBeforeTurns, pageOfConversations, pageOfTurns } from '../../src/db/memories'
 
 const db = database(env)
 const PAGE = { limit: 10, offset: 0, now: 0 }
 
-const insert = async (owner: string, many: number): Promise<void> => {
+const numbers = (many: number): string => JSON.stringify(Array.from({ length: many }, (_, at) => at))
+
+/** @param some `owner`, `user` and how many conversations they have */
+async function insert([owner, user, many]: readonly [string, string, number]): Promise<void> {
+  const proof = user === '' ? '' : `user:${user}`
   await env.DB.prepare(
     `INSERT INTO conversations (id, history_id, model_id, owner, user_id, proof, protocol, title, turns, created_at, updated_at, expires_at)
-      SELECT ?1 || value, 'h', 'm', ?1, '', '', 'opensearch', 't', 0, value, -value, 9e15
-      FROM json_each(?2)`,
+      SELECT ?1 || ?2 || value, 'h', 'm', ?1, ?2, ?3, 'opensearch', 't', 0, value, -value, 9e15
+      FROM json_each(?4)`,
   )
-    .bind(owner, JSON.stringify(Array.from({ length: many }, (_, at) => at)))
-    .run()
-  await env.DB.prepare(
-    `INSERT INTO turns (conversation_id, turn, question, answer, finish_reason, citations, usage, timings, trace, created_at, expires_at)
-      SELECT ?1, value, 'q', 'a', 'stop', '[]', '{}', '{}', '{}', value, 9e15 FROM json_each(?2)`,
-  )
-    .bind(owner, JSON.stringify(Array.from({ length: many }, (_, at) => at)))
+    .bind(owner, user, proof, numbers(many))
     .run()
 }
 
-async function rowsRead(query: { toSQL(): { sql: string; params: unknown[] } }): Promise<number> {
+async function insertTurns(id: string, many: number): Promise<void> {
+  await env.DB.prepare(
+    `INSERT INTO turns (conversation_id, turn, question, answer, finish_reason, citations, usage, timings, trace, created_at, expires_at)
+      SELECT ?1, value, 'q', 'a', 'stop', '[]', '{}', '{}', '{}', 1e12 + value, 9e15 FROM json_each(?2)`,
+  )
+    .bind(id, numbers(many))
+    .run()
+}
+
+/** Messages of a transcript that was there before the first turn. */
+async function insertTranscript(id: string, many: number): Promise<void> {
+  await env.DB.prepare(
+    `INSERT INTO messages (history_id, document_id, conversation_id, model_id, role, message, timestamp)
+      SELECT 'h', ?1 || value, ?1, 'm', iif(value % 2, 'assistant', 'user'), 'said', value FROM json_each(?2)`,
+  )
+    .bind(id, numbers(many))
+    .run()
+}
+
+async function rowsRead(query: { toSQL(): { sql: string; params: unknown[] } }, rows = 10): Promise<number> {
   const { sql, params } = query.toSQL()
   const { meta, results } = await env.DB.prepare(sql)
     .bind(...params)
     .all()
-  expect(results).toHaveLength(10)
+  expect(results).toHaveLength(rows)
   return meta.rows_read
 }
 
+const MANY = 20_000
+
 describe('a page of ten', () => {
   beforeAll(async () => {
-    await insert('few', 20)
-    await insert('many', 20_000)
+    const crowds = [
+      ['few', '', 20],
+      ['many', '', MANY],
+      ['few', 'ann', 20],
+      ['many', 'bob', MANY],
+      // Of one key and one user there are few, but each of them has many with others.
+      ['many', 'cat', 20],
+      ['other', 'cat', MANY],
+    ] as const
+    for (const crowd of crowds) await insert(crowd)
+    await insertTurns('few', 20)
+    await insertTurns('many', MANY)
+    await insertTurns('short', 1)
+    await insertTurns('long', 1)
+    await insertTranscript('short', 40)
+    await insertTranscript('long', MANY)
   })
 
-  test.each(['createdAt', 'updatedAt'] as const)('of memories by %s', async (by) => {
-    const few = await rowsRead(pageOfConversations(db, { owner: 'few' }, by, PAGE))
-    const many = await rowsRead(pageOfConversations(db, { owner: 'many' }, by, PAGE))
-    const all = await rowsRead(pageOfConversations(db, {}, by, PAGE))
-    expect([many, all]).toEqual([few, few])
+  const SCOPES = [
+    ['everybody', {}],
+    ['a key', { owner: 'many' }],
+    ['a user', { userId: 'bob' }],
+    ['a user of a key', { owner: 'many', userId: 'bob' }],
+    ['a user of a key, both of whom have many others', { owner: 'many', userId: 'cat' }],
+    ['a proven user', { owner: 'many', userId: 'bob', proof: 'user:bob' }],
+    ['a proven user who has many others', { owner: 'many', userId: 'cat', proof: 'user:cat' }],
+  ] as const
+
+  describe.each(SCOPES)("of %s's memories", (_, scope) => {
+    test.each(['createdAt', 'updatedAt'] as const)('by %s', async (by) => {
+      const few = await rowsRead(pageOfConversations(db, { owner: 'few' }, by, PAGE))
+      expect(await rowsRead(pageOfConversations(db, scope, by, PAGE))).toBe(few)
+    })
+
+    test("in Parley's own list", async () => {
+      const few = await rowsRead(listConversationRows(db, { owner: 'few', limit: 10, now: 0 }))
+      // Conversations of the same millisecond are read together to be put in order.
+      const read = await rowsRead(listConversationRows(db, { ...scope, limit: 10, now: 0 }))
+      expect(read).toBeLessThan(2 * few)
+    })
   })
 
   test.each(['asc', 'desc'] as const)('of messages, %s', async (order) => {
     const few = await rowsRead(pageOfTurns(db, 'few', order, PAGE))
     expect(await rowsRead(pageOfTurns(db, 'many', order, PAGE))).toBe(few)
+  })
+
+  test('of messages from before the first turn', async () => {
+    const few = await rowsRead(messagesBeforeTurns(db, 'short', 10))
+    expect(await rowsRead(messagesBeforeTurns(db, 'long', 10))).toBe(few)
+    expect(await rowsRead(messagesBeforeTurns(db, 'short', 100), 40)).toBeLessThan(100)
   })
 })
