@@ -110,7 +110,7 @@ ${entries[at + 1] ? `<link rel="next" href="${address(entries[at + 1]?.name ?? '
 <header class="bar">
 <button type="button" class="tool menu" popovertarget="menu" aria-label="Menu">${icon('menu')}</button>
 <a class="brand" href="/docs/"><img src="/icon.svg" alt="" width="24" height="24"><span>Parley <em>docs</em></span></a>
-<button type="button" class="search-open" data-search aria-label="Search" aria-haspopup="dialog">${icon('search')}<span>Search</span><kbd>Ctrl K</kbd></button>
+<button type="button" class="search-open" data-search aria-haspopup="dialog">${icon('search')}<span>Search</span><kbd>Ctrl K</kbd></button>
 <nav class="links" aria-label="Elsewhere"><a href="/docs/api">API</a><a href="/">Console</a></nav>
 <button type="button" class="tool" data-theme-toggle aria-label="Light or dark">${icon('theme')}</button>
 </header>
