@@ -97,6 +97,6 @@ test('the sample is cited by names that a person can read, and addresses that le
 
 test('every file is in the table of the page about them', () => {
   const page = readFileSync(join(EXAMPLES, 'README.md'), 'utf8')
-  const listed = [...page.matchAll(/\]\(([\w-]+\.\w+)\)/g)].map(([, file]) => file)
+  const listed = [...page.matchAll(/\]\(([\w.-]+\.\w+)\)/g)].map(([, file]) => file)
   expect(new Set(listed)).toEqual(new Set(readdirSync(EXAMPLES).filter((file) => file !== 'README.md')))
 })
