@@ -61,6 +61,7 @@ const steps = [
   ['the widget builds and is within budget', () => run('node', 'scripts/widget.mjs'), 'told'],
   ['types of the console', () => run('tsc', '--noEmit', '-p', 'ui/console')],
   ['the console builds and is within budget', () => run('node', 'scripts/console.mjs'), 'told'],
+  ['the documentation builds', () => run('node', 'scripts/docs.mjs'), 'told'],
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],
   ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],

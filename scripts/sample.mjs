@@ -3,9 +3,8 @@
  * can ask Parley how Parley works, and sees on the way what a collection for questions looks like.
  */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
-
-const folder = new URL('../docs/', import.meta.url)
+import { anchor, anchors } from './docs/anchors.mjs'
+import { read, written } from './docs/pages.mjs'
 
 /** What the page on / offers to a visitor who does not know what to ask. */
 const QUESTIONS = [
@@ -64,37 +63,36 @@ const assistant = {
   category_field: 'section',
 }
 
-/** A heading as the anchor that Markdown viewers make of it. @param {string} heading */
-const anchor = (heading) =>
-  heading
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N} -]/gu, '')
-    .replaceAll(' ', '-')
-
 /**
  * Cuts a Markdown page at its headings of the first three levels; headings inside code blocks are code.
  * @param {string} name of the file, without its ending
  * @param {string} markdown
- * @returns {{ id: string, title: string, heading: string, text: string, section: string }[]}
+ * @returns {{ id: string, title: string, heading: string, text: string, section: string, at: string }[]} `at` is the
+ *   heading's anchor on the page, '' for the page's own title
  */
 export function cut(name, markdown) {
-  /** @type {{ heading: string, lines: string[] }[]} */
+  const anchorOf = anchors()
+  /** @type {{ heading: string, at: string, lines: string[] }[]} */
   const parts = []
   let inCode = false
   for (const line of markdown.split('\n')) {
     if (line.startsWith('```')) inCode = !inCode
     const heading = inCode ? null : /^#{1,3} (.+)$/.exec(line)
-    if (heading?.[1] !== undefined) parts.push({ heading: heading[1].replaceAll('`', ''), lines: [] })
-    else parts.at(-1)?.lines.push(line)
+    if (heading?.[1] !== undefined) {
+      const text = heading[1].replaceAll('`', '')
+      const at = anchorOf(text)
+      parts.push({ heading: text, at: parts.length === 0 ? '' : at, lines: [] })
+    } else parts.at(-1)?.lines.push(line)
   }
   const title = parts[0]?.heading ?? name
   return parts
-    .map(({ heading, lines }) => ({
+    .map(({ heading, at, lines }) => ({
       id: anchor(heading),
       title,
       heading,
       text: lines.join('\n').trim(),
       section: name,
+      at,
     }))
     .filter((passage) => passage.text !== '')
 }
@@ -102,18 +100,19 @@ export function cut(name, markdown) {
 /**
  * All passages of docs/. Their ids are what answers cite them by (`[how-long-is-history-kept.txt]`), so they are words
  * and hyphens; where two pages have the same heading, the second one's has its page before it.
- * @param {string} url where the server answers, on whose page /document a passage can be read
+ * @param {string} url where the server answers, which has the documentation as pages too
  */
 export function passages(url) {
   const seen = new Set()
-  return readdirSync(folder)
-    .filter((file) => file.endsWith('.md'))
-    .sort()
-    .flatMap((file) => cut(file.slice(0, -'.md'.length), readFileSync(new URL(file, folder), 'utf8')))
-    .map((passage) => {
-      const id = seen.has(passage.id) ? `${passage.section}-${passage.id}` : passage.id
+  // Tutorials and guides come last: they repeat what the other pages are about.
+  const names = written().sort((a, b) => a.split('/').length - b.split('/').length)
+  return names
+    .flatMap((name) => cut(name, read(name)))
+    .map(({ at, ...passage }) => {
+      const page = passage.section.replaceAll('/', '-')
+      const id = seen.has(passage.id) ? `${page}-${passage.id}` : passage.id
       seen.add(id)
-      return { ...passage, id, url: `${url}/document#${schema.name}/${id}` }
+      return { ...passage, id, url: `${url}/docs/${passage.section}${at && `#${at}`}` }
     })
 }
 

@@ -4,7 +4,7 @@ import { TrieRouter } from 'hono/router/trie-router'
 import { mountAiChat } from './api/ai-chat'
 import { discardBody } from './api/edge/body'
 import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cors'
-import { isLost, servePage } from './api/edge/pages'
+import { findPage, isLost } from './api/edge/pages'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
@@ -37,8 +37,9 @@ app.use(async (context, next) => {
     context.res = refused
   } else await next()
   if (isLost(request, context.res)) {
-    await context.res.body?.cancel()
-    context.res = await servePage(env, request, '/404', context.res.status === 401 ? 401 : 404)
+    const { body, status } = context.res
+    await body?.cancel()
+    context.res = await findPage(env, request, status)
   }
   const { headers, status } = context.res
   // A page that may not use the key must not be able to read why.

@@ -1,4 +1,4 @@
-/** The rows that a turn writes: what the costs in docs/deploy.md are worked out from. */
+/** The rows that a turn writes: what the costs in docs/costs.md are worked out from. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'

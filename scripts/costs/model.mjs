@@ -1,6 +1,6 @@
 /**
  * What conversations cost on Cloudflare's Workers Paid plan: assumptions, prices, and the arithmetic between. The page
- * docs/deploy.md shows what comes out, and a test compares the two.
+ * docs/costs.md shows what comes out, and a test compares the two.
  */
 
 import { PAGE_BUDGET } from '../../src/auth/page-budget.ts'

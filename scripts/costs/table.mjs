@@ -1,4 +1,4 @@
-/** The costs as docs/deploy.md and the README show them. */
+/** The costs as docs/costs.md and the README show them. */
 import { includedConversations, modelCosts, platformCosts, worstDay } from './model.mjs'
 
 const CONVERSATIONS = 1_000
@@ -68,7 +68,7 @@ export function costsSentence() {
   ].join('\n')
 }
 
-/** The arithmetic for the README, in Markdown: how each amount comes about, times its price. */
+/** The arithmetic for docs/costs.md, in Markdown: how each amount comes about, times its price. */
 export function costsArithmetic() {
   const platform = platformCosts(CONVERSATIONS)
   const models = modelCosts(CONVERSATIONS)

@@ -46,6 +46,8 @@ describe.runIf(CHROMIUM)('the example', () => {
       text
         .replaceAll('http://localhost:8108', url)
         .replaceAll('/ui/default', `/ui/${assistant}`)
+        .replaceAll('assistant="default"', `assistant="${assistant}"`)
+        .replaceAll('assistant: "default"', `assistant: '${assistant}'`)
         .replaceAll(`${url}/chat`, `${url}/a/${assistant}/chat`)
         .replace('model: "docs", collections: ["docs"]', `model: '${model}', collections: ['${shows}']`)
     pages = createServer(({ url: path = '' }, response) => {
@@ -158,5 +160,22 @@ describe.runIf(CHROMIUM)('the example', () => {
     await page.reload()
     await page.locator('#answer', { hasText: LAST }).waitFor()
     expect(await page.locator('#answer').textContent()).toBe(ANSWER)
+  })
+
+  test.each(['widget', 'react', 'vue'])('the widget answers on the page of %s', async (name) => {
+    const paced = assistant
+    assistant = citingAssistant
+    try {
+      await page.goto(`${origin}/${name}-page.html`)
+      if (name === 'widget') await page.getByRole('button', { name: 'Open chat' }).click()
+      const chat = page.locator('parley-chat')
+      await chat.getByRole('textbox').fill('Who salvages warships?')
+      await page.keyboard.press('Enter')
+      await chat.locator('.turn', { hasText: 'a crew that salvages warships' }).waitFor()
+      // What the page itself hears of the answer.
+      if (name !== 'widget') await page.locator('output', { hasText: '1 citations' }).waitFor()
+    } finally {
+      assistant = paced
+    }
   })
 })

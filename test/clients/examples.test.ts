@@ -78,7 +78,7 @@ test('the sample is cited by names that a person can read, and addresses that le
   const question = { role: 'user', content: 'What is a conversation model?' }
   const chat = await request('POST', '/v1/chat/completions', { model: 'default', messages: [question] })
   const [{ url_citation: cited }] = chat.body.choices[0].message.annotations
-  expect(cited.url).toBe(`${url}/document#docs/conversation-models`)
+  expect(cited.url).toBe(`${url}/docs/models`)
   expect((await fetch(cited.url)).status).toBe(200)
   const spoken = await fetch(`${url}/chat`, {
     method: 'POST',
@@ -97,6 +97,6 @@ test('the sample is cited by names that a person can read, and addresses that le
 
 test('every file is in the table of the page about them', () => {
   const page = readFileSync(join(EXAMPLES, 'README.md'), 'utf8')
-  const listed = [...page.matchAll(/\]\(([\w-]+\.\w+)\)/g)].map(([, file]) => file)
+  const listed = [...page.matchAll(/\]\(([\w.-]+\.\w+)\)/g)].map(([, file]) => file)
   expect(new Set(listed)).toEqual(new Set(readdirSync(EXAMPLES).filter((file) => file !== 'README.md')))
 })

@@ -2,121 +2,37 @@
  * The guides of docs/guides/, followed to the letter: their files are written, their commands run through npm, and what
  * they say is printed has to be printed. And `npm run bench start`, over few pages.
  */
-import { execFile, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { serve } from '../serve'
 import { freePort, type Started, start } from './global-setup'
+import { GuideReader, ROOT } from './guide-reader'
 
-const ROOT = join(import.meta.dirname, '../..')
 const GUIDES = join(ROOT, 'docs/guides')
-const WHERE_GUIDES_START = 'http://localhost:8108'
 const SITE_OF_GUIDE = 'https://www.example.com'
 
-let folder = ''
+let data = ''
 let parley: Started
-let url = ''
+let reader: GuideReader
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-guides-'))
+  data = mkdtempSync(join(tmpdir(), 'parley-guides-'))
   const port = await freePort()
-  url = `http://localhost:${port}`
-  parley = await start('--port', String(port), '--persist-to', join(folder, '.parley'))
-  // The guides' commands run in the project's folder. This one has its script `parley`, and none of its files.
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const script = scripts.parley.replace('scripts/', `${ROOT}/scripts/`)
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, scripts: { parley: script } }))
+  parley = await start('--port', String(port), '--persist-to', data)
+  reader = new GuideReader(`http://localhost:${port}`)
 })
 afterAll(async () => {
+  reader?.close()
   await parley?.stop()
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(data, { recursive: true, force: true })
 })
 
-/** @returns what commands print, both streams in order @throws when one of them fails */
-async function sh(commands: string): Promise<string> {
-  const child = spawn('sh', ['-e', '-c', `exec 2>&1\n${commands}`], {
-    cwd: folder,
-    env: {
-      ...process.env,
-      PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
-      PARLEY_URL: url,
-      PARLEY_API_KEY: 'xyz',
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let printed = ''
-  child.stdout.on('data', (data) => {
-    printed += data
-  })
-  const code = await new Promise((done) => child.once('close', done))
-  expect(code, printed).toBe(0)
-  return printed
-}
-
-interface Block {
-  /** the paragraph before it */
-  before: string
-  language: string
-  code: string
-}
-
-const blocksOf = (guide: string): Block[] =>
-  [...readFileSync(join(GUIDES, guide), 'utf8').matchAll(/(?:([^\n]+)\n\n)?```(\w*)\n(.*?)```(?=\n)/gs)].map(
-    ([, before = '', language = '', code = '']) => ({ before, language, code }),
-  )
-
-/** What differs from run to run, made equal. */
-const equalized = (text: string) =>
-  text
-    .replace(/\bDone in [\d.]+ s\b/g, 'Done in N s')
-    .replace(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'CONVERSATION')
-
-/** Expects each line that a guide shows, in this order; other lines may be in between, and `...` ends a line early. */
-function expectPrinted(shown: string, printed: string): void {
-  const lines = equalized(printed).split('\n')
-  let from = 0
-  for (const line of equalized(shown).trimEnd().split('\n')) {
-    const start = line.replace(/\s*\.\.\.$/, '')
-    const at = lines.findIndex(
-      (each, index) => index >= from && (start === line ? each === line : each.startsWith(start)),
-    )
-    expect(at, `"${line}" is not printed in its place:\n${printed}`).toBeGreaterThanOrEqual(from)
-    from = at + 1
-  }
-}
-
-/**
- * Does what a guide says, from its first file or command on, and compares each output that it shows.
- * @param site where the site of the guide is served
- * @returns how many commands were run, and how many lines compared
- */
-async function follow(guide: string, site = SITE_OF_GUIDE): Promise<{ commands: number; shown: number }> {
-  const done = { commands: 0, shown: 0 }
-  let printed = ''
-  let conversation = ''
-  for (const { before, language, code } of blocksOf(guide)) {
-    const [, file] = /Save this as `([^`]+)`:$/.exec(before) ?? []
-    if (file !== undefined) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true })
-      writeFileSync(join(folder, file), code)
-    } else if (language === 'sh') {
-      const commands = code.replaceAll(SITE_OF_GUIDE, site).replaceAll('CONVERSATION', conversation)
-      printed = (await sh(commands)).replaceAll(site, SITE_OF_GUIDE).replaceAll(url, WHERE_GUIDES_START)
-      conversation = /--conversation ([\da-f-]{36})/.exec(printed)?.[1] ?? conversation
-      done.commands += code.trimEnd().split('\n').length
-    } else if (printed !== '') {
-      expectPrinted(code, printed)
-      done.shown += code.trimEnd().split('\n').length
-    } else {
-      // Before the first command a guide says how Parley is started, which this test has done.
-      expect(code).toBe('npm ci\nnpm start\n')
-    }
-  }
-  return done
-}
+const follow = (guide: string, site = SITE_OF_GUIDE) =>
+  reader.follow(`guides/${guide}`, { [SITE_OF_GUIDE]: site })
 
 test('"Ask your own Markdown" prints what it says', async () => {
   expect(await follow('markdown.md')).toEqual({ commands: 5, shown: 11 })

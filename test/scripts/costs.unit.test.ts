@@ -15,10 +15,10 @@ import { costsArithmetic, costsSentence, costsTable, worstDayTable } from '../..
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
 
-test('the page on deploying and the README show what comes out: node scripts/costs.mjs', () => {
-  expect(read('docs/deploy.md')).toContain(costsTable())
+test('the page on costs and the README show what comes out: node scripts/costs.mjs', () => {
+  expect(read('docs/costs.md')).toContain(costsTable())
   expect(read('README.md')).toContain(costsSentence())
-  expect(read('README.md')).toContain(costsArithmetic())
+  expect(read('docs/costs.md')).toContain(costsArithmetic())
 })
 
 test('the page on keys shows the worst day of a bound key, at the rates that are deployed', () => {

@@ -22,3 +22,14 @@ export const isLost = (request: Request, { status }: Response): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html') &&
   !request.headers.has('authorization') &&
   presentedKey(request) === undefined
+
+/**
+ * For somebody who is lost: the page at the address, where an API has the address too (`/docs`), or else the one that says
+ * that there is none.
+ */
+export async function findPage(env: Cloudflare.Env, request: Request, status: number): Promise<Response> {
+  const page = await servePage(env, request, new URL(request.url).pathname)
+  if (page.status < 400) return page
+  await page.body?.cancel()
+  return servePage(env, request, '/404', status === 401 ? 401 : 404)
+}

@@ -105,9 +105,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </nav>
         <Recent />
         <div class="side-foot">
-          <a href="/api">
+          <a href="/docs/">
             <Icon name="book" />
-            API reference
+            Documentation
           </a>
           <button type="button" onClick={forgetKey}>
             <Icon name="leave" />

@@ -66,8 +66,17 @@ export class ParleyChat extends HTMLElement {
     return (this.getAttribute('server') ?? new URL(import.meta.url).origin).replace(/\/+$/, '')
   }
 
+  // React and Vue set a property where an element has one of an attribute's name, so none may be read-only.
+  set server(url: string) {
+    this.setAttribute('server', url)
+  }
+
   get assistant(): string {
     return this.getAttribute('assistant') ?? 'default'
+  }
+
+  set assistant(name: string) {
+    this.setAttribute('assistant', name)
   }
 
   get mode(): Mode {

@@ -1,0 +1,113 @@
+/** The routes of chat clients: the AI SDK's, OpenAI's and those of the AI Chat Protocol. */
+import { route } from './wire.mjs'
+
+const QUESTION = 'How does Parley store history?'
+const MESSAGES = [{ role: 'user', content: QUESTION }]
+const VERSIONED = 'The same, for clients that put the version of the API into the address.'
+
+/** @type {import('./wire.mjs').WireGroup} */
+const uiStream = {
+  title: 'UI message stream of the AI SDK',
+  routes: [
+    route('POST', '/ui/:assistant', 'Asks an assistant. The answer is a UI message stream.', {
+      send: '/ui/default',
+      body: {
+        id: 'b9c1d2e8f7a64053',
+        trigger: 'submit-message',
+        messages: [{ id: 'q1', role: 'user', parts: [{ type: 'text', text: QUESTION }] }],
+      },
+      gives: 'stream',
+    }),
+    route(
+      'GET',
+      '/ui/:assistant',
+      'Follows the running answer of a chat from its beginning; 204 where there is none.',
+      {
+        send: '/ui/default?chatId=b9c1d2e8f7a64053',
+      },
+    ),
+    route('GET', '/ui/:assistant/:chat/stream', 'The same, at the address that `useChat` resumes at.', {
+      send: '/ui/default/b9c1d2e8f7a64053/stream',
+    }),
+    route('POST', '/ui/:assistant/:chat/stop', 'Stops the running answer for all its readers.', {
+      send: '/ui/default/b9c1d2e8f7a64053/stop',
+    }),
+  ],
+}
+
+/** @type {import('./wire.mjs').WireGroup} */
+const openAi = {
+  title: 'OpenAI',
+  about: 'Any other route below `/v1` is answered with 404, in the words of this API.',
+  routes: [
+    route('POST', '/v1/chat/completions', 'Asks an assistant, which is the model here.', {
+      body: { model: 'default', messages: MESSAGES },
+    }),
+    route('POST', '/v1/responses', 'Asks an assistant; `previous_response_id` goes on from a response.', {
+      body: { model: 'default', input: QUESTION },
+    }),
+    route('GET', '/v1/models', 'Lists the assistants that the key may ask.'),
+    route('GET', '/v1/models/:model', 'Reads one of them.', { send: '/v1/models/default' }),
+  ],
+}
+
+/** @type {import('./wire.mjs').WireGroup} */
+const aiChat = {
+  title: 'AI Chat Protocol',
+  about: 'Other methods are answered with 405. `/chat` asks the assistant `default`.',
+  routes: [
+    route('POST', '/chat', 'Asks the assistant `default`. The answer comes whole.', {
+      body: { messages: MESSAGES },
+    }),
+    route('POST', '/chat/stream', 'The same, as it is written: a JSON object on each line.', {
+      body: { messages: MESSAGES },
+      gives: 'stream',
+    }),
+    route('GET', '/content/:label{.+}', 'The text of a document that an answer cites.', {
+      send: '/content/how-does-parley-store-history.txt',
+      gives: 'stream',
+    }),
+    route('POST', '/a/:assistant/chat', 'Asks another assistant.', {
+      send: '/a/default/chat',
+      body: { messages: MESSAGES },
+    }),
+    route('POST', '/a/:assistant/chat/stream', 'The same, as it is written.', {
+      send: '/a/default/chat/stream',
+      body: { messages: MESSAGES },
+      gives: 'stream',
+    }),
+    route('GET', '/a/:assistant/content/:label{.+}', 'A document that its answer cites.', {
+      send: '/a/default/content/how-does-parley-store-history.txt',
+      gives: 'stream',
+    }),
+    ...['', '/a/:assistant'].flatMap((prefix) => {
+      const at = prefix.replace(':assistant', 'default')
+      return [
+        route('POST', `${prefix}/v/:version/chat`, VERSIONED, {
+          send: `${at}/v/2026-04/chat`,
+          body: { messages: MESSAGES },
+        }),
+        route('POST', `${prefix}/v/:version/chat/stream`, VERSIONED, {
+          send: `${at}/v/2026-04/chat/stream`,
+          body: { messages: MESSAGES },
+          gives: 'stream',
+        }),
+        route('GET', `${prefix}/v/:version/content/:label{.+}`, VERSIONED, {
+          send: `${at}/v/2026-04/content/how-does-parley-store-history.txt`,
+          gives: 'stream',
+        }),
+      ]
+    }),
+  ],
+}
+
+/** @type {import('./wire.mjs').Wire} */
+export const chat = {
+  name: 'api/chat',
+  title: 'Chat API',
+  about:
+    'An [assistant](/docs/assistants) in the words of chat clients. [Chat protocols](/docs/chat-protocols) says what each ' +
+    'of them can do. The key goes in `Authorization: Bearer KEY`, `x-api-key` or `api-key`.',
+  header: 'Authorization',
+  groups: [uiStream, openAi, aiChat],
+}

@@ -1,0 +1,171 @@
+/** Typesense's routes. */
+import { route } from './wire.mjs'
+
+const FIELDS = [
+  { name: 'title', type: 'string' },
+  { name: 'year', type: 'int32', facet: true },
+]
+
+/** @type {import('./wire.mjs').Wire} */
+export const typesense = {
+  name: 'api/typesense',
+  title: 'Typesense API',
+  about:
+    'Collections, documents, searches, conversation models, aliases and keys. Parameters and replies are as ' +
+    "[Typesense's documentation](https://typesense.org/docs/30.0/api/) has them; " +
+    '[what differs](/docs/typesense) is told. The key goes in `X-TYPESENSE-API-KEY`.',
+  header: 'X-TYPESENSE-API-KEY',
+  groups: [
+    {
+      title: 'Server',
+      routes: [
+        route('GET', '/health', 'Says whether Parley is up. It needs no key.'),
+        route('GET', '/debug', 'Names the version.'),
+      ],
+    },
+    {
+      title: 'Collections',
+      routes: [
+        route('POST', '/collections', 'Makes a collection. With `?src_name=` it is a clone of another one.', {
+          body: { name: 'books', fields: FIELDS },
+        }),
+        route('GET', '/collections', 'Lists the collections that the key may see.'),
+        route(
+          'GET',
+          '/collections/:collection',
+          'Reads a collection: its fields and how many documents it has.',
+          {
+            send: '/collections/books',
+          },
+        ),
+        route('PATCH', '/collections/:collection', 'Adds and drops fields, and changes the metadata.', {
+          send: '/collections/books',
+          body: { fields: [{ name: 'author', type: 'string', optional: true }] },
+        }),
+      ],
+    },
+    {
+      title: 'Documents',
+      routes: [
+        route(
+          'POST',
+          '/collections/:collection/documents',
+          'Writes a document. `action` says what to do with one that is there.',
+          {
+            send: '/collections/books/documents?action=upsert',
+            body: { id: '1', title: 'Slow boats', year: 2019 },
+          },
+        ),
+        route(
+          'POST',
+          '/collections/:collection/documents/import',
+          'Writes documents, one on each line, and answers with a line for each.',
+          {
+            send: '/collections/books/documents/import?action=upsert',
+            body: '{"id":"2","title":"Boats of the north","year":2021}\n{"id":"3","title":"Kitchens","year":1999}',
+          },
+        ),
+        route(
+          'GET',
+          '/collections/:collection/documents/search',
+          'Searches a collection. With `conversation=true` it answers a question.',
+          {
+            send: '/collections/books/documents/search?q=boats&query_by=title&facet_by=year',
+          },
+        ),
+        route(
+          'POST',
+          '/multi_search',
+          'Makes several searches at once, or one union of them. With `conversation=true` it answers a question from all of them.',
+          {
+            body: { searches: [{ collection: 'books', q: 'boats', query_by: 'title' }] },
+          },
+        ),
+        route('GET', '/collections/:collection/documents/export', 'Gives all documents, one on each line.', {
+          send: '/collections/books/documents/export?filter_by=year:>2000',
+        }),
+        route('GET', '/collections/:collection/documents/:id', 'Reads a document.', {
+          send: '/collections/books/documents/1',
+        }),
+        route('PATCH', '/collections/:collection/documents/:id', 'Changes fields of a document.', {
+          send: '/collections/books/documents/1',
+          body: { year: 2020 },
+        }),
+        route(
+          'PATCH',
+          '/collections/:collection/documents',
+          'Changes fields of all documents that a filter finds.',
+          {
+            send: '/collections/books/documents?filter_by=year:%3C2000',
+            body: { author: 'unknown' },
+          },
+        ),
+        route('DELETE', '/collections/:collection/documents/:id', 'Deletes a document.', {
+          send: '/collections/books/documents/3',
+        }),
+        route('DELETE', '/collections/:collection/documents', 'Deletes all documents that a filter finds.', {
+          send: '/collections/books/documents?filter_by=year:%3C2020',
+        }),
+      ],
+    },
+    {
+      title: 'Aliases',
+      routes: [
+        route('PUT', '/aliases/:alias', 'Makes an alias, or points it elsewhere.', {
+          send: '/aliases/library',
+          body: { collection_name: 'books' },
+        }),
+        route('GET', '/aliases', 'Lists aliases.'),
+        route('GET', '/aliases/:alias', 'Reads an alias.', { send: '/aliases/library' }),
+        route('DELETE', '/aliases/:alias', 'Deletes an alias, not its collection.', {
+          send: '/aliases/library',
+        }),
+      ],
+    },
+    {
+      title: 'Conversation models',
+      about: 'A model needs a [history collection](/docs/models): here `conversation_store`.',
+      routes: [
+        route('POST', '/conversations/models', 'Makes a conversation model.', {
+          body: {
+            id: 'reader',
+            model_name: 'local/extractive',
+            history_collection: 'conversation_store',
+            max_bytes: 16_384,
+          },
+        }),
+        route('GET', '/conversations/models', 'Lists conversation models, their secrets masked.'),
+        route('GET', '/conversations/models/:id', 'Reads a conversation model.', {
+          send: '/conversations/models/reader',
+        }),
+        route('PUT', '/conversations/models/:id', 'Changes properties of a conversation model.', {
+          send: '/conversations/models/reader',
+          body: { ttl: 3600 },
+        }),
+        route('DELETE', '/conversations/models/:id', 'Deletes a conversation model. Its messages expire.', {
+          send: '/conversations/models/reader',
+        }),
+      ],
+    },
+    {
+      title: 'Keys',
+      routes: [
+        route('POST', '/keys', 'Makes a key. Its value is shown this once.', {
+          body: { description: 'search only', actions: ['documents:search'], collections: ['books'] },
+          keep: { KEY_ID: 'id' },
+        }),
+        route('GET', '/keys', 'Lists keys, without their values.'),
+        route('GET', '/keys/:id', 'Reads a key.', { send: '/keys/KEY_ID' }),
+        route('DELETE', '/keys/:id', 'Deletes a key.', { send: '/keys/KEY_ID' }),
+      ],
+    },
+    {
+      title: 'The end of a collection',
+      routes: [
+        route('DELETE', '/collections/:collection', 'Deletes a collection with its documents.', {
+          send: '/collections/books',
+        }),
+      ],
+    },
+  ],
+}

@@ -1,0 +1,34 @@
+/**
+ * What the reference says of a route that is not Parley's own. The examples of a wire are in the order in which they can
+ * be run; a test runs them, and compares the routes with those that are served.
+ *
+ * @typedef {object} WireRoute
+ * @property {string} method the methods that are answered alike, such as `GET, POST`; the example uses the first
+ * @property {string} path in Hono's syntax
+ * @property {string} what it does, as a sentence
+ * @property {string} [send] path and query of the example. Absent: the path
+ * @property {unknown} [body] of the example: text, or a value to send as JSON
+ * @property {Record<string, string>} [keep] names for values of the reply, used by later examples: name to field
+ * @property {'stream'} [gives] what the reply is, where it is not JSON
+ *
+ * @typedef {object} WireGroup
+ * @property {string} title
+ * @property {string} [about] Markdown
+ * @property {WireRoute[]} routes
+ *
+ * @typedef {object} Wire
+ * @property {string} name of the page, below /docs/
+ * @property {string} title
+ * @property {string} about Markdown
+ * @property {'X-TYPESENSE-API-KEY' | 'Authorization'} header that the key is sent in
+ * @property {WireGroup[]} groups
+ */
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {string} what
+ * @param {Partial<WireRoute>} [example]
+ * @returns {WireRoute}
+ */
+export const route = (method, path, what, example = {}) => ({ method, path, what, ...example })

@@ -1,0 +1,136 @@
+/** The documentation at /docs in a real browser: every page, the search box, "ask about this page", and "try it". */
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { GROUPS } from '../../scripts/docs/pages.mjs'
+import { referencePages } from '../../scripts/docs/reference.mjs'
+import { loadSample } from '../../scripts/sample.mjs'
+import { KEY, request, url } from '../clients/harness'
+import { CHROMIUM } from './chromium'
+import { ConsoleStage, expectSound, SIZES } from './console-stage'
+
+const PAGES = [
+  '',
+  ...GROUPS.flatMap(({ names }) => names),
+  'examples',
+  ...referencePages().map(({ name }) => name),
+]
+
+describe.runIf(CHROMIUM)('the documentation', () => {
+  let stage: ConsoleStage
+
+  beforeAll(async () => {
+    await loadSample(url, KEY)
+    stage = await ConsoleStage.set()
+  })
+  afterAll(() => stage.strike())
+
+  beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
+
+  const search = async (page: Page, words: string) => {
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').fill(words)
+    await page.getByRole('option').first().waitFor()
+  }
+
+  // Both sizes and both schemes, each once: a page more in each takes a second.
+  test.each([
+    ['desktop', 'light'],
+    ['phone', 'dark'],
+  ] as const)('has no fault on any page, on a %s, %s', { timeout: 180_000 }, async (size, colorScheme) => {
+    const page = await stage.tab({ ...SIZES[size], colorScheme }, 'docs/')
+    for (const name of PAGES) {
+      const response = await page.goto(`${url}/docs/${name}`)
+      expect([name, response?.status()]).toEqual([name, 200])
+      expect(response?.headers()['content-security-policy']).toMatch(
+        /^default-src 'none'; script-src 'self';/,
+      )
+      await expectSound(page, `${name}, ${size}, ${colorScheme}`)
+    }
+  })
+
+  test('is at /docs too, where a browser asks, and is an index there for a client', async () => {
+    const page = await stage.tab({}, 'docs')
+    expect(await page.title()).toBe('Parley documentation')
+    const { status, body } = await request('GET', '/docs')
+    expect([status, Object.keys(body)]).toEqual([200, ['docs']])
+  })
+
+  test('has its search box find a page by its words, and opens it', async () => {
+    const page = await stage.tab({}, 'docs/')
+    await search(page, 'strict content security policy')
+    expect(await page.locator('#hits mark').count()).toBeGreaterThan(0)
+    await expectSound(page, 'searching')
+    const option = page.getByRole('option', { name: /Which Content-Security-Policy does it need/ })
+    await option.waitFor()
+    while ((await option.getAttribute('aria-selected')) !== 'true') await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`${url}/docs/widget#which-content-security-policy-does-it-need`)
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  })
+
+  test('searches headings, and says why, where there is no key or no documentation', async () => {
+    const page = await stage.tab({}, 'docs/')
+    await page.evaluate("sessionStorage.setItem('parley.key', '')")
+    await page.reload()
+    await search(page, 'scoped key')
+    const note = page.locator('[data-search-note]')
+    expect(await note.textContent()).toBe(
+      'Searching all text needs an API key: enter one in the console. These headings match:',
+    )
+    expect(await page.getByRole('option').first().textContent()).toContain('What is a scoped key?')
+    await page.evaluate("sessionStorage.setItem('parley.key', 'xyz')")
+    await page.route('**/collections/docs/**', (route) =>
+      route.fulfill({ status: 404, json: { message: 'Collection not found' } }),
+    )
+    await page.getByRole('combobox').fill('scoped keys?')
+    await note.getByText('started without the sample').waitFor()
+    // A browser reports each failed request to its console.
+    expect(await stage.reset()).toEqual([expect.stringContaining('404')])
+  })
+
+  test('answers a question about the page, with its sources', async () => {
+    const page = await stage.tab({}, 'docs/keys')
+    await page.getByRole('button', { name: 'What is a scoped key?' }).click()
+    const chat = page.locator('parley-chat')
+    await chat.locator('.turn', { hasText: 'a search key with parameters baked in' }).waitFor()
+    expect(await chat.locator('.chip').count()).toBeGreaterThan(0)
+    await page.keyboard.press('Escape')
+    await page.getByLabel('Your question').fill('Who may see it?')
+    await page.getByRole('button', { name: 'Ask', exact: true }).click()
+    // A question that does not name its subject is asked with the page's title.
+    await chat.locator('.turn', { hasText: 'Who may see it? (API keys)' }).waitFor()
+  })
+
+  test('sends a request of the reference, and shows the reply', async () => {
+    const page = await stage.tab({}, 'docs/api/typesense')
+    const route = page.locator('.operation', { hasText: 'Lists the collections that the key may see.' })
+    await route.getByText('Try it').click()
+    await route.getByRole('button', { name: 'Send GET' }).click()
+    await route.locator('[data-try-status]', { hasText: '200 after' }).waitFor()
+    expect(JSON.parse((await route.locator('[data-try-reply]').textContent()) ?? '')).toContainEqual(
+      expect.objectContaining({ name: 'docs' }),
+    )
+    await expectSound(page, 'tried')
+  })
+
+  test('copies a block of code, and keeps light or dark as it was chosen', async () => {
+    const page = await stage.tab({ permissions: ['clipboard-read', 'clipboard-write'] }, 'docs/')
+    await page.getByRole('button', { name: 'Copy' }).first().click()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^npm ci\nnpm start\n/)
+    await page.getByRole('button', { name: 'Light or dark' }).click()
+    await page.goto(`${url}/docs/keys`)
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
+  })
+
+  test('has its menu behind a button on a phone, and leads from the old address of the reference', async () => {
+    const page = await stage.tab(SIZES.phone, 'docs/keys')
+    const menu = page.getByRole('navigation', { name: 'Documentation' })
+    expect(await menu.isVisible()).toBe(false)
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await expectSound(page, 'menu')
+    await menu.getByRole('link', { name: 'The chat widget' }).click()
+    await page.waitForURL(`${url}/docs/widget`)
+    await page.goto(`${url}/api#getConversation`)
+    expect(page.url()).toBe(`${url}/docs/api#getConversation`)
+  })
+})

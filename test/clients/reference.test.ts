@@ -1,0 +1,74 @@
+/** The examples of the API reference, each run as it is shown, in the order of its page. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { wires } from '../../scripts/docs/reference.mjs'
+import { freePort, type Started, start } from './global-setup'
+import { type ScriptedLlm, says, startScriptedLlm } from './scripted-llm'
+
+let data = ''
+let url = ''
+let parley: Started
+let llm: ScriptedLlm
+
+beforeAll(async () => {
+  data = mkdtempSync(join(tmpdir(), 'parley-reference-'))
+  const port = await freePort()
+  url = `http://localhost:${port}`
+  llm = await startScriptedLlm()
+  llm.script.body = says('Hello.')
+  parley = await start('--port', String(port), '--persist-to', data)
+  // What the page says of conversation models: they need a history collection.
+  const fields = ['conversation_id', 'model_id', 'role', 'message'].map((name) => ({ name, type: 'string' }))
+  const made = await fetch(`${url}/collections`, {
+    method: 'POST',
+    headers: { 'x-typesense-api-key': 'xyz' },
+    body: JSON.stringify({
+      name: 'conversation_store',
+      fields: [...fields, { name: 'timestamp', type: 'int32' }],
+    }),
+  })
+  expect(made.status).toBe(201)
+})
+afterAll(async () => {
+  await parley?.stop()
+  await llm?.stop()
+  rmSync(data, { recursive: true, force: true })
+})
+
+test.each(wires.map((wire) => [wire.title, wire] as const))(
+  'every example of %s is answered',
+  async (_, wire) => {
+    const kept = new Map([['https://api.openai.com', llm.url]])
+    const placed = (text: string) =>
+      [...kept].reduce((all, [name, value]) => all.replaceAll(name, value), text)
+    for (const { method, path, send = path, body, keep = {}, gives } of wire.groups.flatMap(
+      ({ routes }) => routes,
+    )) {
+      const [first = ''] = method.split(', ')
+      const isText = typeof body === 'string'
+      const response = await fetch(url + placed(send), {
+        method: first,
+        headers: {
+          ...(wire.header === 'Authorization' ? { authorization: 'Bearer xyz' } : { [wire.header]: 'xyz' }),
+          ...(body !== undefined && { 'content-type': isText ? 'application/x-ndjson' : 'application/json' }),
+        },
+        ...(body !== undefined && { body: placed(isText ? body : JSON.stringify(body)) }),
+      })
+      const text = await response.text()
+      expect([`${first} ${send}`, response.status < 300 ? 'answered' : `${response.status} ${text}`]).toEqual(
+        [`${first} ${send}`, 'answered'],
+      )
+      // Imports and exports answer with a value on each line.
+      const [line = '{}'] = text.split(/(?<=\})\n/)
+      expect(gives === 'stream' ? text.length : JSON.parse(line || '{}'), send).toBeTruthy()
+      for (const [name, field] of Object.entries(keep)) {
+        const value = JSON.parse(text)[field]
+        expect(value, `${field} of ${send}`).toBeDefined()
+        kept.set(name, String(value))
+      }
+    }
+  },
+  120_000,
+)
