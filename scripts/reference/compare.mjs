@@ -173,10 +173,10 @@ function writeTable(outcomes) {
     )
   }
   for (const [verdict, heading] of HEADINGS) {
-    rows.push('', `## ${heading}`, '', '| What | Where |', '| --- | --- |')
+    rows.push('', `## ${heading}`, '')
     for (const [why, [kind, text]] of Object.entries(REASONS)) {
       const some = outcomes.filter(({ each, found }) => each.why === why && found.length > 0)
-      if (kind === verdict && some.length > 0) rows.push(`| ${text} | ${namesOf(some)} |`)
+      if (kind === verdict && some.length > 0) rows.push(`- ${text} (${namesOf(some)})`)
     }
   }
   const page = readFileSync(DOCS, 'utf8')

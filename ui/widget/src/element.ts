@@ -1,8 +1,10 @@
 /** `<parley-chat>`: a chat with an assistant of Parley's. docs/widget.md has its attributes, methods and events. */
+
+import { AttributeElement } from './attributes'
 import { Card } from './card'
 import { ConversationView } from './conversation-view'
 import { h } from './dom'
-import { buildFrame, type Frame, MODES, type Mode } from './frame'
+import { buildFrame, type Frame } from './frame'
 import { showHistory } from './history-list'
 import { fitField, listen } from './keys'
 import type { Languages } from './languages'
@@ -28,7 +30,7 @@ const directionOf = (language: string): string => (/^(ar|fa|he|ur)\b/i.test(lang
 
 let sheet: CSSStyleSheet | undefined
 
-export class ParleyChat extends HTMLElement {
+export class ParleyChat extends AttributeElement {
   static observedAttributes = [
     'assistant',
     'key',
@@ -59,42 +61,6 @@ export class ParleyChat extends HTMLElement {
       sheet.replaceSync(base + turn + prose + composer + opening)
     }
     shadow.adoptedStyleSheets = [sheet]
-  }
-
-  /** where Parley answers; absent: where this script came from */
-  get server(): string {
-    return (this.getAttribute('server') ?? new URL(import.meta.url).origin).replace(/\/+$/, '')
-  }
-
-  // React and Vue set a property where an element has one of an attribute's name, so none may be read-only.
-  set server(url: string) {
-    this.setAttribute('server', url)
-  }
-
-  get assistant(): string {
-    return this.getAttribute('assistant') ?? 'default'
-  }
-
-  set assistant(name: string) {
-    this.setAttribute('assistant', name)
-  }
-
-  get mode(): Mode {
-    const mode = this.getAttribute('mode') ?? 'inline'
-    return (MODES.includes(mode) ? mode : 'inline') as Mode
-  }
-
-  set mode(mode: Mode) {
-    this.setAttribute('mode', mode)
-  }
-
-  /** whether the chat is shown, in the modes that open and close */
-  get open(): boolean {
-    return this.hasAttribute('open')
-  }
-
-  set open(open: boolean) {
-    this.toggleAttribute('open', open)
   }
 
   /** whether an answer is being written */
@@ -149,18 +115,6 @@ export class ParleyChat extends HTMLElement {
   stop(): void {
     this.#session?.stop()
     this.#frame?.field.focus()
-  }
-
-  show(): void {
-    this.open = true
-  }
-
-  hide(): void {
-    this.open = false
-  }
-
-  toggle(): void {
-    this.open = !this.open
   }
 
   /** Leaves the conversation. It stays in the list. */
