@@ -1,8 +1,9 @@
 /**
- * `npm run bench [import|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|start|widget]`:
+ * `npm run bench [import|embedding|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|start|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
+import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'
 import { benchHistory } from './history.mjs'
 import { benchHostile } from './hostile.mjs'
@@ -21,6 +22,7 @@ import { benchWidget, buildPages } from './widget.mjs'
 
 const benches = {
   import: benchImport,
+  embedding: benchEmbedding,
   search: benchSearch,
   busy: benchSearchDuringImport,
   stream: benchStream,
