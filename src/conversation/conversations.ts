@@ -303,18 +303,21 @@ const summaryOf = (row: ConversationRow): ConversationSummary => ({
   ...(row.failedAt !== null && { failed_at: row.failedAt }),
 })
 
-const recordedTurn = (row: StoredTurn): RecordedTurn => ({
-  turn: row.turn,
-  question: row.question,
-  ...(row.standalone !== null && { standalone: row.standalone }),
-  answer: row.answer,
-  citations: readStored(citationsShape, row.citations),
-  ...(row.followups !== null && { followups: readStored(stringsShape, row.followups) }),
-  usage: readStored(usageShape, row.usage),
-  timings: readStored(timingsShape, row.timings),
-  finish_reason: row.finishReason,
-  created_at: row.createdAt,
-})
+function recordedTurn(row: StoredTurn): RecordedTurn {
+  const followups = row.followups === null ? [] : readStored(stringsShape, row.followups)
+  return {
+    turn: row.turn,
+    question: row.question,
+    ...(row.standalone !== null && { standalone: row.standalone }),
+    answer: row.answer,
+    citations: readStored(citationsShape, row.citations),
+    ...(followups.length > 0 && { followups }),
+    usage: readStored(usageShape, row.usage),
+    timings: readStored(timingsShape, row.timings),
+    finish_reason: row.finishReason,
+    created_at: row.createdAt,
+  }
+}
 
 /** What OpenSearch's messages say of themselves stands in the trace, and is shown by OpenSearch's API alone. */
 function tracedTurn(row: TracedRow): TracedTurn {

@@ -214,7 +214,15 @@ export function fitRecord(record: TurnRecord): TurnRecord {
   }
   return {
     ...record,
-    turn: { ...turn, question: '', standalone: null, answer: '', citations: '[]', trace: '{}' },
+    turn: {
+      ...turn,
+      question: '',
+      standalone: null,
+      answer: '',
+      citations: '[]',
+      trace: '{}',
+      followups: '[]',
+    },
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import * as v from 'valibot'
 import type { ConversationEntry } from '../db/conversations'
-import type { Cost, Spent, TurnRecord, TurnRow } from '../db/turns'
+import type { Cost, Spent, TurnRecord } from '../db/turns'
 import type { StoredContent } from '../parts'
 import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
 import type { TurnTrace } from '../turn/fold'
@@ -103,7 +103,7 @@ const entryShape: v.GenericSchema<ConversationEntry> = v.object({
   failedAt: v.exactOptional(v.number()),
 })
 
-const rowShape: v.GenericSchema<TurnRow> = v.object({
+const rowShape: v.GenericSchema<TurnRecord['turn']> = v.object({
   conversationId: v.string(),
   turn: v.number(),
   question: v.string(),
@@ -116,6 +116,8 @@ const rowShape: v.GenericSchema<TurnRow> = v.object({
   trace: v.string(),
   createdAt: v.number(),
   expiresAt: v.number(),
+  // Records from before migration 0011 have no such column.
+  followups: v.exactOptional(v.nullable(v.string())),
 })
 
 const recordShape: v.GenericSchema<TurnRecord> = v.object({

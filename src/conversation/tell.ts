@@ -149,6 +149,7 @@ async function say(
       trace: JSON.stringify({ question: input, searches: [], calls: [], message: more }),
       createdAt: now,
       expiresAt: conversation.expiresAt,
+      followups: '[]',
     },
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
     // It cost nothing.

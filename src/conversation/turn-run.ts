@@ -359,7 +359,7 @@ export class TurnRun {
   #record(memory: Memory, turn: Turn, now: number): TurnRecord {
     const { model } = this.#queued.request
     const trace = traceOf(turn)
-    const { standalone, answer, ...recorded } = recordOf(turn, now, model.model_name)
+    const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model.model_name)
     const conversation = this.#entry(memory, now)
     const { expiresAt } = conversation
     return {
@@ -377,6 +377,7 @@ export class TurnRun {
         trace: JSON.stringify(trace),
         createdAt: now,
         expiresAt,
+        followups: JSON.stringify(followups),
       },
       ...this.#cost(now, spendingOf(trace.calls, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),

@@ -83,18 +83,19 @@ function removal(db: Database, going: SQL) {
 }
 
 /**
- * When messages are deleted on purpose, the traces of later turns are removed too, since their prompts may quote
- * them.
+ * When messages are deleted on purpose, the traces and suggestions of later turns are removed too, since they may
+ * quote them.
  */
 const withoutTraces = (db: Database, going: SQL) =>
   db
     .update(turns)
-    .set({ trace: NO_TRACE })
+    .set({ trace: NO_TRACE, followups: NO_FOLLOWUPS })
     .where(
       sql`${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
     )
 
 const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
+const NO_FOLLOWUPS = '[]'
 
 /** Messages that one step removes: D1 runs one query at a time, and everybody waits for it. */
 export const HISTORY_STEP = 500

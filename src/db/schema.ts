@@ -160,10 +160,12 @@ export const turns = sqliteTable(
     citations: text('citations').notNull(),
     usage: text('usage').notNull(),
     timings: text('timings').notNull(),
-    /** JSON: searches, prompts, durations, and the questions that were suggested (turn/trace.ts) */
+    /** JSON: searches, prompts and durations (turn/fold.ts, `TurnTrace`) */
     trace: text('trace').notNull(),
     createdAt: integer('created_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
+    /** JSON: the suggested next questions. Null in rows from before migration 0011, which have them in `trace` alone */
+    followups: text('followups'),
   },
   (table) => [
     primaryKey({ columns: [table.conversationId, table.turn] }),

@@ -22,7 +22,8 @@ export interface Cost {
 
 export interface TurnRecord extends Cost {
   conversation: ConversationEntry
-  turn: TurnRow
+  /** without `followups` if the record is from before migration 0011 */
+  turn: Omit<TurnRow, 'followups'> & Partial<Pick<TurnRow, 'followups'>>
   /** numbers of the turns that it replaces */
   replaced?: number[]
 }
@@ -48,7 +49,7 @@ export async function recordTurn(
       .values(turn)
       .onConflictDoUpdate({
         target: [turns.conversationId, turns.turn],
-        set: turn,
+        set: { followups: null, ...turn },
         setWhere: ne(turns.createdAt, turn.createdAt),
       }),
     ...costs.map((row) =>
@@ -103,18 +104,16 @@ export async function recordCost(
   for (const row of rows) forgetSpent(row)
 }
 
-/** A turn without its trace, which is long, except for the public part of it. */
-export interface StoredTurn extends Omit<TurnRow, 'trace'> {
-  /** JSON; null without suggestions */
-  followups: string | null
-}
+/** A turn without its trace, which is long. */
+export type StoredTurn = Omit<TurnRow, 'trace'>
 
-export type TracedRow = StoredTurn & Pick<TurnRow, 'trace'>
+export type TracedRow = TurnRow
 
 const { trace, ...WITHOUT_TRACE } = getTableColumns(turns)
 const STORED = {
   ...WITHOUT_TRACE,
-  followups: sql<string | null>`json_extract(${turns.trace}, '$.followups')`,
+  // Rows from before migration 0011 have suggestions in their traces alone.
+  followups: sql<string | null>`coalesce(${turns.followups}, json_extract(${turns.trace}, '$.followups'))`,
 }
 const TRACED = { ...STORED, trace }
 

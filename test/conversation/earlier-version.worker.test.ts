@@ -73,7 +73,6 @@ it('of a key that fixed its user, the migration knows whose they are', async () 
   // As it was before the migration.
   await env.DB.exec('DROP INDEX conversations_proof_created')
   await env.DB.exec('DROP INDEX conversations_proof')
-  await env.DB.exec('DROP INDEX conversations_proof_created')
   await env.DB.exec('DROP INDEX conversations_owner')
   await env.DB.exec('ALTER TABLE conversations DROP COLUMN proof')
   await env.DB.exec('CREATE INDEX conversations_owner ON conversations (owner, user_id, updated_at)')

@@ -32,7 +32,8 @@ const turn = {
 
 describe('what a conversation has stored', () => {
   it.each([
-    ['a turn', noteShape, { conversation, turn, usage }],
+    ['a turn', noteShape, { conversation, turn: { ...turn, followups: '["Who?"]' }, usage }],
+    ['a turn, from before its suggestions had a column', noteShape, { conversation, turn, usage }],
     ['a turn that replaces others', noteShape, { conversation, turn, usage, others: [usage], replaced: [1] }],
     ['a cost', noteShape, { usage, copied: true }],
     ['a beginning', noteShape, { conversation: { ...conversation, proof: 'user:ann' } }],

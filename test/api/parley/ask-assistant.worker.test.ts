@@ -1,4 +1,5 @@
 /** POST /a/{assistant}/conversations inside workerd: what a page asks with a key that is bound to the assistant. */
+import { env } from 'cloudflare:workers'
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
 import * as schemas from '../../../src/api/parley/response-schemas'
@@ -36,6 +37,29 @@ describe('asking an assistant', () => {
     expect(first.answer).toContain('330')
     const [, second] = await ask({ question: ANOTHER, conversation_id: first.conversation_id })
     expect(second).toMatchObject({ turn: 2, conversation_id: first.conversation_id })
+  })
+
+  it('keeps its suggestions with the turn, apart from the trace', async () => {
+    for (const place of ['Burghausen', 'Windsor', 'Bojnice', 'Eltz', 'Malbork', 'Predjama']) {
+      const body = { text: `A castle is in ${place}.`, city: place, title: `Who built the one in ${place}?` }
+      expect((await call('POST', '/collections/facts/documents', { body }))[0]).toBe(201)
+    }
+    const asked = { question: 'Where is a castle?', followups: true }
+    const [, { conversation_id: id, followups }] = await ask(asked)
+    expect(followups.length).toBeGreaterThan(0)
+    const change = (set: string) =>
+      env.DB.prepare(`UPDATE turns SET ${set} WHERE conversation_id = ?`).bind(id).run()
+    const suggested = async () => (await call('GET', `/conversations/${id}`))[1].turns[0].followups
+    expect(await suggested()).toEqual(followups)
+    const row = env.DB.prepare('SELECT followups FROM turns WHERE conversation_id = ?').bind(id)
+    expect(JSON.parse(String(await row.first('followups')))).toEqual(followups)
+    // Rows of earlier versions have suggestions in their traces alone.
+    await change('followups = NULL')
+    expect(await suggested()).toEqual(followups)
+    await change(`followups = '["Who built it?"]', trace = '{}'`)
+    expect(await suggested()).toEqual(['Who built it?'])
+    await change(`followups = '[]', trace = '{"followups":["Never."]}'`)
+    expect(await suggested()).toBeUndefined()
   })
 
   it('streams the events of POST /conversations', async () => {
