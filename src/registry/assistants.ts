@@ -46,6 +46,8 @@ export interface AssistantConfig {
   followups: boolean
   /** `list`: beside the answer; `inline`: in its text too, as `<<Question?>>` */
   followup_style: 'list' | 'inline'
+  /** whether questions may bring text files; absent: on the AI Chat Protocol alone */
+  attachments?: boolean
   /** whether what is not understood or not allowed is refused rather than passed over with a note */
   strict: boolean
 }

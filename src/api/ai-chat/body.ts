@@ -1,6 +1,7 @@
 /** Reads the body of a request: JSON, or a form with JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
 import type { FilePart } from '../../parts'
+import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../text-file'
 import { bodyBytes, parseJson, readText, tooLarge } from '../edge/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'
@@ -9,7 +10,6 @@ import { boundaryOf, type Part, readMultipart } from './multipart'
 const JSON_LIMIT = 1024 * 1024
 /** Bytes of a form. Large enough that an image can be read, and refused by its name, without breaking the connection. */
 const FORM_LIMIT = 10 * 1024 * 1024
-const MOST_FILES = 10
 
 export interface ChatBody {
   json: unknown
@@ -84,19 +84,15 @@ function requireOrder(files: Part[], value: unknown): void {
   }
 }
 
-const TEXT_TYPES = /^text\/|^application\/(json|xml|yaml|x-ndjson|jsonl|x-yaml)$|\+(json|xml|yaml)$/
-const TEXT_NAMES = /\.(txt|md|markdown|csv|tsv|json|jsonl|xml|html?|ya?ml|log)$/i
-
 /** The text of a file. @throws FieldError 400 if it is not text */
 function fileOf(part: Part): FilePart {
   const { name, filename, type } = part
-  const shown = (filename ?? name).slice(0, 200)
-  const vague = type === '' || type === 'application/octet-stream'
-  if (!TEXT_TYPES.test(type) && !(vague && TEXT_NAMES.test(shown))) {
+  const shown = (filename ?? name).slice(0, LONGEST_FILE_NAME)
+  if (!isTextFile(shown, type)) {
     throw new FieldError(
       400,
       'unsupported_file',
-      `\`${name}\` (${shown}${vague ? '' : `, ${type}`}) is not supported: attachments have to be text.`,
+      `\`${name}\` (${shown}${isVague(type) ? '' : `, ${type}`}) is not supported: attachments have to be text.`,
       name,
     )
   }

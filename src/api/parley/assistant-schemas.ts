@@ -93,6 +93,9 @@ export const assistantEntries = {
     described(v.picklist(['list', 'inline']), 'Beside the answer, or in its text too, as `<<Question?>>`'),
     'list',
   ),
+  attachments: v.optional(
+    described(v.boolean(), 'Whether questions may bring text files. Absent: on the AI Chat Protocol alone'),
+  ),
   strict: v.optional(
     described(
       v.boolean(),

@@ -9,8 +9,11 @@ import {
   readAssistant,
   searchesOf,
 } from '../../registry/assistants'
+import { findModel } from '../../registry/models'
+import { MOST_FILES } from '../../text-file'
 import { openAssistant } from '../edge/open-assistant'
 import { json } from '../edge/response'
+import { roomForFiles } from '../turn/files'
 import type { operations } from './operations'
 import type { Served } from './route'
 
@@ -56,5 +59,7 @@ async function requireOwn({
 export async function front({ env, access, path, record }: Serving<'frontOfAssistant'>): Promise<Response> {
   const assistant = await openAssistant(env, access, path.assistant, record)
   const { name, questions, followups, title_field, url_field, citation_field } = assistant
-  return json({ name, questions, followups, title_field, url_field, citation_field })
+  const model = assistant.attachments && (await findModel(env, assistant.model))
+  const attachments = model ? { files: MOST_FILES, bytes: roomForFiles(model) } : undefined
+  return json({ name, questions, followups, title_field, url_field, citation_field, attachments })
 }

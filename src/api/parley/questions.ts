@@ -8,6 +8,7 @@ import { admitTurn } from '../edge/admit-turn'
 import { openAssistant } from '../edge/open-assistant'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import { askAssistant } from '../turn/assistant'
+import { partsOf, requireRoom } from '../turn/files'
 import { chatReader, eventReader } from '../turn/read'
 import type { operations } from './operations'
 import { answerStreaming, answerWhole } from './reply'
@@ -25,6 +26,8 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   if (modelId === undefined) throw new ApiError(400, '`model` is needed.')
   const model = await findOpenModel(env, [access], modelId)
   if (!model) throw new ApiError(404, 'Model not found')
+  const files = partsOf(body.files)
+  requireRoom(files, model)
   const historyId = await findHistory(env, model)
   const conversationId = embedded.conversation_id ?? body.conversation_id
   const stream = wantsStream(request, body)
@@ -33,7 +36,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
     env,
     {
       ...(conversationId !== undefined && { conversationId }),
-      question: contentOf(question),
+      question: [...contentOf(question), ...files],
       model,
       historyId,
       searches,
@@ -66,6 +69,7 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
     record,
     assistant,
     question: body.question,
+    files: partsOf(body.files),
     conversationId: body.conversation_id,
     ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
     suggests: body.followups,

@@ -316,6 +316,15 @@ export const AssistantFront = v.object({
   title_field: assistantEntries.title_field,
   url_field: assistantEntries.url_field,
   citation_field: assistantEntries.citation_field,
+  attachments: v.optional(
+    v.pipe(
+      v.object({
+        files: v.pipe(v.number(), v.description('Files of one question, at most')),
+        bytes: v.pipe(v.number(), v.description('Bytes of UTF-8 of their names and texts together, at most')),
+      }),
+      v.description('What a question may bring. Absent: no files'),
+    ),
+  ),
 })
 
 const Day = v.pipe(v.string(), v.metadata({ format: 'date', description: 'In UTC' }))

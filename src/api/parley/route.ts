@@ -73,13 +73,15 @@ function check(schema: Schema | undefined, given: unknown): unknown {
   const result = safeParse(schema, given, { abortEarly: true })
   if (result.success) return result.output
   const [issue] = result.issues
-  if (issue.type === 'strict_object' && issue.expected === 'never' && 'entries' in schema) {
+  const place = getDotPath(issue)
+  const isUnknown = issue.type === 'strict_object' && issue.expected === 'never'
+  if (isUnknown && issue.path?.length !== 1) throw new ApiError(400, `\`${place}\`: Unknown property.`)
+  if (isUnknown && 'entries' in schema) {
     const name = String(issue.input)
     throw new ApiError(
       400,
       `Unknown property \`${name}\`; ${meant(name, Object.keys(schema.entries as object))}`,
     )
   }
-  const place = getDotPath(issue)
   throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
 }

@@ -3,6 +3,7 @@
  * file imports nothing of the Worker.
  */
 import * as v from 'valibot'
+import { LONGEST_FILE_NAME, MOST_FILES } from '../../text-file.ts'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
 /** No id is longer than this: longer ones are not looked up. */
@@ -27,6 +28,22 @@ const Replaced = v.pipe(
   v.minValue(1),
   v.description(
     'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
+  ),
+)
+
+const Files = v.pipe(
+  v.array(
+    v.strictObject({
+      name: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_FILE_NAME)),
+      type: v.optional(
+        v.pipe(v.string(), v.maxLength(255), v.description('Media type, such as `text/markdown`; text only')),
+      ),
+      text: v.string(),
+    }),
+  ),
+  v.maxLength(MOST_FILES),
+  v.description(
+    "Text files that this answer may use. Together they take half of the model's `max_bytes` at most. They are not stored",
   ),
 )
 
@@ -61,6 +78,7 @@ export const Ask = v.pipe(
         ),
       ),
       replaces: v.optional(Replaced),
+      files: v.optional(Files),
       followups: v.optional(
         v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
       ),
@@ -90,6 +108,9 @@ export const AskAssistant = v.pipe(
       v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
     ),
     replaces: v.optional(Replaced),
+    files: v.optional(
+      v.pipe(Files, v.description('Text files that this answer may use, if the assistant has `attachments`')),
+    ),
     followups: v.optional(
       v.pipe(
         v.boolean(),

@@ -9,12 +9,12 @@ import { contentOf, type FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Reading } from '../../turn/events'
 import type { Replacement } from '../../turn/request'
-import { byteLength } from '../../turn/serialise'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
 import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../edge/retrieval'
+import { requireAttachments, requireRoom } from './files'
 
 /** What a request changes of its assistant for one turn. The protocol has checked that the assistant allows it. */
 export interface Changes extends SearchChanges {
@@ -78,13 +78,14 @@ export interface AssistantAnswering extends Answering {
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
   const { env, request, access, record, assistant, changes = {}, protocol, user, bodyText } = asked
   const { embedded } = access
+  const files = asked.files ?? []
+  requireAttachments(files, assistant, protocol)
   const question = embedded.q ?? asked.question
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)
   await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
-  const files = asked.files ?? []
   requireRoom(files, model)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
@@ -143,13 +144,4 @@ function settingsOf(
   if (settings?.max_tokens === undefined) return settings
   const limits = [model.max_tokens ?? model.max_completion_tokens, settings.max_tokens]
   return { ...settings, max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
-}
-
-/** Files may take half of the prompt: the documents that are found need room too. @throws ApiError 400 */
-function requireRoom(files: FilePart[], { max_bytes: maxBytes }: ConversationModelConfig): void {
-  const most = Math.floor(maxBytes / 2)
-  const bytes = files.reduce((sum, { name, text = '' }) => sum + byteLength(name) + byteLength(text), 0)
-  if (bytes > most) {
-    throw new ApiError(400, `The files are too long for this assistant: it takes ${most} bytes of them.`)
-  }
 }

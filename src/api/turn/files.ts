@@ -1,0 +1,54 @@
+/** Text files that come with a question: which are taken, and how much room they have. */
+import { ApiError } from '../../errors'
+import type { ConversationModelConfig } from '../../models/language-model'
+import type { FilePart } from '../../parts'
+import type { Assistant } from '../../registry/assistants'
+import { isTextFile } from '../../text-file'
+import { byteLength } from '../../turn/serialise'
+
+/** A file in a JSON body. */
+interface SentFile {
+  name: string
+  type?: string | undefined
+  text: string
+}
+
+/** The parts that files in a JSON body become. @throws ApiError 400 for a file that is not text */
+export function partsOf(files: readonly SentFile[] = []): FilePart[] {
+  return files.map(({ name, type = '', text }, index) => {
+    const mediaType = type.split(';')[0]!.trim().toLowerCase()
+    if (type !== '' && !isTextFile(name, mediaType)) {
+      throw new ApiError(
+        400,
+        `\`files.${index}\`: \`${name}\` (${mediaType}) is not supported: attachments have to be text.`,
+      )
+    }
+    return { type: 'file', name, text }
+  })
+}
+
+/** Bytes of UTF-8 that the names and texts of a question's files may take: half of the prompt. Documents need the rest. */
+export const roomForFiles = ({ max_bytes: maxBytes }: Pick<ConversationModelConfig, 'max_bytes'>): number =>
+  Math.floor(maxBytes / 2)
+
+/** @throws ApiError 400 */
+export function requireRoom(files: readonly FilePart[], model: ConversationModelConfig): void {
+  const most = roomForFiles(model)
+  const bytes = files.reduce((sum, { name, text = '' }) => sum + byteLength(name) + byteLength(text), 0)
+  if (bytes > most) {
+    throw new ApiError(400, `The files are too long for this assistant: it takes ${most} bytes of them.`)
+  }
+}
+
+/**
+ * An assistant that does not say takes files on the AI Chat Protocol alone, whose clients send them.
+ * @throws ApiError 400
+ */
+export function requireAttachments(
+  files: readonly FilePart[],
+  { name, attachments }: Assistant,
+  protocol: string,
+): void {
+  if (files.length === 0 || (attachments ?? protocol === 'ai-chat')) return
+  throw new ApiError(400, `\`files\`: The assistant \`${name}\` takes no files: it has no \`attachments\`.`)
+}
