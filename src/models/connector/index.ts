@@ -18,6 +18,7 @@ import type {
 import { readStream, readWhole } from '../openai-compatible'
 import { modelId } from '../properties'
 import { Reply } from '../reply'
+import { masked } from './masking'
 import { fillJson, fillText, type Values } from './template'
 
 /** How a model is called. `url`, `headers` and `body` are templates. */
@@ -220,7 +221,7 @@ async function* chatDeltas(
 ): AsyncGenerator<Delta> {
   const response = await call.fetch(url, request)
   const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
-  if (isEvents) yield* readStream(call, call.events(response.body))
+  if (isEvents) yield* masked(readStream(call, call.events(response.body)), secretsOf(connector))
   else yield* readWhole(call, withoutSecrets(connector, await call.text(response)))
 }
 
