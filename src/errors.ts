@@ -21,6 +21,8 @@ export type ErrorCode =
   | 'unknown_conversation'
   | 'unknown_turn'
   | 'unknown_assistant'
+  | 'unknown_model'
+  | 'unknown_collection'
   // What a caller has too much of.
   | 'over_budget'
   | 'too_many_waiting'
@@ -94,7 +96,17 @@ export const forbidden = (detail?: string): ApiError =>
 
 /** @param name as the caller gave it */
 export const collectionMissing = (name: string, status = 404): ApiError =>
-  detailed(status, 'Collection not found', `There is no collection or alias \`${name}\`.`)
+  new ApiError(
+    status,
+    'Collection not found',
+    undefined,
+    false,
+    'unknown_collection',
+    `There is no collection or alias \`${name}\`.`,
+  )
+
+/** The conversation model does not exist, or the key may not use it. */
+export const modelMissing = (status = 404): ApiError => coded('unknown_model', status, 'Model not found')
 
 /** An ApiError as plain data: exceptions lose their class and properties when they cross RPC. */
 export interface Failure {

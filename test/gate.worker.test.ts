@@ -58,6 +58,7 @@ const ASKING = [
   'GET /ui/x',
   'GET /ui/x/x/stream',
   'POST /ui/x/x/stop',
+  'POST /ui/x/feedback',
   'POST /v1/chat/completions',
   'POST /v1/responses',
   'GET /v1/models',
@@ -93,9 +94,17 @@ const WRITING = [
   'PATCH /collections/x/documents/x',
   'DELETE /collections/x/documents/x',
 ]
-const ALIASES = ['PUT /aliases/x', 'GET /aliases/x', 'DELETE /aliases/x', 'GET /x/_aliases', 'GET /x/_alias']
+const ALIASES = [
+  'PUT /aliases/x',
+  'GET /aliases/x',
+  'DELETE /aliases/x',
+  'GET /x/_aliases',
+  'GET /x/_alias',
+  'GET /x/_alias/x',
+  ...methods(['PUT', 'POST', 'DELETE'], ['/x/_alias/x', '/x/_aliases/x']),
+]
 // Which aliases are meant is in the body, or whatever the key may see.
-const OF_ALIASES = ['GET /aliases', 'GET /_aliases', 'GET /_alias', 'POST /_aliases']
+const OF_ALIASES = ['GET /aliases', 'GET /_aliases', 'GET /_alias', 'GET /_alias/x', 'POST /_aliases']
 const BOUND = { limits: { assistant: 'x' } }
 const SEARCH = { actions: ['documents:search'] }
 

@@ -18,7 +18,7 @@ import { ratingsOf } from '../db/feedback'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
 import { splitWords } from '../search/text/words'
-import { unknownConversation } from '../turn/errors'
+import { unknownConversation, unknownTurn } from '../turn/errors'
 import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
@@ -221,7 +221,7 @@ export async function traceConversation(
   const turns = [...rows.map(tracedTurn), ...unwrap(outcome)]
     .sort((a, b) => a.turn - b.turn)
     .slice(-TRACES_A_PAGE)
-  if (turn !== undefined && turns.length === 0) throw new ApiError(404, 'Turn not found')
+  if (turn !== undefined && turns.length === 0) throw unknownTurn()
   return { id, turns: await withFeedback(env, asker, conversation, turns) }
 }
 

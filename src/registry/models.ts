@@ -13,7 +13,7 @@ import {
   readModel,
   replaceModel,
 } from '../db/conversation-models'
-import { ApiError, collectionMissing, unwrap } from '../errors'
+import { ApiError, collectionMissing, modelMissing, unwrap } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
@@ -249,5 +249,5 @@ const unixNow = (): number => Math.floor(Date.now() / 1000)
 const taken = (): ApiError => new ApiError(409, 'Model already exists')
 
 function missing(): never {
-  throw new ApiError(404, 'Model not found')
+  throw modelMissing()
 }

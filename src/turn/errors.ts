@@ -38,6 +38,8 @@ const RETRIES: Record<ErrorCode, Retry> = {
   unknown_conversation: 'never',
   unknown_turn: 'never',
   unknown_assistant: 'never',
+  unknown_model: 'never',
+  unknown_collection: 'never',
   over_budget: 'later',
   too_many_waiting: 'later',
   bad_request: 'never',

@@ -17,10 +17,11 @@ describe('bad JSON', () => {
     ['POST', '/conversations/models'],
     ['PUT', '/aliases/a'],
     ['POST', '/multi_search'],
-    ['POST', '/conversations'],
-    ['PUT', '/assistants/guide'],
-  ])('has its place beside the message: %s %s', async (method, path) => {
-    expect(await call(method, path, { body: BROKEN })).toEqual([400, { message: 'Bad JSON.', detail: PLACE }])
+    ['POST', '/conversations', 'bad_request'],
+    ['PUT', '/assistants/guide', 'bad_request'],
+  ])('has its place beside the message: %s %s', async (method, path, code?: string) => {
+    const told = { message: 'Bad JSON.', detail: PLACE, ...(code !== undefined && { code }) }
+    expect(await call(method, path, { body: BROKEN })).toEqual([400, told])
   })
 
   it('of nothing says so', async () => {
@@ -116,7 +117,7 @@ describe('an unknown name', () => {
     const assistant = { model: 'm', collection: ['facts'] }
     expect(await call('PUT', '/assistants/guide', { body: assistant })).toEqual([
       400,
-      { message: 'Unknown property `collection`; did you mean `collections`?' },
+      { message: 'Unknown property `collection`; did you mean `collections`?', code: 'bad_request' },
     ])
     const [, asked] = await call('POST', '/a/guide/conversations', { body: { question: 'x', streams: true } })
     expect(asked.message).toBe('Unknown property `streams`; did you mean `stream`?')

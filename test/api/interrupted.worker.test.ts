@@ -92,5 +92,8 @@ it('an answer in one piece is a 503 that says so', async () => {
   await expect.poll(calls).toBe(1)
   await abortAllDurableObjects()
   const response = await answer
-  expect([response.status, await response.json()]).toEqual([503, { message: interrupted().message }])
+  expect([response.status, await response.json()]).toEqual([
+    503,
+    { message: interrupted().message, code: 'interrupted' },
+  ])
 })

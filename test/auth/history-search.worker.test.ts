@@ -54,7 +54,7 @@ describe('a key that may only search, on every collection', () => {
       { collections: undefined, searches: filtered.map(({ q, ...rest }) => rest) },
       { key },
     )
-    expect(asked).toEqual([401, FORBIDDEN])
+    expect(asked).toEqual([401, { ...FORBIDDEN, code: 'search_failed' }])
     const once =
       '/collections/history/documents/search?q=x&query_by=conversation_id&conversation=true&conversation_model_id=m'
     expect(await call('GET', once, { key })).toEqual([401, FORBIDDEN])

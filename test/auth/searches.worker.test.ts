@@ -63,7 +63,8 @@ describe('the searches of a request', () => {
         body: { ...ASK, collections: undefined, searches: searches(count).map(({ q: _, ...rest }) => rest) },
       })
     expect((await asking(10))[0]).toBe(200)
-    expect(await asking(11)).toEqual([400, { message: 'A request with this key takes at most 10 searches.' }])
+    const message = 'A request with this key takes at most 10 searches.'
+    expect(await asking(11)).toEqual([400, { message, code: 'bad_request' }])
   })
 })
 

@@ -204,7 +204,10 @@ describe('conversations', () => {
     expect(await request('DELETE', `/conversations/${id}`)).toMatchObject({ status: 200, body: { id } })
     for (const path of ['', '/events', '/trace']) {
       const { status, body } = await request('GET', `/conversations/${id}${path}`)
-      expect([status, body]).toEqual([404, { message: 'Conversation not found' }])
+      expect([status, body]).toEqual([
+        404,
+        { message: 'Conversation not found', code: 'unknown_conversation' },
+      ])
     }
   })
 

@@ -50,4 +50,15 @@ describe('a turn', () => {
     expect(turn).toMatchObject({ state: 'failed', error: { code: 'model_failed', status: 503 } })
     expect(inWords(turn.error)).toBe('The turn was stopped.')
   })
+
+  test.each([
+    ['unknown_conversation', /expired/],
+    ['unknown_model', /no such conversation model/],
+    ['unknown_collection', /no such collection/],
+  ])('that is refused is explained by the code %s, in whatever words', (code, words) => {
+    expect(inWords({ status: 404, message: 'Gone.', code })).toMatch(words)
+    expect(inWords({ status: 400, message: 'Collection not found', code: 'bad_request' })).toBe(
+      'Collection not found',
+    )
+  })
 })

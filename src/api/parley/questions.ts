@@ -2,7 +2,7 @@
 
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
-import { ApiError } from '../../errors'
+import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../parts'
 import { admitTurn } from '../edge/admit-turn'
 import { openAssistant } from '../edge/open-assistant'
@@ -25,7 +25,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const modelId = embedded.conversation_model_id ?? body.model ?? pinnedModel([access])
   if (modelId === undefined) throw new ApiError(400, '`model` is needed.')
   const model = await findOpenModel(env, [access], modelId)
-  if (!model) throw new ApiError(404, 'Model not found')
+  if (!model) throw modelMissing()
   const files = partsOf(body.files)
   requireRoom(files, model)
   const historyId = await findHistory(env, model)

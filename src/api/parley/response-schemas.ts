@@ -272,6 +272,15 @@ export const Failure = v.object({
       v.description('What is wrong and what to do, where the message is the same for many faults'),
     ),
   ),
+  code: v.optional(
+    v.pipe(
+      v.string(),
+      v.description(
+        'What went wrong, for code to compare: `unknown_model`, `unknown_collection`, `bad_request` and others. ' +
+          'Absent where a request is refused before it reaches a route',
+      ),
+    ),
+  ),
 })
 
 /** Schemas of the JSON after `data:`, by the name after `event:`. */

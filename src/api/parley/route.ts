@@ -11,6 +11,7 @@ import { presentedKey } from '../edge/presented-key'
 import type { RequestRecord } from '../edge/request-log'
 import { notFound } from '../edge/response'
 import type { Route } from '../edge/route'
+import { parleyError } from './errors'
 import type { Operation, Schema } from './operations'
 
 type Checked<S> = S extends Schema ? InferOutput<S> : undefined
@@ -44,26 +45,30 @@ export const route = <O extends Operation>(
   path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
   open: true,
   async handle({ env, request, path, query, record }) {
-    // /conversations/models belongs to Typesense, so what it does not serve there is not found.
-    if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
-    record.action = operation.actions[0]
-    record.target = Object.values(path).join('/')
-    const access = await admit(env, presentedKey(request), operation.actions, undefined, record)
-    const headers = Object.fromEntries(request.headers)
-    const text = operation.body ? await readText(request) : ''
-    return handle({
-      env,
-      request,
-      access,
-      user: namedUser(request, query),
-      parameters: query,
-      record,
-      text,
-      path: check(operation.params, path) as Checked<O['params']>,
-      query: check(operation.query, query) as Checked<O['query']>,
-      headers: check(operation.headers, headers) as Checked<O['headers']>,
-      body: check(operation.body, operation.body && parseJson(text)) as Checked<O['body']>,
-    })
+    try {
+      // /conversations/models belongs to Typesense, so what it does not serve there is not found.
+      if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
+      record.action = operation.actions[0]
+      record.target = Object.values(path).join('/')
+      const access = await admit(env, presentedKey(request), operation.actions, undefined, record)
+      const headers = Object.fromEntries(request.headers)
+      const text = operation.body ? await readText(request) : ''
+      return await handle({
+        env,
+        request,
+        access,
+        user: namedUser(request, query),
+        parameters: query,
+        record,
+        text,
+        path: check(operation.params, path) as Checked<O['params']>,
+        query: check(operation.query, query) as Checked<O['query']>,
+        headers: check(operation.headers, headers) as Checked<O['headers']>,
+        body: check(operation.body, operation.body && parseJson(text)) as Checked<O['body']>,
+      })
+    } catch (error) {
+      return parleyError(error, record)
+    }
   },
 })
 

@@ -6,7 +6,7 @@
 import type { Access } from '../../auth/access'
 import { pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
-import { ApiError } from '../../errors'
+import { ApiError, modelMissing } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { contentOf } from '../../parts'
 import type { SearchParameters } from '../../search/types'
@@ -47,7 +47,7 @@ export async function converseOnce(
     throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
   }
   const model = await findOpenModel(env, accesses, modelId)
-  if (!model) throw new ApiError(400, 'Model not found')
+  if (!model) throw modelMissing(400)
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
   const [historyId, search] = await Promise.all([
     findHistory(env, model),

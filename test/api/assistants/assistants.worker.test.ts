@@ -17,7 +17,7 @@ import { makeKey, QUESTION, setStage } from '../parley/stage'
 import { ADMIN_KEY, call, FORBIDDEN, MAY_NOT } from '../typesense/api'
 import { scopedKey } from '../typesense/conversing'
 
-const UNKNOWN = [404, { message: 'Assistant not found' }]
+const UNKNOWN = [404, { message: 'Assistant not found', code: 'unknown_assistant' }]
 const GUIDE = { model: 'm', collections: ['facts'], questions: [QUESTION] }
 
 beforeAll(async () => {
@@ -97,7 +97,7 @@ describe('an assistant', () => {
   })
 
   it.each([
-    ['x', '{', 'Bad JSON.', ['message', 'detail']],
+    ['x', '{', 'Bad JSON.', ['message', 'detail', 'code']],
     ['X', GUIDE, /^`name`: Expected 1 to 64 lower-case/],
     ['x'.repeat(65), GUIDE, /^`name`: /],
     ['x', { ...GUIDE, model: undefined }, /^`model`: /],
@@ -114,11 +114,14 @@ describe('an assistant', () => {
       { ...GUIDE, citation_field: 'page' },
       '`citation_field`: Collection `facts` has no indexed field of text `page`.',
     ],
-  ])('named %s is refused with what is wrong: %j', async (name, body, message, keys = ['message']) => {
-    const [status, answer] = await call('PUT', `/assistants/${name}`, { body })
-    expect([status, Object.keys(answer)]).toEqual([400, keys])
-    expect(answer.message).toMatch(message)
-  })
+  ])(
+    'named %s is refused with what is wrong: %j',
+    async (name, body, message, keys = ['message', 'code']) => {
+      const [status, answer] = await call('PUT', `/assistants/${name}`, { body })
+      expect([status, Object.keys(answer)]).toEqual([400, keys])
+      expect(answer.message).toMatch(message)
+    },
+  )
 
   it('shows a page its questions, whatever way the key comes', async () => {
     const key = await makeKey({ actions: ['documents:search'], collections: ['facts'] })
@@ -132,15 +135,24 @@ describe('an assistant', () => {
     }
     expect(await call('GET', `/a/guide?x-typesense-api-key=${key}`, { key: null })).toEqual(front)
     expect(await call('GET', '/a/nobody', { key })).toEqual(UNKNOWN)
-    expect(await call('GET', '/a/guide', { key: 'wrong' })).toEqual([401, FORBIDDEN])
+    expect(await call('GET', '/a/guide', { key: 'wrong' })).toEqual([
+      401,
+      { ...FORBIDDEN, code: 'unauthorized' },
+    ])
   })
 
   it('is looked after with keys of their own actions', async () => {
     const key = await makeKey({ actions: ['assistants:get', 'assistants:list'] })
     expect((await call('GET', '/assistants', { key }))[0]).toBe(200)
     expect((await call('GET', '/assistants/guide', { key }))[0]).toBe(200)
-    expect(await call('PUT', '/assistants/guide', { key, body: GUIDE })).toEqual([401, MAY_NOT])
-    expect(await call('DELETE', '/assistants/guide', { key })).toEqual([401, MAY_NOT])
+    expect(await call('PUT', '/assistants/guide', { key, body: GUIDE })).toEqual([
+      401,
+      { ...MAY_NOT, code: 'unauthorized' },
+    ])
+    expect(await call('DELETE', '/assistants/guide', { key })).toEqual([
+      401,
+      { ...MAY_NOT, code: 'unauthorized' },
+    ])
   })
 
   it('answers from its collections, and with its own prompt', async () => {
@@ -201,7 +213,9 @@ describe('a key that is bound to an assistant', () => {
         ['GET', '/usage'],
       ]
       for (const [method, path, body] of refused) {
-        expect([path, await call(method, path, { key, body })]).toEqual([path, [401, FORBIDDEN]])
+        // Only Parley's own routes have a code.
+        const [status, { code = 'unauthorized', ...told }] = await call(method, path, { key, body })
+        expect([path, status, told, code]).toEqual([path, 401, FORBIDDEN, 'unauthorized'])
       }
     },
   )
@@ -222,7 +236,10 @@ describe('a key that is bound to an assistant', () => {
       expect((await call(method, path, { key }))[0]).toBe(200)
     }
     for (const [method, path] of paths(theirs.conversationId)) {
-      expect(await call(method, path, { key })).toEqual([404, { message: 'Conversation not found' }])
+      expect(await call(method, path, { key })).toEqual([
+        404,
+        { message: 'Conversation not found', code: 'unknown_conversation' },
+      ])
     }
     // A key of a page is its visitors': what one of them asked is not listed to the others.
     await ask(key, 'guide', QUESTION, {}, undefined, 'ann')

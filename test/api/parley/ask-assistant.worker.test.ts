@@ -95,16 +95,19 @@ describe('asking an assistant', () => {
   it('refuses what it does not know, and assistants that the key is not bound to', async () => {
     expect(await ask({ question: QUESTION, model: 'm' })).toEqual([
       400,
-      { message: expect.stringContaining('model') },
+      { message: expect.stringContaining('model'), code: 'bad_request' },
     ])
     expect(await ask({ question: QUESTION, replaces: 1 })).toEqual([
       400,
-      { message: '`replaces` needs the `conversation_id` of the turn.' },
+      { message: '`replaces` needs the `conversation_id` of the turn.', code: 'bad_request' },
     ])
-    expect(await ask({ question: QUESTION }, 'other')).toEqual([404, { message: 'Assistant not found' }])
+    expect(await ask({ question: QUESTION }, 'other')).toEqual([
+      404,
+      { message: 'Assistant not found', code: 'unknown_assistant' },
+    ])
     expect(await ask({ question: QUESTION, conversation_id: crypto.randomUUID() })).toEqual(NOT_FOUND)
     expect(
       await call('POST', '/a/guide/conversations', { key: 'wrong', body: { question: QUESTION } }),
-    ).toEqual([401, FORBIDDEN])
+    ).toEqual([401, { ...FORBIDDEN, code: 'unauthorized' }])
   })
 })

@@ -97,7 +97,7 @@ describe('conversations', () => {
     expect(answering.prompt.at(-1).content).toContain('The Eiffel Tower is 330 metres high.')
     expect(await call('GET', `/conversations/${id}/trace?turn=${turn + 1}`)).toEqual([
       404,
-      { message: 'Turn not found' },
+      { message: 'Turn not found', code: 'unknown_turn' },
     ])
   })
 
@@ -131,7 +131,7 @@ describe('conversations', () => {
     expect(turns.map(({ question }: { question: string }) => question)).toEqual([edited])
     expect(await ask({ replaces: 1 })).toEqual([
       400,
-      { message: '`replaces` needs the `conversation_id` of the turn.' },
+      { message: '`replaces` needs the `conversation_id` of the turn.', code: 'bad_request' },
     ])
   })
 
@@ -207,7 +207,10 @@ describe('events', () => {
   it('are unknown of an unknown conversation, and refused for a position that is none', async () => {
     expect(await call('GET', '/conversations/nobody/events')).toEqual(NOT_FOUND)
     const message = '`after`: Expected an event id of the form <turn>.<seq>.'
-    expect(await call('GET', '/conversations/nobody/events?after=1')).toEqual([400, { message }])
+    expect(await call('GET', '/conversations/nobody/events?after=1')).toEqual([
+      400,
+      { message, code: 'bad_request' },
+    ])
   })
 
   it('leave the conversation models where they were', async () => {

@@ -92,13 +92,16 @@ describe('feedback', () => {
     [{ rating: 'up', user_id: 'ann' }, /`user_id`/],
   ])('%j is refused', async (body, message) => {
     const id = await begin()
-    expect(await rate(id, body)).toEqual([400, { message: expect.stringMatching(message) }])
+    expect(await rate(id, body)).toEqual([
+      400,
+      { message: expect.stringMatching(message), code: 'bad_request' },
+    ])
     expect(await rows(id)).toBe(0)
   })
 
   it('needs a turn that was answered', async () => {
     const id = await begin()
-    const missing = [404, { message: 'Turn not found' }]
+    const missing = [404, { message: 'Turn not found', code: 'unknown_turn' }]
     expect(await call('PUT', pathOf(id, 2), { body: { rating: 'up' } })).toEqual(missing)
     expect((await call('PUT', pathOf(id, 'x'), { body: { rating: 'up' } }))[0]).toBe(400)
     expect((await call('PUT', pathOf(id, 0), { body: { rating: 'up' } }))[0]).toBe(400)
@@ -148,7 +151,7 @@ describe('a visitor', () => {
       expect((await rate(id, { score: 5 }, { key: page, headers: visitor(`many${at}x`) }))[0]).toBe(200)
     }
     const late = await rate(id, { score: 1 }, { key: page, headers: BOB })
-    expect(late).toEqual([409, { message: expect.stringContaining('100 people') }])
+    expect(late).toEqual([409, { message: expect.stringContaining('100 people'), code: 'conflict' }])
     expect((await rate(id, { score: 1 }, { key: page, headers: visitor('many7x') }))[0]).toBe(200)
     expect(await rows(id)).toBe(100)
   })

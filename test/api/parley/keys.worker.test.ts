@@ -7,8 +7,8 @@ import { call, send } from '../typesense/api'
 import { HISTORY, scopedKey } from '../typesense/conversing'
 
 const QUESTION = 'How high is the Eiffel Tower?'
-const UNPROVEN = { message: expect.stringMatching(/^Forbidden - .*X-Parley-Visitor/) }
-const NOT_FOUND = [404, { message: 'Conversation not found' }]
+const UNPROVEN = { message: expect.stringMatching(/^Forbidden - .*X-Parley-Visitor/), code: 'unauthorized' }
+const NOT_FOUND = [404, { message: 'Conversation not found', code: 'unknown_conversation' }]
 
 const makeKey = async (limits: Record<string, unknown> = {}, actions = ['documents:search']) => {
   const body = { description: '', actions, collections: ['*'], limits }
@@ -152,7 +152,7 @@ describe('a key with limits', () => {
     expect(status).toBe(200)
     expect((await call('GET', `/conversations/${id}`, { key }))[1].model_id).toBe('two')
     for (const model of ['one', 'none']) {
-      expect(await ask(key, { model })).toEqual([404, { message: 'Model not found' }])
+      expect(await ask(key, { model })).toEqual([404, { message: 'Model not found', code: 'unknown_model' }])
     }
   })
 
@@ -178,7 +178,10 @@ describe('a key with limits', () => {
       .toBe(429)
     const refused = await send('POST', '/conversations', { key, body })
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(await refused.json()).toEqual({ message: expect.stringMatching(/^The budget of 1 turns a day/) })
+    expect(await refused.json()).toEqual({
+      message: expect.stringMatching(/^The budget of 1 turns a day/),
+      code: 'over_budget',
+    })
   })
 })
 

@@ -103,7 +103,7 @@ describe('asking', () => {
   })
 
   it.each([
-    ['{', 'Bad JSON.', ['message', 'detail']],
+    ['{', 'Bad JSON.', ['message', 'detail', 'code']],
     [{ model: 'm', collections: ['facts'] }, /^`question`: /],
     [{ ...ASK, question: '' }, /^`question`: /],
     [{ question: QUESTION, collections: ['facts'] }, '`model` is needed.'],
@@ -117,15 +117,21 @@ describe('asking', () => {
     [{ ...ASK, conversation_id: 'x'.repeat(513) }, /^`conversation_id`: /],
     [{ ...ASK, collections: ['numbers'] }, /^Collection `numbers` has no field of text/],
     ['[]', /Expected/],
-  ])('is refused with what is wrong: %j', async (body, message, keys = ['message']) => {
+  ])('is refused with what is wrong: %j', async (body, message, keys = ['message', 'code']) => {
     const [status, answer] = await call('POST', '/conversations', { body })
     expect([status, Object.keys(answer)]).toEqual([400, keys])
     expect(answer.message).toMatch(message)
   })
 
   it('knows no other model or collection', async () => {
-    expect(await ask({ model: 'nobody' })).toEqual([404, { message: 'Model not found' }])
-    expect(await ask({ collections: ['nobody'] })).toEqual([404, noCollection('nobody')])
+    expect(await ask({ model: 'nobody' })).toEqual([
+      404,
+      { message: 'Model not found', code: 'unknown_model' },
+    ])
+    expect(await ask({ collections: ['nobody'] })).toEqual([
+      404,
+      { ...noCollection('nobody'), code: 'unknown_collection' },
+    ])
   })
 
   it('is refused an overlong body', async () => {
@@ -147,19 +153,23 @@ describe('keys', () => {
 
   it.each(paths)('%s %s needs one that is valid and may do it', async (method, path) => {
     const unfit = await makeKey({ actions: ['collections:get'] })
-    for (const key of [null, 'wrong']) expect(await call(method, path, { key })).toEqual([401, FORBIDDEN])
-    expect(await call(method, path, { key: unfit })).toEqual([401, MAY_NOT])
+    for (const key of [null, 'wrong'])
+      expect(await call(method, path, { key })).toEqual([401, { ...FORBIDDEN, code: 'unauthorized' }])
+    expect(await call(method, path, { key: unfit })).toEqual([401, { ...MAY_NOT, code: 'unauthorized' }])
   })
 
   it('may search, and so ask, in their collections alone', async () => {
     expect((await ask({}, { key: search }))[0]).toBe(200)
     for (const collections of [['more'], ['facts', 'more']]) {
-      expect(await ask({ collections }, { key: search })).toEqual([401, MAY_NOT])
+      expect(await ask({ collections }, { key: search })).toEqual([401, { ...MAY_NOT, code: 'unauthorized' }])
     }
   })
 
   it('need an action of their own for traces and for all of a user', async () => {
-    expect(await call('GET', '/conversations/c/trace', { key: search })).toEqual([401, MAY_NOT])
+    expect(await call('GET', '/conversations/c/trace', { key: search })).toEqual([
+      401,
+      { ...MAY_NOT, code: 'unauthorized' },
+    ])
     expect((await call('DELETE', '/users/u/conversations', { key: search }))[0]).toBe(401)
     const tracing = await makeKey({ actions: ['conversations:trace'] })
     expect(await call('GET', '/conversations/c/trace', { key: tracing })).toEqual(NOT_FOUND)

@@ -24,7 +24,7 @@ const FACTS = [
 ]
 export const QUESTION = 'How high is the Eiffel Tower?'
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-export const NOT_FOUND = [404, { message: 'Conversation not found' }]
+export const NOT_FOUND = [404, { message: 'Conversation not found', code: 'unknown_conversation' }]
 
 export const makeKey = async (body: Record<string, unknown>): Promise<string> => {
   const [status, key] = await call('POST', '/keys', {

@@ -9,6 +9,8 @@ export class ApiError extends Error {
     message: string,
     /** seconds after which to ask again, where the server says */
     readonly retryAfter?: number,
+    /** what went wrong, as the server calls it */
+    readonly code?: string,
   ) {
     super(message)
   }
@@ -108,7 +110,8 @@ export class Api {
     const body = await response.json().catch(() => ({}))
     const message = typeof body.message === 'string' ? body.message : ''
     const after = Number(response.headers.get('retry-after')) || undefined
-    throw new ApiError(response.status, message, after)
+    const code = typeof body.code === 'string' ? body.code : undefined
+    throw new ApiError(response.status, message, after, code)
   }
 }
 

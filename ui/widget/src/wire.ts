@@ -13,8 +13,8 @@ export interface TurnEvent {
 export interface TurnFault {
   status: number
   message: string
-  /** the server's, where an `error` event told of it */
-  code?: string
+  /** the server's own, where it answered */
+  code?: string | undefined
 }
 
 export interface Citation {

@@ -53,7 +53,7 @@ class ChatApi extends Api {
       return await super.call(path, init)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      throw new ApiError(error.status, inWords(error), error.retryAfter)
+      throw new ApiError(error.status, inWords(error), error.retryAfter, error.code)
     }
   }
 }

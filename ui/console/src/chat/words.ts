@@ -11,21 +11,16 @@ export const WORDS: Words = {
   refused: 'Your API key may not ask this. Choose another one with "Use another key".',
 }
 
-/** @param message the server's own @param code of an `error` event */
+/** What the console says in place of the server's words, by the code of the error. */
+const FAULTS: Record<string, string> = {
+  unknown_conversation: 'This conversation has expired. Start a new one to go on.',
+  unknown_model: 'There is no such conversation model. Choose another one under Settings.',
+  unknown_collection: 'There is no such collection. Choose another one under Settings.',
+  stopped: WORDS.stopped,
+}
+
+/** @param message the server's own @param code of an `error` event, or of a refused request */
 export function inWords({ status, message, code }: TurnFault): string {
   if (status === 429) return 'Too many questions at once. Wait a moment and ask again.'
-  if (
-    code === 'unknown_conversation' ||
-    /conversation_id` is invalid|^Conversation not found/.test(message)
-  ) {
-    return 'This conversation has expired. Start a new one to go on.'
-  }
-  if (code === 'stopped') return WORDS.stopped
-  if (/conversation_model_id` is invalid|^Model not found/.test(message)) {
-    return 'There is no such conversation model. Choose another one under Settings.'
-  }
-  if (message === 'Collection not found') {
-    return 'There is no such collection. Choose another one under Settings.'
-  }
-  return message || `The server answered with status ${status}.`
+  return FAULTS[code ?? ''] ?? (message || `The server answered with status ${status}.`)
 }
