@@ -87,7 +87,8 @@ export class Stage {
     readonly line: Line,
   ) {}
 
-  static async set(): Promise<Stage> {
+  /** @param more properties of the assistant */
+  static async set(more: Record<string, unknown> = {}): Promise<Stage> {
     const writer = await startWriter()
     const line = await startLine()
     const name = unique('help')
@@ -102,6 +103,7 @@ export class Stage {
       url_field: 'url',
       followups: true,
       questions: [QUESTION, 'What does the element take?'],
+      ...more,
     })
     const { body } = await request('POST', '/keys', {
       description: 'a page',

@@ -1,5 +1,6 @@
 /** `<parley-chat>`: a chat with an assistant of Parley's. docs/widget.md has its attributes, methods and events. */
 
+import { Attachments } from './attachments'
 import { AttributeElement } from './attributes'
 import { Card } from './card'
 import { ConversationView } from './conversation-view'
@@ -20,7 +21,7 @@ import opening from './styles/opening.css'
 import prose from './styles/prose.css'
 import turn from './styles/turn.css'
 import { fillWelcome } from './welcome'
-import type { Feedback } from './wire'
+import type { AttachedFile, Feedback } from './wire'
 import { ENGLISH, type Words } from './words'
 
 const PHONE = '(max-width: 640px)'
@@ -46,6 +47,7 @@ export class ParleyChat extends AttributeElement {
   #frame: Frame | undefined
   #session: Session | undefined
   #card: Card | undefined
+  #attachments: Attachments | undefined
   #words: Words = ENGLISH
   #markdown: Markdown | undefined
   #view: ConversationView | undefined
@@ -96,7 +98,7 @@ export class ParleyChat extends AttributeElement {
   }
 
   /** Asks a question, as if it was typed. Resolves when its answer has ended. */
-  async ask(question: string, replaces?: Turn): Promise<void> {
+  async ask(question: string, replaces?: Turn, files?: AttachedFile[]): Promise<void> {
     const text = question.trim()
     const session = this.#session
     if (text === '' || !session || session.busy) return
@@ -108,7 +110,7 @@ export class ParleyChat extends AttributeElement {
     this.#frame?.live.replaceChildren()
     this.#view?.say(this.#words.searching)
     this.#view?.follow()
-    await session.ask(text, replaces)
+    await session.ask(text, replaces, files)
   }
 
   /** Ends the answer that is being written. */
@@ -137,10 +139,13 @@ export class ParleyChat extends AttributeElement {
     const { mode } = this
     const hotkey = this.getAttribute('hotkey') ?? (mode === 'dialog' ? 'k' : '')
     const isMac = /mac|iphone|ipad/i.test(navigator.platform)
+    const attachments = new Attachments(this.#words, (text) => this.#view?.say(text))
+    this.#attachments = attachments
     const frame = buildFrame(
       {
         mode,
         words: this.#words,
+        attachments,
         title: this.getAttribute('heading') ?? this.#words.title,
         direction: this.#words === ENGLISH ? undefined : directionOf(this.#language),
         placeholder: this.getAttribute('placeholder') ?? '',
@@ -198,6 +203,7 @@ export class ParleyChat extends AttributeElement {
       toggle: () => this.toggle(),
       hide: () => this.hide(),
     }
+    attachments.listen(frame.main, frame.field)
     listen(frame, this.#card, hotkey, actions, this.#places.signal)
     this.#welcome([])
     this.#speakLanguage()
@@ -227,6 +233,7 @@ export class ParleyChat extends AttributeElement {
     })
     const front = session.api.front().then((front) => {
       session.front = front
+      if (session === this.#session && this.#attachments) this.#attachments.limits = front.attachments
       this.#welcome(front.questions)
     })
     const failed = (error: unknown) => {
@@ -266,13 +273,14 @@ export class ParleyChat extends AttributeElement {
     this.#build()
   }
 
-  #send(): void {
+  async #send(): Promise<void> {
     const field = this.#frame?.field
     if (!field || this.busy || field.value.trim() === '') return
     const question = field.value
     field.value = ''
     if (this.#frame) fitField(this.#frame)
-    this.ask(question)
+    const files = await this.#attachments?.take()
+    this.ask(question, undefined, files)
   }
 
   #ended({ state, question, answer, sources, citations, number: turn, error }: Turn): void {

@@ -1,4 +1,5 @@
 /** The frame of the widget: launcher, head, conversation, composer, history. */
+import type { Attachments } from './attachments'
 import { h, icon, iconButton } from './dom'
 import type { Words } from './words'
 
@@ -39,6 +40,7 @@ export interface Frame {
 export interface FrameOptions {
   mode: Mode
   words: Words
+  attachments: Attachments
   title: string
   /** of the words; absent: the page's */
   direction: string | undefined
@@ -50,7 +52,7 @@ export interface FrameOptions {
 }
 
 export function buildFrame(
-  { mode, words, title, direction, placeholder, note, launcher, hotkey }: FrameOptions,
+  { mode, words, attachments, title, direction, placeholder, note, launcher, hotkey }: FrameOptions,
   actions: FrameActions,
 ): Frame {
   const opens = mode === 'bubble' || mode === 'panel' || mode === 'dialog'
@@ -109,7 +111,8 @@ export function buildFrame(
         actions.send()
       },
     },
-    h('div', { class: 'field' }, field, send, stop),
+    attachments.element,
+    h('div', { class: 'field' }, attachments.button, field, send, stop),
     note && h('p', { class: 'note' }, words.note),
   )
   const main = h(

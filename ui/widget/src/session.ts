@@ -79,14 +79,18 @@ export class Session {
     return this.#running !== undefined
   }
 
-  /** Asks a question. @param replaces the turn that gives way, with whatever came after it */
-  async ask(question: string, replaces?: Turn): Promise<void> {
+  /**
+   * Asks a question.
+   * @param replaces the turn that gives way, with whatever came after it
+   * @param files what comes with it; those of the turn that gives way come again
+   */
+  async ask(question: string, replaces?: Turn, files = replaces?.files ?? []): Promise<void> {
     if (this.busy) return
     this.#stopAsked = false
     this.#detach()
     // A turn that failed or was stopped is not kept: what it was to replace is still there.
     const number = replaces?.state === 'done' ? replaces.number : replaces?.replaces
-    const turn: Turn = { ...blank(), question, ...(number !== undefined && { replaces: number }) }
+    const turn: Turn = { ...blank(), question, files, ...(number !== undefined && { replaces: number }) }
     const at = replaces ? this.turns.indexOf(replaces) : -1
     if (at >= 0) this.turns.length = at
     else this.#dropUnkept()
@@ -97,6 +101,7 @@ export class Session {
       question,
       ...(this.#answered && { conversation_id: this.id }),
       ...(this.#answered && number !== undefined && { replaces: number }),
+      ...(files.length > 0 && { files }),
     }
     const name = randomId()
     const { signal } = this.#abort

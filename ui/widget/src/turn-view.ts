@@ -52,10 +52,13 @@ export class TurnView {
     this.#feedback = rate && new FeedbackView(turn, { words, rate, say: host.say })
     const edit = iconButton('edit', words.edit, () => this.#edit(), { class: 'tool edit' })
     this.#asked = h('div', { class: 'asked' }, h('h3', { class: 'hidden' }, words.you), this.#question, edit)
+    const { files = [] } = turn
+    const names = files.map(({ name }) => h('li', { class: 'file', dir: 'auto' }, name))
     this.element = h(
       'article',
       { class: 'turn', part: 'turn' },
       this.#asked,
+      names.length > 0 && h('ul', { class: 'files', 'aria-label': words.attached }, ...names),
       h('h3', { class: 'hidden' }, words.answer),
       this.#sources,
       this.#status,

@@ -1,6 +1,6 @@
 /** A turn as a page has it. */
 import { type Source, sourcesCited } from './sources'
-import type { Citation, Feedback, Front, StoredTurn, TurnFault } from './wire'
+import type { AttachedFile, Citation, Feedback, Front, StoredTurn, TurnFault } from './wire'
 
 export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
 
@@ -8,6 +8,8 @@ export interface Turn {
   /** the server's; undefined until it is known */
   number?: number
   question: string
+  /** what came with it; known to the tab that asked, until it is left */
+  files?: AttachedFile[]
   answer: string
   state: TurnState
   /** whether the connection is being made again */

@@ -56,6 +56,20 @@ export interface Front {
   title_field?: string
   url_field?: string
   citation_field?: string
+  /** absent: questions bring no files */
+  attachments?: FileLimits
+}
+
+export interface FileLimits {
+  /** files of one question, at most */
+  files: number
+  /** bytes of UTF-8 of their names and texts together, at most */
+  bytes: number
+}
+
+export interface AttachedFile {
+  name: string
+  text: string
 }
 
 export interface Asking {
@@ -63,4 +77,5 @@ export interface Asking {
   conversation_id?: string
   replaces?: number
   followups?: boolean
+  files?: AttachedFile[]
 }

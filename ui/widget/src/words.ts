@@ -49,6 +49,11 @@ export const ENGLISH = {
   thanks: 'Thank you for your feedback.',
   withdrawn: 'Your feedback is deleted.',
   share: 'Copy the conversation as Markdown',
+  attach: 'Attach text files',
+  attached: 'Attached files',
+  detach: 'Remove',
+  fileLimits: 'Text files only: up to {files}, together {size}.',
+  notAttached: 'Not attached: {name}.',
 }
 
 export type Words = typeof ENGLISH

@@ -1,0 +1,189 @@
+/** Text files that a visitor attaches in <parley-chat>, in a real browser. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { request } from '../clients/harness'
+import { CHROMIUM } from './chromium'
+import { answered, ask, field, Stage } from './widget-stage'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const file = (name: string, text: string | Buffer = 'The key of the cellar is under the mat.') => ({
+  name,
+  mimeType: 'text/plain',
+  buffer: Buffer.from(text),
+})
+
+/** Hands files to the page as another program would. */
+const bring = (page: Page, event: 'drop' | 'paste', name: string, text: string) =>
+  page.evaluate(
+    `{
+      const data = new DataTransfer()
+      data.items.add(new File([${JSON.stringify(text)}], ${JSON.stringify(name)}, { type: 'text/plain' }))
+      const root = document.querySelector('parley-chat').shadowRoot
+      const options = { bubbles: true, cancelable: true }
+      if (${JSON.stringify(event)} === 'drop') {
+        const main = root.querySelector('.main')
+        main.dispatchEvent(new DragEvent('dragover', { ...options, dataTransfer: data }))
+        main.dispatchEvent(new DragEvent('drop', { ...options, dataTransfer: data }))
+      } else root.querySelector('textarea').dispatchEvent(new ClipboardEvent('paste', { ...options, clipboardData: data }))
+    }`,
+  )
+
+describe.runIf(CHROMIUM)('the widget', () => {
+  let stage: Stage
+  let page: Page
+  let brought: Record<string, unknown>[][] = []
+
+  beforeAll(async () => {
+    stage = await Stage.set({ attachments: true })
+  })
+  afterAll(() => stage.strike())
+
+  beforeEach(async () => {
+    brought = []
+    stage.writer.answer = (_, documents) => {
+      brought.push(documents.filter(({ file: name }) => name !== undefined))
+      return 'It is **under the mat**.'
+    }
+    return async () => expect(await stage.reset()).toEqual([])
+  })
+
+  const open = async (attributes: Record<string, string> = {}, options = {}, scheme = 'light') => {
+    page = await stage.tab(await stage.visitor(options), attributes, scheme)
+    await field(page).focus()
+  }
+  const button = () => page.getByRole('button', { name: 'Attach text files' })
+  const chips = () => page.locator('.attachments .file-name')
+  const focused = () =>
+    page.evaluate(
+      "document.querySelector('parley-chat').shadowRoot.activeElement?.getAttribute('aria-label')",
+    )
+  const choose = async (...files: ReturnType<typeof file>[]) => {
+    const [chooser] = await Promise.all([page.waitForEvent('filechooser'), button().click()])
+    await chooser.setFiles(files)
+  }
+
+  test('sends files that were chosen, dropped and pasted, with one question and with a new answer to it', async () => {
+    await open()
+    await choose(file('cellar.txt'))
+    await chips().first().waitFor()
+    await bring(page, 'drop', 'attic.md', 'The attic is locked.')
+    await expect.poll(() => chips().count()).toBe(2)
+    await bring(page, 'paste', 'roof.log', 'The roof leaks.')
+    await expect.poll(() => chips().allTextContents()).toEqual(['cellar.txt', 'attic.md', 'roof.log'])
+    await ask(page, 'Where is the key?')
+    await answered(page)
+    expect(brought[0]).toEqual([
+      { file: 'cellar.txt', text: 'The key of the cellar is under the mat.' },
+      { file: 'attic.md', text: 'The attic is locked.' },
+      { file: 'roof.log', text: 'The roof leaks.' },
+    ])
+    expect(await chips().count()).toBe(0)
+    expect(await page.locator('.turn .file').allTextContents()).toEqual([
+      'cellar.txt',
+      'attic.md',
+      'roof.log',
+    ])
+
+    await page.getByRole('button', { name: 'Write a new answer' }).click()
+    await expect.poll(() => brought.length).toBe(2)
+    await answered(page)
+    expect(brought[1]).toEqual(brought[0])
+
+    await page.getByRole('textbox', { name: 'Ask a question' }).fill('And what of the door?')
+    await page.keyboard.press('Enter')
+    await answered(page, 2)
+    expect(brought[2]).toEqual([])
+    const id = await page.evaluate("document.querySelector('parley-chat').conversation")
+    expect(JSON.stringify((await request('GET', `/conversations/${id}`)).body)).not.toContain('leaks')
+  })
+
+  test('tells the limits, and names what does not fit', async () => {
+    await open()
+    await button().waitFor()
+    const limits = await button().getAttribute('aria-description')
+    expect(limits).toMatch(/^Text files only: up to 10, together \d+ KB\.$/)
+    const bytes = Number(/(\d+) KB/.exec(limits!)![1]) * 1024
+    await choose(
+      file('fits.txt'),
+      file('picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xff, 0])),
+      file('long.txt', 'x'.repeat(bytes)),
+    )
+    await page.getByText('Not attached: picture.png, long.txt.').waitFor()
+    expect(await chips().allTextContents()).toEqual(['fits.txt'])
+    expect(await page.locator('.attach-limits').isVisible()).toBe(true)
+    await choose(...Array.from({ length: 11 }, (_, n) => file(`${n}.txt`)))
+    await page.getByText('Not attached: 9.txt, 10.txt.').waitFor()
+    expect(await chips().count()).toBe(10)
+  })
+
+  test('lets files be attached and removed with the keyboard alone', async () => {
+    await open()
+    await button().waitFor()
+    await page.keyboard.press('Shift+Tab')
+    expect(await focused()).toBe('Attach text files')
+    const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.keyboard.press('Enter')])
+    await chooser.setFiles([file('a.txt'), file('b.txt')])
+    await expect.poll(() => chips().count()).toBe(2)
+    await page.getByText('Attached files: a.txt, b.txt').waitFor({ state: 'attached' })
+    await page.keyboard.press('Shift+Tab')
+    expect(await focused()).toBe('Remove: b.txt')
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Enter')
+    expect(await focused()).toBe('Remove: b.txt')
+    await page.keyboard.press('Space')
+    expect(await chips().count()).toBe(0)
+    expect(await focused()).toBe('Attach text files')
+  })
+
+  for (const [size, options] of Object.entries({
+    desktop: {},
+    phone: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true },
+  })) {
+    for (const scheme of ['light', 'dark']) {
+      test(`has no fault that axe knows with files attached, on a ${size}, ${scheme}`, async () => {
+        await open({}, options, scheme)
+        await choose(
+          file('a note with a rather long name that has to break somewhere.txt'),
+          file('x.bin', Buffer.from([0])),
+        )
+        await page.getByText('Not attached: x.bin.').waitFor()
+        await page.evaluate(AXE)
+        // Colours are judged as they are in the end.
+        const faults = () =>
+          page.evaluate(`Promise.all(document.querySelector('parley-chat').shadowRoot.getAnimations({ subtree: true })
+            .filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished))
+            .then(() => axe.run(document, {
+            runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+          })).then(({ violations }) => violations.map(({ id, nodes }) => id + nodes[0].html))`)
+        expect(await faults()).toEqual([])
+        for (const name of ['Attach text files', 'Remove: a note']) {
+          const box = await page.getByRole('button', { name }).boundingBox()
+          expect(Math.min(box!.width, box!.height)).toBeGreaterThanOrEqual(24)
+        }
+        await ask(page)
+        await answered(page)
+        expect(await faults()).toEqual([])
+      })
+    }
+  }
+})
+
+describe.runIf(CHROMIUM)('the widget of an assistant without attachments', () => {
+  test('offers none, and takes none', async () => {
+    const stage = await Stage.set()
+    try {
+      const page = await stage.tab(await stage.visitor())
+      await page.locator('.suggestion').first().waitFor()
+      expect(await page.getByRole('button', { name: 'Attach text files' }).count()).toBe(0)
+      await bring(page, 'drop', 'a.txt', 'a')
+      await ask(page)
+      await answered(page)
+      expect(await page.locator('.file').count()).toBe(0)
+    } finally {
+      await stage.strike()
+    }
+  })
+})
