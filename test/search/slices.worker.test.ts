@@ -59,6 +59,28 @@ const search = (params: SearchParameters, slice?: Partial<Slice>): Promise<Searc
 const told = ({ search_time_ms: _, ...result }: SearchResult) => result
 
 const TEXT = { query_by: 'title,text' }
+
+/** Each text expression that a search reads the matches of, in the order of its statements. */
+const expressionsRead = (params: SearchParameters): Promise<string[]> =>
+  runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
+    const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+    const { context } = openCollection(around, readSchema(storage.sql)!)
+    const read: string[] = []
+    const exec: SqlStorage['exec'] = (query, ...bindings) => {
+      if (query.includes('rank MATCH')) read.push(String(bindings[0]))
+      return storage.sql.exec(query, ...bindings)
+    }
+    const sql = { exec } as SqlStorage
+    const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9 })
+    await executeSearch(Object.create(context, { sql: { value: sql } }), params, {}, { others })
+    return read
+  })
+
+it('reads the matches of a question that follows another one once', async () => {
+  const read = await expressionsRead({ ...TEXT, q: 'wolf hare', context_q: 'owl bee' })
+  expect(read).toHaveLength(2)
+  expect(new Set(read).size).toBe(2)
+})
 const SEARCHES: SearchParameters[] = [
   { q: '*' },
   { q: '*', page: '3', per_page: '7' },

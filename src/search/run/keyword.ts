@@ -37,6 +37,7 @@ import {
   textMatches,
 } from './candidates'
 import type { SearchContext } from './context'
+import { type Gathered, gather } from './gathered'
 import type { Pace } from './pace'
 
 /** With this many informative words, a query counts as a question. */
@@ -60,12 +61,16 @@ export interface KeywordSearch {
   found: number | undefined
   /** the best matches, where they were asked for (`top`) */
   rows: OrderedMatch[] | undefined
+  /** all matches, where they were asked for (`gathers`) */
+  matches?: Gathered
 }
 
 /**
  * Decides how the query is put to the index, by counting what it finds.
  * @param top the best matches to bring along
  * @param ranked whether all matches are about to be ranked in memory
+ * @param gathers whether to load the matches into memory instead of counting them first. Only for collections of no
+ *   more documents than may be ranked
  * @returns undefined when the query has no word to look for
  */
 export async function planKeywordSearch(
@@ -73,7 +78,7 @@ export async function planKeywordSearch(
   request: SearchRequest,
   query: ParsedQuery,
   filter: RangedFilter,
-  { top, ranked }: { top: Top | undefined; ranked: boolean },
+  { top, ranked, gathers }: { top: Top | undefined; ranked: boolean; gathers: boolean },
   pace: Pace,
 ): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
@@ -87,6 +92,10 @@ export async function planKeywordSearch(
   const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
     const match = matchOf(context, request, query, terms, operator)
     const parts = textMatches(sql, match, filter)
+    if (gathers) {
+      const matches = await gather(sql, parts, pace)
+      return { terms, match, found: matches.size, rows: undefined, matches }
+    }
     if (top !== undefined) {
       return { terms, match, ...(await countedWindow(sql, { parts, found: undefined }, top, pace)) }
     }

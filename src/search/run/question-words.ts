@@ -31,6 +31,10 @@ interface Asked {
 export const hasContext = ({ contextQ }: SearchRequest, { found }: KeywordSearch): boolean =>
   contextQ !== '' && (found ?? 0) <= MOST_WITH_CONTEXT
 
+/** Whether no question can find too many documents to be ranked together with what was said before it. */
+export const contextFits = (context: SearchContext, { contextQ }: SearchRequest): boolean =>
+  contextQ !== '' && context.count() <= MOST_WITH_CONTEXT
+
 /**
  * The matches of a search's words. Where something else is to go by, words that say nothing ("why?") find nothing.
  * @returns its `ideal` is there for a fusion by scores, and where something was said before
@@ -45,8 +49,9 @@ export async function questionWords(
   const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
   const withContext = hasContext(request, keyword)
+  const load = () => gather(sql, textMatches(sql, keyword.match, filter), pace)
   const asked = {
-    matches: isEmpty ? new Gathered() : await gather(sql, textMatches(sql, keyword.match, filter), pace),
+    matches: isEmpty ? new Gathered() : (keyword.matches ?? (await load())),
     ideal: !isEmpty && (request.fusion === 'score' || withContext) ? idealScore(context, keyword.terms) : 0,
   }
   if (!withContext || asked.matches.size > MOST_WITH_CONTEXT) return asked

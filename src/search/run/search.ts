@@ -26,7 +26,7 @@ import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, wide
 import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
 import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
-import { hasContext, questionWords } from './question-words'
+import { contextFits, hasContext, questionWords } from './question-words'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
 
@@ -264,7 +264,7 @@ async function find(
     request,
     query,
     filter,
-    { top, ranked: vector !== undefined },
+    { top, ranked: vector !== undefined, gathers: vector === undefined && contextFits(context, request) },
     pace,
   )
   const terms = keyword?.terms ?? []
