@@ -9,6 +9,7 @@ import { dayOf } from '../db/usage'
 import { ApiError, unwrap } from '../errors'
 import { contentOf } from '../parts'
 import { settlesWithin } from '../settles'
+import { unknownConversation } from '../turn/errors'
 import type { MessageDetails } from '../turn/events'
 import type { Asker, Begun } from '../turn/request'
 import type { Memory } from './memory'
@@ -58,7 +59,7 @@ const RETRY_SECONDS = 5
  *   conversation is opened; the history's own error if it refuses the message
  */
 export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Promise<number> {
-  if (memory.closed || !memory.mayContinue(told.asker)) throw new ApiError(404, 'Conversation not found')
+  if (memory.closed || !memory.mayContinue(told.asker)) throw unknownConversation()
   const now = Date.now()
   if (told.what === 'message') return say(memory, env, told, now)
   if (told.what === 'title') {
