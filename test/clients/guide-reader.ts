@@ -60,7 +60,7 @@ export class GuideReader {
     this.#parley = parley
     // The guides' commands run in the project's folder. This one has its scripts and programs, and none of its files.
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const own = (name: string) => scripts[name].replace('scripts/', `${ROOT}/scripts/`)
+    const own = (name: string) => scripts[name].replaceAll(/(?:\.\/)?scripts\//g, `${ROOT}/scripts/`)
     const copied = { parley: own('parley'), deploy: own('deploy') }
     writeFileSync(join(this.folder, 'package.json'), JSON.stringify({ private: true, scripts: copied }))
     symlinkSync(join(ROOT, 'node_modules'), join(this.folder, 'node_modules'))
