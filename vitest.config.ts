@@ -35,8 +35,6 @@ export default defineConfig(async () => ({
           name: 'worker',
           include: ['test/**/*.worker.test.ts'],
           setupFiles: ['./test/setup.ts'],
-          // One runtime for all files, which test/setup.ts empties between them.
-          isolate: false,
           testTimeout: 30_000,
         },
       },
