@@ -69,7 +69,7 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     const markdown = await download(page, 'Markdown')
     expect(markdown).toContain(`## ${QUESTION}`)
     expect(markdown).toContain('Sources: `docs/how-does-parley-store-history`')
-    await page.getByRole('button', { name: 'Delete', exact: true }).first().click()
+    await page.getByRole('main').getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
     expect((await request('GET', `/conversations/${id}`)).status).toBe(404)

@@ -75,7 +75,7 @@ export function Recent() {
                   <button
                     type="button"
                     class="tool small"
-                    aria-label={`Rename ${each.title}`}
+                    aria-label={`Rename ${each.title || 'Untitled'}`}
                     title="Rename"
                     onClick={() => setRenaming(each.id)}
                   >
@@ -84,7 +84,7 @@ export function Recent() {
                   <button
                     type="button"
                     class="tool small"
-                    aria-label={`Delete ${each.title}`}
+                    aria-label={`Delete ${each.title || 'Untitled'}`}
                     title="Delete"
                     onClick={() => setRemoving(each)}
                   >
