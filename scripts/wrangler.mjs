@@ -11,7 +11,8 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 const ownNode = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url))
 const node = Number(process.versions.node.split('.')[0]) >= 22 ? process.execPath : ownNode
 
-const cli = fileURLToPath(new URL('../node_modules/wrangler/bin/wrangler.js', import.meta.url))
+// Not its bin/wrangler.js, which starts this in a process of its own: that one goes on when its parent is killed.
+const cli = fileURLToPath(new URL('../node_modules/wrangler/wrangler-dist/cli.js', import.meta.url))
 
 /**
  * Starts wrangler in the project's folder.
@@ -19,7 +20,7 @@ const cli = fileURLToPath(new URL('../node_modules/wrangler/bin/wrangler.js', im
  * @param {import('node:child_process').SpawnOptions} [options]
  */
 export const wrangler = (args, options = {}) =>
-  spawn(node, [cli, ...args], {
+  spawn(node, ['--no-warnings', cli, ...args], {
     cwd: root,
     ...options,
     env: {
