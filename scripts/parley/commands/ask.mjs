@@ -25,7 +25,8 @@ import { DEFAULT_NAME } from './init.mjs'
 export async function ask(server, question, options, write = () => {}) {
   const { collections, model } = await targets(server, options)
   const response = await server.send('POST', '/conversations', {
-    headers: { accept: 'text/event-stream' },
+    // Repeated by `send`, it joins its turn; asked anew, it is no copy of the answer of a moment ago.
+    headers: { accept: 'text/event-stream', 'idempotency-key': crypto.randomUUID() },
     body: {
       question,
       collections,
