@@ -72,6 +72,11 @@ export const memoryGroups = [
         send: `${ML}/models/MODEL/_predict`,
         body: PREDICTION,
       }),
+      route('POST', `${ML}/models/:id/_predict/stream`, 'The same, in pieces as the provider sends them.', {
+        send: `${ML}/models/MODEL/_predict/stream`,
+        body: PREDICTION,
+        gives: 'stream',
+      }),
       route('POST', `${ML}/_predict/:algorithm/:id`, 'The same, with the kind of model named.', {
         send: `${ML}/_predict/remote/MODEL`,
         body: PREDICTION,

@@ -42,6 +42,15 @@ const groups = [
         body: { properties: { author: { type: 'keyword' } } },
       }),
       route('GET', '/:collection/_settings', 'Reads the settings of an index.', { send: '/boats/_settings' }),
+      route(
+        'PUT',
+        '/:collection/_settings',
+        'Sets the default search pipeline of an index; `null` takes it back.',
+        {
+          send: '/boats/_settings',
+          body: { index: { 'search.default_pipeline': null } },
+        },
+      ),
       route('GET', '/_cat/indices', 'Lists the indices that the key may see.', {
         send: '/_cat/indices?format=json',
       }),
@@ -55,6 +64,14 @@ const groups = [
       route('GET', '/:collection/_aliases', 'Lists the aliases of an index.', { send: '/boats/_aliases' }),
       route('GET', '/_alias', 'Lists indices with their aliases.'),
       route('GET', '/:collection/_alias', 'Lists the aliases of an index.', { send: '/boats/_alias' }),
+      route('PUT, POST', '/:collection/_alias/:alias', 'Adds an alias.', { send: '/boats/_alias/ships' }),
+      route('GET', '/:collection/_alias/:alias', 'Reads an alias of an index.', {
+        send: '/boats/_alias/ships',
+      }),
+      route('GET', '/_alias/:alias', 'Lists the indices of an alias.', { send: '/_alias/ships' }),
+      route('DELETE', '/:collection/_alias/:alias', 'Removes an alias.', { send: '/boats/_alias/ships' }),
+      route('PUT, POST', '/:collection/_aliases/:alias', 'Adds an alias.', { send: '/boats/_aliases/ships' }),
+      route('DELETE', '/:collection/_aliases/:alias', 'Removes an alias.', { send: '/boats/_aliases/ships' }),
     ],
   },
   {

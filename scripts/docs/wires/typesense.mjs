@@ -123,6 +123,35 @@ export const typesense = {
       ],
     },
     {
+      title: 'Presets and stopwords',
+      routes: [
+        route(
+          'PUT',
+          '/presets/:name',
+          'Keeps parameters of a search, for searches that name them in `preset`.',
+          {
+            send: '/presets/shelf',
+            body: { value: { query_by: 'title', per_page: 5 } },
+          },
+        ),
+        route('GET', '/presets', 'Lists presets.'),
+        route('GET', '/presets/:name', 'Reads a preset.', { send: '/presets/shelf' }),
+        route('DELETE', '/presets/:name', 'Deletes a preset.', { send: '/presets/shelf' }),
+        route(
+          'PUT',
+          '/stopwords/:name',
+          'Keeps words that searches leave out which name them in `stopwords`.',
+          {
+            send: '/stopwords/articles',
+            body: { stopwords: ['a', 'the'] },
+          },
+        ),
+        route('GET', '/stopwords', 'Lists sets of stopwords.'),
+        route('GET', '/stopwords/:name', 'Reads a set of stopwords.', { send: '/stopwords/articles' }),
+        route('DELETE', '/stopwords/:name', 'Deletes a set of stopwords.', { send: '/stopwords/articles' }),
+      ],
+    },
+    {
       title: 'Conversation models',
       about: 'A model needs a [history collection](/docs/models): here `conversation_store`.',
       routes: [

@@ -51,7 +51,7 @@ describe('a question with files', () => {
 
   it.each(['closed', 'silent'])('is refused by an assistant that does not allow them: %s', async (name) => {
     const message = `\`files\`: The assistant \`${name}\` takes no files: it has no \`attachments\`.`
-    expect(await bring([NOTE], name)).toEqual([400, { message }])
+    expect(await bring([NOTE], name)).toEqual([400, { message, code: 'bad_request' }])
     expect((await bring([], name))[0]).toBe(200)
   })
 

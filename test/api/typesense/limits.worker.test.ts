@@ -272,12 +272,12 @@ describe('GET /usage', () => {
     ['limit=-1', '`limit`: Expected a number from 1 to 1000.'],
     ['limit=1001', '`limit`: Expected a number from 1 to 1000.'],
   ])('refuses %s', async (query, message) => {
-    expect(await call('GET', `/usage?${query}`)).toEqual([400, { message }])
+    expect(await call('GET', `/usage?${query}`)).toEqual([400, { message, code: 'bad_request' }])
   })
 
   it('needs a key that may list it', async () => {
     const { value } = await makeKey()
-    expect(await call('GET', '/usage', { key: value })).toEqual([401, MAY_NOT])
+    expect(await call('GET', '/usage', { key: value })).toEqual([401, { ...MAY_NOT, code: 'unauthorized' }])
   })
 })
 

@@ -168,12 +168,16 @@ describe('POST /operations/vectorize/reconcile', () => {
   it('says what is wrong', async () => {
     expect(await reconcile('')).toEqual({
       status: 400,
-      body: { message: '`collection`: Invalid key: Expected "collection" but received undefined' },
+      body: {
+        message: '`collection`: Invalid key: Expected "collection" but received undefined',
+        code: 'bad_request',
+      },
     })
     expect((await reconcile('?collection=nowhere')).status).toBe(404)
     await createCollection(env, { name: 'asked', fields: FIELDS })
     expect((await reconcile('?collection=asked&after=x')).body).toEqual({
       message: 'Parameter `after` takes the `cursor` of the last answer.',
+      code: 'bad_request',
     })
     embedVectors()
     expect((await reconcile('?collection=asked')).status).toBe(400)
