@@ -57,6 +57,8 @@ test.each(wires.map((wire) => [wire.title, wire] as const))(
         ...(body !== undefined && { body: placed(isText ? body : JSON.stringify(body)) }),
       })
       const text = await response.text()
+      const conversation = response.headers.get('x-parley-conversation-id')
+      if (conversation) kept.set('CONVERSATION', conversation)
       expect([`${first} ${send}`, response.status < 300 ? 'answered' : `${response.status} ${text}`]).toEqual(
         [`${first} ${send}`, 'answered'],
       )

@@ -31,7 +31,7 @@ const uiStream = {
     }),
     route('POST', '/ui/:assistant/feedback', 'Rates a message, by its id: 1 is good, 0 is bad.', {
       send: '/ui/default/feedback',
-      body: { messageId: 'b9c1d2e8f7a64053.1', vote: 1 },
+      body: { messageId: 'CONVERSATION.1', vote: 1 },
     }),
     route('POST', '/ui/:assistant/:chat/stop', 'Stops the running answer for all its readers.', {
       send: '/ui/default/b9c1d2e8f7a64053/stop',
