@@ -77,6 +77,7 @@ describe.runIf(CHROMIUM)('the console', () => {
         await page.getByRole('heading', { name: 'What is the boiling point of zinc?' }).waitFor()
         await expectSound(page, 'run')
         await page.getByRole('link', { name }).click()
+        await expect.poll(() => page.locator('tbody input').count(), { timeout: 10_000 }).toBe(2)
         for (const box of await page.locator('tbody input').all()) await box.check()
         await page.getByRole('link', { name: 'Compare the two' }).click()
         const outcome = page.locator('.outcomes > li', { hasText: QUESTION })
