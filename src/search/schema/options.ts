@@ -1,4 +1,4 @@
-/** Typesense's options of fields and collections that would change results and are not implemented. */
+/** Typesense's options of fields and collections that would change results and that Parley does not have. */
 import { ApiError } from '../../errors'
 import { insteadOf, passes, type Refused, refused } from '../refused'
 
