@@ -1,4 +1,4 @@
-/** Typesense's search parameters that would change the results and that Parley does not have. They are refused by name. */
+/** Search parameters of Typesense that would change the results and that Parley does not have: refused by name. */
 import { ApiError } from '../../errors'
 import { insteadOf, passes, type Refused, refused } from '../refused'
 import type { SearchParameters } from '../types'
@@ -36,8 +36,8 @@ export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
 const REFUSED = Object.entries(REFUSED_PARAMETERS)
 
 /**
- * Refuses what would change the results and what Parley does not have. A value that asks for what Parley does anyway passes,
- * and so does a list of such values. Names that are not Typesense's are ignored, as they are there.
+ * Refuses parameters that would change the results and that Parley does not have. A value that asks for what Parley
+ * does anyway passes, and so does a list of such values. Names that are not Typesense's are ignored, as they are there.
  * @throws ApiError 400
  */
 export function requireSupported(params: SearchParameters): void {
