@@ -47,12 +47,24 @@ export class ConsoleStage {
   }
 }
 
+/** Waits until no animation has run for two frames, those that begin while it waits included: colours are judged as they end. */
+async function standStill(page: Page): Promise<void> {
+  await page.evaluate(`(async () => {
+    const running = () => [document, ...[...document.querySelectorAll('*')].flatMap((element) => element.shadowRoot ?? [])]
+      .flatMap((root) => root.getAnimations())
+      .filter(({ effect, playState }) => playState !== 'finished' && effect.getTiming().iterations !== Infinity)
+    for (let still = 0; still < 2; still++) {
+      await new Promise(requestAnimationFrame)
+      const animations = running()
+      if (animations.length) still = -1
+      await Promise.all(animations.map(({ finished }) => finished.catch(() => {})))
+    }
+  })()`)
+}
+
 /** Whether a page has no fault that axe knows, and nothing of it sticks out. @param state what the page shows, for the report */
 export async function expectSound(page: Page, state: string): Promise<void> {
-  // Colours are judged as they are in the end.
-  await page.evaluate(`Promise.all([document, ...[...document.querySelectorAll('*')].flatMap((element) => element.shadowRoot ?? [])]
-    .flatMap((root) => root.getAnimations())
-    .filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished.catch(() => {})))`)
+  await standStill(page)
   await page.evaluate(AXE)
   const found = (await page.evaluate(`axe.run(document, {
     preload: false,
