@@ -1,7 +1,7 @@
 /** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
 
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
+import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
@@ -54,7 +54,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       return store.schema
     },
     requireOpen: () => {
-      if (store.closed) throw new ApiError(404, 'Collection not found')
+      if (store.closed) throw collectionGone()
     },
     count: () => store.count,
     vectors: (field) => store.vectors(field),
