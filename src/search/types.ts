@@ -15,6 +15,7 @@ export const FIELD_TYPES = [
   'bool[]',
   'geopoint',
   'geopoint[]',
+  'geopolygon',
   'object',
   'object[]',
   'auto',

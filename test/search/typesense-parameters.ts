@@ -20,6 +20,7 @@ const NL_QUERY = harmless('It belongs to `nl_query`, which is refused.')
 
 export const PARAMETERS: Readonly<Record<string, Taken>> = {
   q: WORKS,
+  validate_field_names: WORKS,
   query_by: WORKS,
   query_by_weights: WORKS,
   prefix: WORKS,

@@ -5,12 +5,12 @@ import { splitOutside } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
-import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from '../schema/layout'
+import { hasValues, isArray, isGeopoint, isGeopolygon, isNumber, type StoredSchema } from '../schema/layout'
 import type { Field } from '../types'
 
-/** Facets need values in columns. Geopoints have no order to count by. */
+/** Facets need values in columns. Places have no order to count by. */
 const isFacet = (field: Field): boolean =>
-  field.facet && hasValues(field) && !isGeopoint(field) && !isDynamic(field)
+  field.facet && hasValues(field) && !isGeopoint(field) && !isGeopolygon(field) && !isDynamic(field)
 
 export interface FacetRange {
   label: string

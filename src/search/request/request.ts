@@ -22,6 +22,7 @@ import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import { withKnownFields } from './known-fields'
 import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
@@ -92,9 +93,10 @@ const MAX_PER_PAGE = 250
 const MAX_GROUP_LIMIT = 99
 
 /** @throws ApiError with the contract's status and message */
-export function parseRequest(params: SearchParameters, schema: StoredSchema): SearchRequest {
-  checkLimits(params)
-  requireSupported(params)
+export function parseRequest(given: SearchParameters, schema: StoredSchema): SearchRequest {
+  checkLimits(given)
+  requireSupported(given)
+  const params = withKnownFields(given, schema)
   const numbers = parseNumbers(params)
   const sortBy = splitSort(params.sort_by ?? '')
   const q = params.q ?? (params.vector_query === undefined ? undefined : '*')

@@ -10,6 +10,7 @@ import {
   hasValues,
   isArray,
   isGeopoint,
+  isGeopolygon,
   isString,
   normColumn,
   type StoredSchema,
@@ -87,7 +88,13 @@ function parseSubject(subject: string, argument: string, schema: StoredSchema): 
       return { kind: 'eval', cases: parseEval(argument) }
   }
   const field = findField(schema, subject)
-  if (field === undefined || !field.sort || !hasValues(field) || (isArray(field) && !isGeopoint(field))) {
+  if (
+    field === undefined ||
+    !field.sort ||
+    !hasValues(field) ||
+    isGeopolygon(field) ||
+    (isArray(field) && !isGeopoint(field))
+  ) {
     throw new ApiError(404, `Could not find a field named \`${subject}\` in the schema for sorting.`)
   }
   return isGeopoint(field) ? parseGeopoint(field, argument) : parseField(field, argument)
