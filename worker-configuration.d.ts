@@ -5,6 +5,7 @@ interface __BaseEnv_Env {
 	VECTORIZE_1024: VectorizeIndex;
 	RATE_LIMIT: RateLimit;
 	RATE_LIMIT_TURNS: RateLimit;
+	RATE_LIMIT_EVENTS: RateLimit;
 	AI: Ai;
 	ASSETS: Fetcher;
 	AI_BACKEND: string;
