@@ -96,8 +96,8 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   nl_model_id: NL_QUERY,
   nl_query_debug: NL_QUERY,
   nl_query_prompt_cache_ttl: NL_QUERY,
-  enable_analytics: harmless('Searches are not recorded.'),
-  analytics_tag: harmless('Searches are not recorded.'),
+  enable_analytics: WORKS,
+  analytics_tag: WORKS,
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
 }
 

@@ -152,6 +152,41 @@ export const typesense = {
       ],
     },
     {
+      title: 'Analytics',
+      about: '[What is counted](/docs/analytics), and what is stored of people.',
+      routes: [
+        route('POST', '/analytics/rules', 'Makes a rule, or each of a list of rules.', {
+          body: {
+            name: 'book_clicks',
+            type: 'counter',
+            collection: 'books',
+            event_type: 'click',
+            params: { counter_field: 'year', weight: 1 },
+          },
+        }),
+        route('GET', '/analytics/rules', 'Lists rules, with `?rule_tag=` those of a tag.'),
+        route('GET', '/analytics/rules/:name', 'Reads a rule.', { send: '/analytics/rules/book_clicks' }),
+        route('PUT', '/analytics/rules/:name', 'Makes a rule, or changes parameters of one.', {
+          send: '/analytics/rules/book_views',
+          body: { type: 'log', collection: 'books', event_type: 'visit' },
+        }),
+        route('POST', '/analytics/events', 'Tells of an event: a search, a click, a conversion, a visit.', {
+          body: { name: 'book_views', data: { doc_id: '1', user_id: 'ann' } },
+        }),
+        route('GET', '/analytics/events', "Reads a user's latest events in the log of a rule.", {
+          send: '/analytics/events?user_id=ann&name=book_views&n=10',
+        }),
+        route('DELETE', '/analytics/events', 'Erases what rules have logged of a user.', {
+          send: '/analytics/events?user_id=ann',
+        }),
+        route('POST', '/analytics/flush', 'Puts all counts into documents now.'),
+        route('GET', '/analytics/status', 'Tells how many counts wait.'),
+        route('DELETE', '/analytics/rules/:name', 'Deletes a rule, and its log.', {
+          send: '/analytics/rules/book_views',
+        }),
+      ],
+    },
+    {
       title: 'Conversation models',
       about: 'A model needs a [history collection](/docs/models): here `conversation_store`.',
       routes: [

@@ -2,6 +2,7 @@
 
 import { type App, type Route, register } from '../edge/route'
 import { aliasRoutes } from './aliases'
+import { analyticsRoutes } from './analytics'
 import { collectionRoutes } from './collections'
 import { documentRoutes } from './documents'
 import { healthRoutes } from './health'
@@ -22,6 +23,7 @@ export const typesenseRoutes: Route[] = [
   ...aliasRoutes,
   ...keyRoutes,
   ...searchSetRoutes,
+  ...analyticsRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)
