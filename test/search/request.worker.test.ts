@@ -39,7 +39,7 @@ describe('bad parameters', () => {
       { q: '*', sort_by: 'year:asc,price:asc,stock:asc,title:asc' },
       '400 Only upto 3 sort fields are allowed.',
     ],
-    [{ q: '*', sort_by: 'at(x,1):asc' }, '400 Bad syntax for geopoint sorting field `at`.'],
+    [{ q: '*', sort_by: 'at(x,1):asc' }, '400 Bad syntax for sorting field `at`.'],
     [{ q: '*', facet_by: 'title' }, '404 Could not find a facet field named `title` in the schema.'],
     [{ q: '*', facet_by: 'year(a:[x,1])' }, '400 Facet range value is not valid.'],
     [{ q: '*', facet_by: 'year( :[0,1])' }, '400 Facet range value is not valid.'],
