@@ -1,11 +1,12 @@
 /** Turns matches into the reply's page: rows in order, pinned documents in their places, groups. */
 
+import { EVERYWHERE } from '../range'
 import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
 import { completeSort, distanceColumn, orderBy } from '../request/sort'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
-import { type Candidates, countedWindow, countOf, type Top } from './candidates'
+import { type Candidates, countedWindow, countOf, rowsAsRelation, type Top } from './candidates'
 import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, groupHits, groupValues } from './grouping'
@@ -57,6 +58,36 @@ export async function makePage(
       : await countedWindow(sql, candidates, page, pace))
   const hits = await buildHits(context, request, rows.map(withDistance), hitContext, pace)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
+}
+
+/** Hits that a facet with `top_k` counts, as in Typesense. */
+const TOP_K = 250
+
+/** The best matches alone: those up to the end of the page, and TOP_K at least. */
+export async function bestMatches(
+  context: SearchContext,
+  request: SearchRequest,
+  search: Found,
+  pace: Pace,
+): Promise<Candidates> {
+  const sort = completeSort(request.sort, context.schema, search.candidates)
+  const order = orderBy(sort, context.sql, context.schema, search.candidates.text && search.candidates.vector)
+  const candidates = await withColumns(context, search, order, pace)
+  const limit = Math.max(TOP_K, request.offset + request.perPage)
+  const { rows } = await countedWindow(
+    context.sql,
+    candidates,
+    { offset: 0, limit, order, byScore: false },
+    pace,
+  )
+  const relation = rowsAsRelation(rows)
+  return {
+    ...candidates,
+    found: rows.length,
+    async *parts() {
+      yield { relation, range: EVERYWHERE }
+    },
+  }
 }
 
 /** Adds the columns that depend on all matches or on vectors: buckets and distances. */

@@ -31,7 +31,7 @@ import {
   type VectorSearch,
 } from './nearest'
 import { LongSearches, Pace } from './pace'
-import { type Found, makePage } from './page'
+import { bestMatches, type Found, makePage } from './page'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
@@ -113,7 +113,8 @@ async function run(
   const found = await find(context, wide, { query, vector, seeking: candidates }, pace)
   const search = { ...found, sortVectors }
   const { seqs, ...page } = await makePage(context, wide, search, pace)
-  const facets = await countFacets(context, request, search.candidates, pace)
+  const best = () => bestMatches(context, wide, search, pace)
+  const facets = await countFacets(context, request, search.candidates, best, pace)
   // As in Typesense, partial results count as a result, none at all do not.
   if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {
