@@ -43,10 +43,6 @@ export function parseDocument(json: string): Draft {
     refuse(`Bad JSON: ${describeFault(json) ?? (error as Error).message}`)
   }
   if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
-  // Typesense applies `$operations` to the stored document and never stores it.
-  if (Object.hasOwn(parsed, '$operations')) {
-    refuse('`$operations` is not supported in a document. Send the new values of the fields instead.')
-  }
   return parsed
 }
 

@@ -132,9 +132,9 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     vectorField: vectorQuery?.field.name,
   })
   checkGroupBy(schema, groupBy)
-  const facets = parseFacets(params.facet_by ?? '', schema)
+  const facets = parseFacets(params.facet_by ?? '', params.facet_return_parent ?? '', schema)
   requireAtMost('facet_by', facets.length, MAX_FACETS)
-  const facetQuery = parseFacetQuery(params.facet_query ?? '', facets)
+  const facetQuery = parseFacetQuery(params.facet_query ?? '', numbers.facetQueryTypos, facets)
   if (numbers.maxFacetValues > MAX_FACET_VALUES) {
     throw new ApiError(
       400,
@@ -238,6 +238,7 @@ function parseNumbers(params: SearchParameters) {
     limitHits: number('limit_hits', Number.MAX_SAFE_INTEGER),
     groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
     maxFacetValues: number('max_facet_values', 10),
+    facetQueryTypos: number('facet_query_num_typos', 2),
     dropTokensThreshold: number('drop_tokens_threshold', 1),
     typoTokensThreshold: number('typo_tokens_threshold', 1),
     affixTokens: number('highlight_affix_num_tokens', 4),
