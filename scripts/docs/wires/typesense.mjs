@@ -21,6 +21,16 @@ export const typesense = {
       routes: [
         route('GET', '/health', 'Says whether Parley is up. It needs no key.'),
         route('GET', '/debug', 'Names the version.'),
+        route('GET', '/stats.json', 'Tells of the requests of the last ten seconds.'),
+        route('GET', '/metrics.json', 'Tells of disk and memory, as far as the platform does.'),
+        route('GET', '/operations/schema_changes', 'Lists changes of schemas that are under way.'),
+        route('POST', '/operations/cache/clear', 'Does nothing: no reply is cached.'),
+        route('POST', '/operations/snapshot', 'Is refused, and says what to do instead.', { refused: true }),
+        route('POST', '/operations/vote', 'Is refused: there is no cluster.', { refused: true }),
+        route('POST', '/operations/db/compact', 'Is refused: Cloudflare does that.', { refused: true }),
+        route('POST', '/config', 'Takes `log-slow-requests-time-ms: -1`, which is so already.', {
+          body: { 'log-slow-requests-time-ms': -1 },
+        }),
       ],
     },
     {

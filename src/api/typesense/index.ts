@@ -9,6 +9,7 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
+import { operationRoutes } from './operations'
 import { searchRoutes } from './search'
 import { searchSetRoutes } from './search-sets'
 
@@ -24,6 +25,7 @@ export const typesenseRoutes: Route[] = [
   ...keyRoutes,
   ...searchSetRoutes,
   ...analyticsRoutes,
+  ...operationRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

@@ -25,6 +25,7 @@ import type {
   Document,
   ImportOptions,
   RecentMessages,
+  SchemaProgress,
   SearchParameters,
   SearchResult,
   SearchScope,
@@ -141,6 +142,11 @@ export class Collection extends DurableObject implements CollectionRpc {
     if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
+  }
+
+  async schemaProgress(): Promise<SchemaProgress | undefined> {
+    const done = this.#life.open()?.reindex.done
+    return done === undefined ? undefined : { validated_docs: done, altered_docs: done }
   }
 
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {

@@ -17,6 +17,7 @@ import type {
   ExportOptions,
   ImportOptions,
   RecentMessages,
+  SchemaProgress,
   SearchParameters,
   SearchResult,
   SearchScope,
@@ -44,6 +45,8 @@ export interface CollectionRpc {
   /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>>
   reindex(): Promise<Step>
+  /** How far the last change of the schema is; undefined when it is done. Documents are validated as they are altered. */
+  schemaProgress(): Promise<SchemaProgress | undefined>
   /**
    * Compares some of the vectors with what Vectorize shows, and sends again what differs.
    * @param after the last answer's `cursor`, '' at first; it is '' at the end
@@ -128,6 +131,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   // Reading.
   summary: 'repeat',
   schema: 'repeat',
+  schemaProgress: 'repeat',
   get: 'repeat',
   exportPage: 'repeat',
   search: 'repeat',
