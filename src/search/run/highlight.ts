@@ -38,10 +38,11 @@ function highlightText(
     if (start > 0) from = starts[start]!
     if (end < ends.length - 1) to = ends[Math.max(0, end)]!
   }
-  const within = marks.filter((mark) => mark.start >= from && mark.end <= to)
+  const all = rangesOf(marks)
+  const within = all.filter((mark) => mark.start >= from && mark.end <= to)
   const matchedTokens = [...new Set(within.map((mark) => text.slice(mark.start, mark.end)))]
   const passage = { snippet: mark(text, from, to, within, options), matchedTokens }
-  return full ? { ...passage, value: mark(text, 0, text.length, marks, options) } : passage
+  return full ? { ...passage, value: mark(text, 0, text.length, all, options) } : passage
 }
 
 /** The window with the most different query words; of equal ones, the first. */
@@ -59,7 +60,20 @@ function bestWindow(marks: Mark[]): { first: number; last: number } {
   return best
 }
 
-function mark(text: string, from: number, to: number, marks: Mark[], options: HighlightOptions): string {
+type Range = Pick<Mark, 'start' | 'end'>
+
+/** The places of marks. Pairs of characters overlap, and what they match together is one place. */
+function rangesOf(marks: Mark[]): Range[] {
+  const ranges: Range[] = []
+  for (const { start, end } of marks) {
+    const last = ranges.at(-1)
+    if (last !== undefined && start < last.end) last.end = Math.max(last.end, end)
+    else ranges.push({ start, end })
+  }
+  return ranges
+}
+
+function mark(text: string, from: number, to: number, marks: Range[], options: HighlightOptions): string {
   let out = ''
   let at = from
   for (const { start, end } of marks) {
