@@ -7,6 +7,7 @@
  * An analyzer tells an index, its queries and the highlights the same words.
  */
 import { completions } from './completions'
+import { stemmerOf } from './stemmers'
 import { prepare, stem, type Token, type TokenRules, tokenize } from './words'
 import { type AsciiClasses, isSingleCharacter, PART, WrittenWords } from './written'
 
@@ -23,6 +24,8 @@ export interface Phrase {
 export interface Analyzer {
   /** the folded words of a text, and where they are */
   tokenize(text: string): Token[]
+  /** whether each sign that is neither letter nor digit ends a word */
+  splitsAtSymbols: boolean
   /** What ASCII characters are to words. Undefined: texts have to be tokenized. */
   classes: AsciiClasses | undefined
   /** Text as the index takes it. */
@@ -39,8 +42,10 @@ export interface Analyzer {
 /** The analyzer of word_index. */
 export function wordAnalyzer(rules: TokenRules): Analyzer {
   const written = new WrittenWords(rules)
+  const isEnglish = rules.stem !== undefined && stemmerOf(rules.stem) === stem
   return {
     tokenize: (text) => written.words(text),
+    splitsAtSymbols: false,
     classes: written.classes,
     prepare: (text) => written.prepare(text),
     pieces: (part) => {
@@ -57,7 +62,9 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
       return { words: folded, text: folded.join(' ').replaceAll('"', '""'), begins }
     },
     form: (word) => word,
-    completions: () => [],
+    // Those of English are known; a prefix of a word in another language finds what begins with its stem.
+    completions: (typed) =>
+      isEnglish ? completions(typed).flatMap((word) => written.words(word).map(({ text }) => text)) : [],
   }
 }
 
@@ -66,6 +73,7 @@ export function stemAnalyzer(rules: TokenRules): Analyzer {
   const prepared = (text: string): string => prepare(text, rules).trim().replace(/\s+/g, ' ')
   return {
     tokenize: (text) => tokenize(text, rules),
+    splitsAtSymbols: rules.symbols_to_index.length === 0,
     classes: rules.symbols_to_index.length === 0 ? LETTERS : undefined,
     prepare: prepared,
     pieces: (part) => [part],

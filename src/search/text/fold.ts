@@ -35,7 +35,9 @@ const LIGATURES: Readonly<Record<string, string>> = {
 }
 const LIGATURE = regExp(`[${Object.keys(LIGATURES).join('')}]`, 'gu')
 
-export function foldWord(word: string): string {
+/** @param stem takes the word in small letters, with its accents */
+export function foldWord(written: string, stem?: (word: string) => string): string {
+  const word = stem === undefined ? written : stem(written.normalize('NFC').toLowerCase())
   if (ASCII.test(word)) return word.toLowerCase()
   return word
     .normalize('NFKD')

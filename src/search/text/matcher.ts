@@ -37,9 +37,6 @@ export class WordMatcher {
   #known = new Map<string, { word: number; length: number } | null>()
   // Highlights and text_match_info read the same values.
   #seen = new Map<string, MarkedText>()
-  /** how many different words to look for */
-  readonly words: number
-
   /** @param analyzer that of the texts. Matchers of the same terms number their words alike, whatever the analyzer */
   constructor(terms: Term[], analyzer: Analyzer) {
     this.#analyzer = analyzer
@@ -59,7 +56,6 @@ export class WordMatcher {
       }
       for (const correction of corrections) this.#addForm(correction, ids.get(tokens[0]!) ?? 0)
     }
-    this.words = ids.size
   }
 
   #addForm(word: string, id: number): void {
@@ -157,5 +153,30 @@ export class WordMatcher {
       marked.marks.push({ token: index, word: match.word, start: token.start, end })
     }
     return marked
+  }
+}
+
+/** Matchers of the same terms for texts of different fields. */
+export class Matchers {
+  #terms: Term[]
+  #analyzerOf: (field: string) => Analyzer
+  #made = new Map<Analyzer, WordMatcher>()
+
+  /** @param analyzer that of a field by its name */
+  constructor(terms: Term[], analyzer: (field: string) => Analyzer) {
+    this.#terms = terms
+    this.#analyzerOf = analyzer
+  }
+
+  /** how many different words to look for */
+  get words(): number {
+    return new Set(this.#terms.flatMap(({ tokens }) => tokens)).size
+  }
+
+  of(field: string): WordMatcher {
+    const analyzer = this.#analyzerOf(field)
+    const matcher = this.#made.get(analyzer) ?? new WordMatcher(this.#terms, analyzer)
+    this.#made.set(analyzer, matcher)
+    return matcher
   }
 }

@@ -56,7 +56,7 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
 }
 
 /** A piece of a query as a term, if it has words. */
-function termOf(piece: string, analyzer: Analyzer): Term | undefined {
+export function termOf(piece: string, analyzer: Analyzer): Term | undefined {
   const { words: tokens } = analyzer.phrase(piece)
   if (tokens.length === 0) return undefined
   const words = analyzer.tokenize(piece).slice(0, tokens.length)

@@ -15,6 +15,8 @@ export interface TokenRules {
   symbols_to_index: string[]
   /** characters that a word of word_index is cut to; default: 100 */
   truncate_len?: number
+  /** locale whose stems word_index has instead of words; default: words */
+  stem?: string
 }
 
 /** The rules of a collection that names none. */

@@ -8,6 +8,7 @@
  */
 import { regExp } from '../../once'
 import { foldWord } from './fold'
+import { type Stemmer, stemmerOf } from './stemmers'
 import { PLAIN, type Token, type TokenRules } from './words'
 
 /** A word of a text. */
@@ -26,6 +27,8 @@ export const INSIDE = 2
 
 /** Longer words are cut, in documents and queries alike. Typesense's default. */
 const DEFAULT_LENGTH = 100
+/** Stems that are remembered. */
+const MOST_STEMS = 10_000
 
 const UNSPACED = String.raw`[\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
 const UNSPACED_RUN = regExp(`${UNSPACED}[\\p{M}\\uff9e\\uff9f]*|(?:(?!${UNSPACED}).)+`, 'gsu')
@@ -48,19 +51,24 @@ const ASCII = /^[\0-\x7f]*$/
 
 /** Finds the words of texts, by the rules of a field. */
 export class WrittenWords {
-  readonly classes: AsciiClasses
+  /** undefined: the words of ASCII texts are stemmed */
+  readonly classes: AsciiClasses | undefined
   #mostLetters: number
+  #stemmer: Stemmer | undefined
+  // Stemming is slow, and texts repeat their words.
+  #stems = new Map<string, string>()
   #separators: RegExp | undefined
   #signs: RegExp
   #word: RegExp
   #notOfWord: RegExp
   #long: RegExp
 
-  constructor({ token_separators, symbols_to_index, truncate_len }: TokenRules = PLAIN) {
+  constructor({ token_separators, symbols_to_index, truncate_len, stem }: TokenRules = PLAIN) {
     const symbols = symbols_to_index.filter((symbol) => !token_separators.includes(symbol))
     const signs = ASCII_SIGNS.filter((sign) => !symbols.includes(sign) && !token_separators.includes(sign))
     this.#mostLetters = truncate_len ?? DEFAULT_LENGTH
-    this.classes = classesOf(symbols, token_separators)
+    this.#stemmer = stem === undefined ? undefined : stemmerOf(stem)
+    this.classes = this.#stemmer ? undefined : classesOf(symbols, token_separators)
     this.#separators =
       token_separators.length === 0 ? undefined : new RegExp(`[${escapeClass(token_separators)}]`, 'gu')
     this.#signs = new RegExp(`[${escapeClass(signs)}]+`, 'g')
@@ -74,7 +82,7 @@ export class WrittenWords {
 
   /** The words of a text with a blank between, as the index takes them. FTS5 folds the case of ASCII. */
   prepare(text: string): string {
-    if (ASCII.test(text) && !this.#long.test(text)) {
+    if (this.#stemmer === undefined && ASCII.test(text) && !this.#long.test(text)) {
       const separated = this.#separators === undefined ? text : text.replace(this.#separators, ' ')
       return separated.replace(this.#signs, '').trim()
     }
@@ -95,8 +103,18 @@ export class WrittenWords {
   }
 
   #add(words: WrittenWord[], found: string, start: number): void {
-    const text = foldWord(found.replace(this.#notOfWord, ''))
+    const text = this.#formOf(found.replace(this.#notOfWord, ''))
     if (text !== '') words.push(wordAt(this.#cut(text), start, start + found.length))
+  }
+
+  #formOf(word: string): string {
+    if (this.#stemmer === undefined) return foldWord(word)
+    const known = this.#stems.get(word)
+    if (known !== undefined) return known
+    const form = foldWord(word, this.#stemmer)
+    if (this.#stems.size >= MOST_STEMS) this.#stems.clear()
+    this.#stems.set(word, form)
+    return form
   }
 
   #cut(text: string): string {
