@@ -117,9 +117,13 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   vec_dist: WORKS,
   hnsw_params: harmless('Vectors are compared exactly.'),
   range_index: harmless('SQLite compares numbers.'),
-  locale: differs('Words are found by their script. The value is stored and shown.'),
-  stem: differs('It is stored and shown. Words match as they are written.'),
-  truncate_len: differs('Long words are never cut.'),
+  locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
+  stem: differs(
+    'For `locale` de, en, es, fr, it, nl and pt, English by Porter. Other locales are refused with it.',
+  ),
+  truncate_len: WORKS,
+  token_separators: WORKS,
+  symbols_to_index: WORKS,
 }
 
 export const COLLECTION_OPTIONS: Readonly<Record<string, Taken>> = {

@@ -14,6 +14,7 @@ import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
 import { place } from '../schema/values'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import { rulesOf } from '../text/rules'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/vector-fields'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
@@ -278,8 +279,11 @@ export class Store {
 
   /** The texts of a document's fields as an index takes them. */
   #prepared(index: TextIndex, texts: (string | undefined)[]): (string | null)[] {
-    const analyzer = analyzerOf(index, this.#schema)
-    return texts.map((text) => (text === undefined ? null : stored(analyzer.prepare(text))))
+    return texts.map((text, number) => {
+      if (text === undefined) return null
+      const rules = rulesOf(this.#schema, this.#plan.text[number]!.field)
+      return stored(analyzerOf(index, rules).prepare(text))
+    })
   }
 
   /** Indexes a document's words, and nothing else: for a collection that is older than the index. */
