@@ -152,7 +152,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   checkDepth(offset, numbers.perPage, groupBy.length > 0 ? numbers.groupLimit : 1)
   const sort = sortBy.length > 0 ? parseSort(sortBy, schema) : undefined
   if (groupBy.length === 0 && sort?.some(({ kind }) => kind === 'group_found')) {
-    throw new ApiError(404, 'group_by parameters should not be empty when using sort by group_found')
+    throw new ApiError(404, 'group_by parameters should not be empty when using sort_by group_found')
   }
   return {
     q,
