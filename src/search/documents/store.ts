@@ -9,6 +9,7 @@ import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
+import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
@@ -220,6 +221,7 @@ export class Store {
     this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
+    for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
     this.#sql.exec('DELETE FROM unstored')
@@ -250,11 +252,13 @@ export class Store {
     const sql = this.#sql
     const { schema } = this
     const texts: (string | null)[] = []
+    const parts: [FieldSlot, string][] = []
     let words = false
     for (const plan of this.#plan.text) {
       const text = textOf(plan, draft)
       texts.push(text === undefined ? null : stored(prepare(text, schema)))
       words ||= text !== undefined
+      if (text !== undefined && plan.slot?.infix) parts.push([plan.slot, text])
     }
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
@@ -264,6 +268,7 @@ export class Store {
     const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
     return () => {
       if (words) sql.exec(this.#statements.insertText, seq, ...texts)
+      for (const [slot, text] of parts) addInfixWords(sql, slot, text, schema)
       for (const [number, row] of rows.entries())
         sql.exec(this.#statements.insertColumns[number] as string, ...row)
       for (const [number, values] of lists.entries()) {

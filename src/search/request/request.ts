@@ -22,6 +22,7 @@ import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
 import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
@@ -52,6 +53,7 @@ export interface HighlightOptions {
 export interface SearchRequest {
   q: string
   queryFields: QueryField[]
+  infix: InfixRequest
   /** the auto-embedding field of query_by */
   embeddingField: Field | undefined
   vectorQuery: VectorQuery | undefined
@@ -128,6 +130,11 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     prefixes,
     vectorField: vectorQuery?.field.name,
   })
+  const infix = parseInfix(
+    params,
+    queryBy,
+    queryFields.map(({ field }) => field),
+  )
   checkGroupBy(schema, groupBy)
   const facets = parseFacets(params.facet_by ?? '', params.facet_return_parent ?? '', schema)
   requireAtMost('facet_by', facets.length, MAX_FACETS)
@@ -157,6 +164,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   return {
     q,
     queryFields,
+    infix,
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
