@@ -23,6 +23,7 @@ import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
 import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
@@ -53,6 +54,7 @@ export interface HighlightOptions {
 export interface SearchRequest {
   q: string
   queryFields: QueryField[]
+  infix: InfixRequest
   /** the auto-embedding field of query_by */
   embeddingField: Field | undefined
   vectorQuery: VectorQuery | undefined
@@ -131,6 +133,11 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     prefixes,
     vectorField: vectorQuery?.field.name,
   })
+  const infix = parseInfix(
+    params,
+    queryBy,
+    queryFields.map(({ field }) => field),
+  )
   checkGroupBy(schema, groupBy)
   const facets = parseFacets(params.facet_by ?? '', params.facet_return_parent ?? '', schema)
   requireAtMost('facet_by', facets.length, MAX_FACETS)
@@ -155,11 +162,12 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   checkDepth(offset, numbers.perPage, groupBy.length > 0 ? numbers.groupLimit : 1)
   const sort = sortBy.length > 0 ? parseSort(sortBy, schema) : undefined
   if (groupBy.length === 0 && sort?.some(({ kind }) => kind === 'group_found')) {
-    throw new ApiError(404, 'group_by parameters should not be empty when using sort by group_found')
+    throw new ApiError(404, 'group_by parameters should not be empty when using sort_by group_found')
   }
   return {
     q,
     queryFields,
+    infix,
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
