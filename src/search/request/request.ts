@@ -3,6 +3,7 @@
  * Typesense's order, so that two faults at once give the same error. parameters.ts lists what is supported.
  */
 import { ApiError } from '../../errors'
+import type { EmbeddingLimits } from '../../models/embedding-model'
 import { splitOutside } from '../fragment'
 import {
   CUTOFF_MS,
@@ -21,6 +22,7 @@ import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
+import { parseEmbeddingLimits } from './embedding-limits'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
@@ -54,6 +56,8 @@ export interface SearchRequest {
   q: string
   queryFields: QueryField[]
   infix: InfixRequest
+  /** how long the search waits for the model that embeds its text */
+  embeddingLimits: EmbeddingLimits
   /** the auto-embedding field of query_by */
   embeddingField: Field | undefined
   vectorQuery: VectorQuery | undefined
@@ -165,6 +169,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     q,
     queryFields,
     infix,
+    embeddingLimits: parseEmbeddingLimits(params),
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
