@@ -83,12 +83,8 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   demote_synonym_match: harmless('There are no synonym sets.'),
   vector_query: WORKS,
   rerank_hybrid_matches: WORKS,
-  remote_embedding_timeout_ms: harmless(
-    'A question that no model has embedded in time is searched by its words.',
-  ),
-  remote_embedding_num_tries: harmless(
-    'A question that no model has embedded in time is searched by its words.',
-  ),
+  remote_embedding_timeout_ms: differs('It is the time for all attempts together.'),
+  remote_embedding_num_tries: differs('A model is asked three times at most.'),
   search_cutoff_ms: differs('It lowers the 30 seconds of a search and does not raise them.'),
   use_cache: harmless('Every search is run.'),
   cache_ttl: harmless('Every search is run.'),

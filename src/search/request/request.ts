@@ -3,6 +3,7 @@
  * Typesense's order, so that two faults at once give the same error. parameters.ts lists what is supported.
  */
 import { ApiError } from '../../errors'
+import type { EmbeddingLimits } from '../../models/embedding-model'
 import { splitOutside } from '../fragment'
 import {
   CUTOFF_MS,
@@ -22,6 +23,7 @@ import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '
 import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
+import { parseEmbeddingLimits } from './embedding-limits'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
@@ -55,6 +57,8 @@ export interface SearchRequest {
   q: string
   queryFields: QueryField[]
   infix: InfixRequest
+  /** how long the search waits for the model that embeds its text */
+  embeddingLimits: EmbeddingLimits
   /** the auto-embedding field of query_by */
   embeddingField: Field | undefined
   vectorQuery: VectorQuery | undefined
@@ -168,6 +172,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     q,
     queryFields,
     infix,
+    embeddingLimits: parseEmbeddingLimits(params),
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
