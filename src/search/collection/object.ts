@@ -4,7 +4,7 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
-import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
+import { ApiError, attempt, collectionGone, forbidden, type Outcome } from '../../errors'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import { exportPage, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
@@ -36,7 +36,7 @@ import type {
 import { discoverDimensions } from '../vectors/embedders'
 import type { Reconciliation } from '../vectors/vectorize/reconcile'
 import { applyAlteration, prepareAlteration, readAlteration } from './alter'
-import { ABANDONED_MS, CollectionLife, collectionNotFound } from './life'
+import { ABANDONED_MS, CollectionLife } from './life'
 import { mirrorHistory } from './open'
 import type { CollectionRpc } from './rpc'
 
@@ -97,7 +97,7 @@ export class Collection extends DurableObject implements CollectionRpc {
       this.#altering = true
       try {
         await prepareAlteration(alteration, store, this.env)
-        if (store.closed) throw collectionNotFound()
+        if (store.closed) throw collectionGone()
         this.ctx.storage.transactionSync(() => {
           const { carried, reindexing } = applyAlteration(store, alteration)
           if (reindexing && store.count > 0) reindex.start(carried)
