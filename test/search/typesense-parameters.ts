@@ -16,7 +16,6 @@ const harmless = (why: string): Taken => ({ is: 'harmless', why })
 
 const EXACT_COUNTS = harmless('Facets are always counted exactly.')
 const ALL_MATCHES = harmless('A search always looks at every match.')
-const NL_QUERY = harmless('It belongs to `nl_query`, which is refused.')
 
 export const PARAMETERS: Readonly<Record<string, Taken>> = {
   q: WORKS,
@@ -92,9 +91,10 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   conversation_id: WORKS,
   conversation_model_id: WORKS,
   conversation_stream: WORKS,
-  nl_model_id: NL_QUERY,
-  nl_query_debug: NL_QUERY,
-  nl_query_prompt_cache_ttl: NL_QUERY,
+  nl_query: differs('A key for pages needs a scoped key that fixes `nl_model_id`.'),
+  nl_model_id: WORKS,
+  nl_query_debug: differs('Keys for pages get no `llm_response`.'),
+  nl_query_prompt_cache_ttl: WORKS,
   enable_analytics: WORKS,
   analytics_tag: WORKS,
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
