@@ -67,6 +67,11 @@ export interface Field {
   stem: boolean
   store: boolean
   stem_dictionary: string
+  /** of this field instead of its collection's */
+  token_separators?: string[]
+  symbols_to_index?: string[]
+  /** characters that a word is cut to */
+  truncate_len?: number
   /** vectors only */
   num_dim?: number
   vec_dist?: 'cosine' | 'ip'

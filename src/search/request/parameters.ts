@@ -7,7 +7,6 @@ const PERSONAL = refused('Parley does not personalize searches.')
 
 /** What is refused, by name. The tests list what becomes of all others (test/search/typesense-parameters.ts). */
 export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
-  infix: refused('Fields have no infix index.', 'off'),
   pre_segmented_query: refused('Parley segments queries as it segments documents.', 'false'),
   split_join_tokens: refused('Words are neither split nor joined.', 'off', 'false', 'fallback', 'true'),
   drop_tokens_mode: refused(
