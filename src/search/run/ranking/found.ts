@@ -1,0 +1,56 @@
+/** Plain searches: what is typed into a search box, without vectors and without a conversation around it. */
+import type { SearchRequest } from '../../request/request'
+import { completeSort } from '../../request/sort'
+import type { ParsedQuery } from '../../text/query'
+import { type RangedFilter, type Top, textMatches } from '../candidates'
+import type { SearchContext } from '../context'
+import { Gathered } from '../gathered'
+import type { Pace } from '../pace'
+import type { Found } from '../page'
+import { DocumentScorer } from './documents'
+import { planPlainSearch } from './plain'
+import { FEW, rankedPage } from './window'
+
+/** So many matches are read for groups, for buckets and for the worst text match first. */
+const FEW_AS_A_WHOLE = 250
+
+/** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
+const ANY_WORD = 1_000_000
+
+export const isPlain = ({ dropTokensThreshold, fusion, contextQ }: SearchRequest): boolean =>
+  dropTokensThreshold < ANY_WORD && fusion === 'rank' && contextQ === ''
+
+/**
+ * Finds and ranks the matches of a plain search.
+ * @param top the page, if the best text matches come first in it
+ * @returns undefined when the query has no word to look for
+ */
+export async function findPlain(
+  context: SearchContext,
+  request: SearchRequest,
+  asked: { query: ParsedQuery; filter: RangedFilter; top: Top | undefined; pinned: Found['pinned'] },
+  pace: Pace,
+): Promise<Found | undefined> {
+  const { query, filter, top, pinned } = asked
+  const { sql, schema } = context
+  const sort = completeSort(request.sort, schema, { text: true, vector: false })
+  const isWhole = request.groupBy.length > 0 || sort[0]!.kind === 'text_match'
+  const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : FEW
+  const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
+  if (plain === undefined) return undefined
+  const { terms, match, matched, tiers, rows } = plain
+  const { found } = matched
+  const candidates = { parts: textMatches(sql, match, filter), text: true, vector: false, found }
+  if (tiers === undefined) return { candidates, terms, pinned, top: rows && { rows, found } }
+  const scorer = new DocumentScorer(context, request, terms)
+  if (top !== undefined) {
+    const page = await rankedPage({ context, request, scorer, filter, sort, pace }, matched, tiers, top)
+    return { candidates, terms, pinned, top: { rows: page.rows, found }, texts: page.texts }
+  }
+  if (matched.seqs === undefined || request.perPage === 0) return { candidates, terms, pinned }
+  const gathered = new Gathered()
+  const scored = scorer.scoreAll(matched.seqs)
+  for (const { seq, text } of scored) gathered.add(seq, -text.rank, Number.NaN, Number.NaN)
+  const texts = new Map(scored.map(({ seq, text }) => [seq, text]))
+  return { candidates: { ...candidates, parts: gathered.parts }, terms, pinned, texts }
+}
