@@ -35,14 +35,21 @@ async function load(server, name, corpus) {
 }
 
 async function found(server, collection, q) {
-  const query = new URLSearchParams({ q, query_by: 'title,text', include_fields: 'id,title', highlight_fields: 'none' })
+  const query = new URLSearchParams({
+    q,
+    query_by: 'title,text',
+    include_fields: 'id,title',
+    highlight_fields: 'none',
+  })
   const reply = JSON.parse(await call(server, `/collections/${collection}/documents/search?${query}`))
   return reply.hits.map(({ document }) => document)
 }
 
 /** Leaves one letter out of the longest word, past its middle. */
 function misspelt(title) {
-  const word = title.match(/\p{L}+/gu)?.reduce((longest, each) => (each.length > longest.length ? each : longest), '')
+  const word = title
+    .match(/\p{L}+/gu)
+    ?.reduce((longest, each) => (each.length > longest.length ? each : longest), '')
   if (word === undefined || word.length < 4) return undefined
   const at = title.indexOf(word) + Math.ceil(word.length / 2)
   return title.slice(0, at) + title.slice(at + 1)

@@ -18,6 +18,7 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { Reindex } from './reindex'
+import { isWordIndexing, wordIndexing } from './word-indexing'
 
 export interface Open {
   store: Store
@@ -57,11 +58,16 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       if (store.closed) throw new ApiError(404, 'Collection not found')
     },
     count: () => store.count,
+    hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
+  let hasWords = !isWordIndexing(sql)
+  const words = wordIndexing(storage, store, () => {
+    hasWords = true
+  })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const works: Background[] = [
@@ -73,6 +79,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
         return store.closed || reindex.step().done ? undefined : 0
       },
     },
+    words,
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -100,6 +107,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
+  if (!hasWords) background.kick(words)
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.

@@ -1,10 +1,11 @@
 /** Reads documents for the ranking of a plain search: where they have the words, field by field. */
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
+import type { Analyzer } from '../../text/analyzer'
 import type { Term } from '../../text/query'
-import { stem, tokenize } from '../../text/words'
 import type { SearchContext } from '../context'
-import { type TextRules, WordReader } from './reader'
+import { columnsOf } from '../keyword'
+import { WordReader } from './reader'
 import { type MatchRules, type ReadField, scoreDocument, type TextScore } from './score'
 
 /** Characters of documents that one search reads. Those beyond keep the order of BM25. */
@@ -28,25 +29,26 @@ export class DocumentScorer {
   readonly rules: MatchRules
   readonly #context: SearchContext
   readonly #request: SearchRequest
-  readonly #reader: WordReader
+  /** by field of the request */
+  readonly #readers: WordReader[]
 
   constructor(context: SearchContext, request: SearchRequest, terms: readonly Term[]) {
     this.#context = context
     this.#request = request
-    this.#reader = new WordReader(terms, rulesOf(context))
-    this.rules = { ...request.ranking, sequence: this.#reader.sequence }
-  }
-
-  /** How many different words the query has. */
-  get words(): number {
-    return this.#reader.size
+    const known = new Map<Analyzer, WordReader>()
+    this.#readers = columnsOf(context, request).map(({ analyzer }) => {
+      const reader = known.get(analyzer) ?? new WordReader(terms, analyzer)
+      known.set(analyzer, reader)
+      return reader
+    })
+    this.rules = { ...request.ranking, sequence: this.#readers[0]!.sequence }
   }
 
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
     const fields: ReadField[] = []
     let quality = 0
-    for (const { field, rank, weight } of this.#request.queryFields) {
-      const texts = stringsAt(document, field.name).map((text) => this.#reader.read(text))
+    for (const [index, { field, rank, weight }] of this.#request.queryFields.entries()) {
+      const texts = stringsAt(document, field.name).map((text) => this.#readers[index]!.read(text))
       fields.push({ weight: rank, texts })
       for (const { length, occurrences } of texts) quality += weight * saturated(occurrences.length, length)
     }
@@ -78,9 +80,3 @@ export class DocumentScorer {
 /** BM25's share of a word that a text has so often. */
 const saturated = (count: number, length: number): number =>
   count / (count + K1 * (1 - B + (B * length) / USUAL_LENGTH))
-
-const rulesOf = ({ schema }: SearchContext): TextRules => ({
-  tokenize: (text) => tokenize(text, schema),
-  splitsAtSymbols: schema.symbols_to_index.length === 0,
-  form: stem,
-})

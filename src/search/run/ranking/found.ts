@@ -17,8 +17,8 @@ const FEW_AS_A_WHOLE = 250
 /** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
 const ANY_WORD = 1_000_000
 
-export const isPlain = ({ dropTokensThreshold, fusion, contextQ }: SearchRequest): boolean =>
-  dropTokensThreshold < ANY_WORD && fusion === 'rank' && contextQ === ''
+export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest): boolean =>
+  !index.stems && dropTokensThreshold < ANY_WORD && contextQ === ''
 
 /**
  * Finds and ranks the matches of a plain search.

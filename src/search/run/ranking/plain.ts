@@ -58,14 +58,15 @@ export async function planPlainSearch(
   pace: Pace,
 ): Promise<PlainSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
-  const { sql, schema } = context
+  const { sql } = context
+  const { table } = request.index
   const columns = columnsOf(context, request)
   const rank = rankOf(context, request)
   const expression = (terms: Term[], operator: 'AND' | 'OR' = 'AND') =>
-    matchExpression(terms, query.excluded, columns, operator, schema)
+    matchExpression(terms, query.excluded, columns, operator)
   const attempt = async (match: string): Promise<{ match: TextMatch; matched: Matched }> => ({
-    match: { match, rank },
-    matched: await matchedBy(sql, { match, rank }, filter, most, pace),
+    match: { match, table, rank },
+    matched: await matchedBy(sql, { match, table, rank }, filter, most, pace),
   })
 
   let { terms } = query
@@ -83,7 +84,7 @@ export async function planPlainSearch(
     found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
   ) {
     const any = relax(terms)
-    const match = { match: expression(any, 'OR'), rank }
+    const match = { match: expression(any, 'OR'), table, rank }
     const parts = textMatches(sql, match, filter)
     const ranked = await countedWindow(sql, { parts, found: undefined }, top, pace)
     if (ranked.found > found) {
@@ -101,7 +102,7 @@ export async function planPlainSearch(
   }
   const weighed = columns.map((column, index) => ({ ...column, rank: request.queryFields[index]!.rank }))
   const whole = needed.length === 1 ? terms : []
-  return { terms, ...search, tiers: tiersOf(search.match, whole, query.excluded, weighed, schema) }
+  return { terms, ...search, tiers: tiersOf(search.match, whole, query.excluded, weighed) }
 }
 
 function isQuestion(

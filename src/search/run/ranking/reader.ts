@@ -1,17 +1,8 @@
 /** Finds the words of a query in the texts of documents, for ranking: where they are and how alike. */
 import { editDistance } from '../../../nearest'
+import type { Analyzer } from '../../text/analyzer'
 import type { Term } from '../../text/query'
-import type { Token } from '../../text/words'
 import type { Occurrence, Reading } from './score'
-
-/** Tells the words of a text, as the index that is searched does. */
-export interface TextRules {
-  tokenize(text: string): Token[]
-  /** whether each sign that is neither letter nor digit ends a word */
-  splitsAtSymbols: boolean
-  /** the form in which the index compares words, such as their stem */
-  form(word: string): string
-}
 
 const IS_WORD = Uint8Array.from({ length: 128 }, (_, code) =>
   /[A-Za-z0-9]/.test(String.fromCharCode(code)) ? 1 : 0,
@@ -26,7 +17,7 @@ type Found = Omit<Occurrence, 'token'>
 export class WordReader {
   /** the words of the query as they were typed, repetitions included */
   readonly sequence: number[] = []
-  readonly #rules: TextRules
+  readonly #analyzer: Analyzer
   readonly #words = new Map<string, Found>()
   readonly #forms = new Map<string, Found>()
   readonly #beginnings: { text: string; word: number }[] = []
@@ -34,8 +25,8 @@ export class WordReader {
   #starts: Set<number> | undefined = new Set()
   readonly #known = new Map<string, Found | null>()
 
-  constructor(terms: readonly Term[], rules: TextRules) {
-    this.#rules = rules
+  constructor(terms: readonly Term[], analyzer: Analyzer) {
+    this.#analyzer = analyzer
     const numbers = new Map<string, number>()
     for (const { tokens, prefix, corrections } of terms) {
       for (const [index, token] of tokens.entries()) {
@@ -58,7 +49,7 @@ export class WordReader {
   #add(text: string, found: Found): void {
     const known = this.#words.get(text)
     if (known === undefined || known.cost > found.cost) this.#words.set(text, found)
-    const form = this.#rules.form(text)
+    const form = this.#analyzer.form(text)
     if (form !== text || !this.#forms.has(form)) this.#forms.set(form, found)
     // A stem begins with the first two letters of its word.
     this.#starts?.add(keyOf(text.charCodeAt(0), text.charCodeAt(1) || 0))
@@ -70,7 +61,7 @@ export class WordReader {
   }
 
   read(text: string): Reading {
-    return this.#rules.splitsAtSymbols && !NOT_ASCII.test(text)
+    return this.#analyzer.splitsAtSymbols && !NOT_ASCII.test(text)
       ? this.#readPlain(text)
       : this.#readTokens(text)
   }
@@ -99,7 +90,7 @@ export class WordReader {
 
   #readTokens(text: string): Reading {
     const occurrences: Occurrence[] = []
-    const tokens = this.#rules.tokenize(text)
+    const tokens = this.#analyzer.tokenize(text)
     for (const [number, token] of tokens.entries()) this.#match(token.text, number, occurrences)
     return { length: tokens.length, occurrences }
   }
@@ -116,7 +107,7 @@ export class WordReader {
   #compare(token: string): Found | null {
     const word = this.#words.get(token)
     if (word !== undefined) return word
-    const form = this.#forms.get(this.#rules.form(token))
+    const form = this.#forms.get(this.#analyzer.form(token))
     if (form !== undefined) return form.cost === 0 ? { ...form, cost: 1 } : form
     const begun = this.#beginnings.find(({ text }) => token.startsWith(text))
     return begun === undefined ? null : { word: begun.word, cost: 1 }

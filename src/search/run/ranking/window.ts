@@ -212,12 +212,12 @@ const otherKeys = ({ context, sort }: Ranking) =>
 
 /** The documents that pass a filter and do not match an expression. */
 const without =
-  (filter: RangedFilter, { match }: TextMatch): RangedFilter =>
+  (filter: RangedFilter, { match, table }: TextMatch): RangedFilter =>
   (range) =>
     both(
       filter(range),
       fragment(
-        'd.seq NOT IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)',
+        `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?)`,
         match,
         range.low,
         range.high,
