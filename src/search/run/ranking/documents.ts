@@ -37,7 +37,7 @@ export class DocumentScorer {
     this.#request = request
     const known = new Map<Analyzer, WordReader>()
     this.#readers = columnsOf(context, request).map(({ analyzer }) => {
-      const reader = known.get(analyzer) ?? new WordReader(terms, analyzer)
+      const reader = known.get(analyzer) ?? new WordReader(terms, analyzer, request.ranking.tokenPosition)
       known.set(analyzer, reader)
       return reader
     })
@@ -48,7 +48,7 @@ export class DocumentScorer {
     const fields: ReadField[] = []
     let quality = 0
     for (const [index, { field, rank, weight }] of this.#request.queryFields.entries()) {
-      const texts = stringsAt(document, field.name).map((text) => this.#readers[index]!.read(text))
+      const texts = textsAt(document, field.name).map((text) => this.#readers[index]!.read(text))
       fields.push({ weight: rank, texts })
       for (const { length, occurrences } of texts) quality += weight * saturated(occurrences.length, length)
     }
@@ -71,10 +71,16 @@ export class DocumentScorer {
     return rows.map(({ seq, body, unstored }) => {
       left -= body.length
       // Numbers beyond 2^53 may be rounded here: only the texts are read.
-      const document = left < 0 ? {} : { ...JSON.parse(body), ...(unstored !== null && JSON.parse(unstored)) }
+      const document = left < 0 ? {} : JSON.parse(body)
+      if (unstored !== null) Object.assign(document, JSON.parse(unstored))
       return { seq, ...this.score(document) }
     })
   }
+}
+
+const textsAt = (document: Record<string, unknown>, name: string): string[] => {
+  const own = Object.hasOwn(document, name) ? document[name] : undefined
+  return typeof own === 'string' ? [own] : stringsAt(document, name)
 }
 
 /** BM25's share of a word that a text has so often. */

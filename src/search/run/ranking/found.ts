@@ -38,18 +38,30 @@ export async function findPlain(
   const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : FEW
   const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
   if (plain === undefined) return undefined
-  const { terms, match, matched, tiers, rows } = plain
-  const { found } = matched
-  const candidates = { parts: textMatches(sql, match, filter), text: true, vector: false, found }
-  if (tiers === undefined) return { candidates, terms, pinned, top: rows && { rows, found } }
+  const { terms, match, seqs, tiers } = plain
+  const candidates = {
+    parts: textMatches(sql, match, filter),
+    text: true,
+    vector: false,
+    found: seqs?.length,
+  }
+  if (tiers === undefined) {
+    return { candidates: { ...candidates, found: plain.top?.found }, terms, pinned, top: plain.top }
+  }
   const scorer = new DocumentScorer(context, request, terms)
   if (top !== undefined) {
-    const page = await rankedPage({ context, request, scorer, filter, sort, pace }, matched, tiers, top)
-    return { candidates, terms, pinned, top: { rows: page.rows, found }, texts: page.texts }
+    const ranking = { context, request, scorer, filter, sort, pace }
+    const page = await rankedPage(
+      ranking,
+      { seqs: seqs !== undefined && seqs.length <= FEW ? seqs : undefined, counted: plain.counted },
+      tiers,
+      top,
+    )
+    return { candidates: { ...candidates, found: page.found }, terms, pinned, top: page, texts: page.texts }
   }
-  if (matched.seqs === undefined || request.perPage === 0) return { candidates, terms, pinned }
+  if (seqs === undefined || seqs.length > most || request.perPage === 0) return { candidates, terms, pinned }
   const gathered = new Gathered()
-  const scored = scorer.scoreAll(matched.seqs)
+  const scored = scorer.scoreAll(seqs)
   for (const { seq, text } of scored) gathered.add(seq, -text.rank, Number.NaN, Number.NaN)
   const texts = new Map(scored.map(({ seq, text }) => [seq, text]))
   return { candidates: { ...candidates, parts: gathered.parts }, terms, pinned, texts }

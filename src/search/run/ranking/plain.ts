@@ -9,7 +9,7 @@
  * ordered by how well they match, any informative word is enough and BM25 ranks. `drop_tokens_mode` turns that off.
  */
 import type { SearchRequest } from '../../request/request'
-import { completeSort } from '../../request/sort'
+import { completeSort, orderBy, type SortKey } from '../../request/sort'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
 import {
   countedWindow,
@@ -23,12 +23,16 @@ import type { SearchContext } from '../context'
 import { columnsOf, correct, rankOf } from '../keyword'
 import type { Pace } from '../pace'
 import { type Tier, tiersOf } from './tiers'
-import { type Matched, matchedBy } from './window'
+import { type Counted, fewMatches } from './window'
+
+const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
 /** A question that found fewer documents than this may be answered by any of its words. */
 const ENOUGH_FOR_A_QUESTION = 10
+/** More matches than this are enough whatever the thresholds say. */
+const MOST_COUNTED = 10_000
 /** Of a longer query, only the first words are dropped. */
 const MOST_DROPPED = 20
 
@@ -36,11 +40,14 @@ export interface PlainSearch {
   /** the words of the query, with what is searched for in their place */
   terms: Term[]
   match: TextMatch
-  matched: Matched
+  /** all matches, if they are few */
+  seqs: number[] | undefined
+  /** the best by BM25 and the number of all, where that was asked for */
+  counted?: Counted
   /** where to look first; undefined if any word is enough, and BM25 ranks */
   tiers: Tier[] | undefined
   /** the best matches, where BM25 ranks and they were asked for */
-  rows?: OrderedMatch[]
+  top?: { rows: OrderedMatch[]; found: number }
 }
 
 /**
@@ -64,21 +71,36 @@ export async function planPlainSearch(
   const rank = rankOf(context, request)
   const expression = (terms: Term[], operator: 'AND' | 'OR' = 'AND') =>
     matchExpression(terms, query.excluded, columns, operator)
-  const attempt = async (match: string): Promise<{ match: TextMatch; matched: Matched }> => ({
-    match: { match, table, rank },
-    matched: await matchedBy(sql, { match, table, rank }, filter, most, pace),
-  })
+  const isUnfinished = top !== undefined && query.terms.length > 1 && query.terms.at(-1)!.prefix
+  const order = orderBy([BY_TEXT], sql, context.schema, false)
+  // Whether enough was found shows as long as no more than this is asked for.
+  const asked = Math.max(
+    most,
+    request.typoTokensThreshold,
+    request.dropTokensThreshold,
+    ENOUGH_FOR_A_QUESTION,
+  )
+  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'counted'>> => {
+    const match = { match: words, table, rank }
+    const limit = Math.min(MOST_COUNTED, asked)
+    if (!isUnfinished) return { match, seqs: await fewMatches(sql, match, filter, limit, pace) }
+    // FTS5 collects all words with a beginning before it has the first match. So everything is asked for at once.
+    const parts = textMatches(sql, match, filter)
+    const window = { offset: 0, limit, order, byScore: true }
+    const counted = await countedWindow(sql, { parts, found: undefined }, window, pace)
+    return { match, counted, seqs: counted.found <= limit ? counted.rows.map(({ seq }) => seq) : undefined }
+  }
 
   let { terms } = query
   let search = await attempt(expression(terms))
-  if (search.matched.found < request.typoTokensThreshold) {
+  if (foundBy(search) < request.typoTokensThreshold) {
     const corrected = correct(context, request, terms)
     if (corrected !== undefined) {
       terms = corrected
       search = await attempt(expression(terms))
     }
   }
-  const { found } = search.matched
+  const found = foundBy(search)
   if (
     isQuestion(context, request, terms) &&
     found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
@@ -88,12 +110,11 @@ export async function planPlainSearch(
     const parts = textMatches(sql, match, filter)
     const ranked = await countedWindow(sql, { parts, found: undefined }, top, pace)
     if (ranked.found > found) {
-      const matched = { found: ranked.found, seqs: undefined }
-      return { terms: any, match, matched, tiers: undefined, ...(top && { rows: ranked.rows }) }
+      return { terms: any, match, seqs: undefined, tiers: undefined, ...(top && { top: ranked }) }
     }
   }
   const needed = [terms]
-  const isTooLittle = () => search.matched.found < request.dropTokensThreshold
+  const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const drops = isTooLittle() ? dropped(terms, request) : []
   for (const kept of drops) {
     if (!isTooLittle() && !isBothSides(terms, request)) break
@@ -104,6 +125,8 @@ export async function planPlainSearch(
   const whole = needed.length === 1 ? terms : []
   return { terms, ...search, tiers: tiersOf(search.match, whole, query.excluded, weighed) }
 }
+
+const foundBy = ({ seqs }: { seqs: number[] | undefined }): number => seqs?.length ?? Number.POSITIVE_INFINITY
 
 function isQuestion(
   { schema }: SearchContext,

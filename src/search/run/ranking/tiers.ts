@@ -12,6 +12,8 @@ export interface Tier {
   match: TextMatch
   /** its documents fit equally well, so the other keys of the sort decide which of them are read */
   tied: boolean
+  /** fields that begin with the query; the first tier has it */
+  initial?: TextMatch
 }
 
 export interface Column extends SearchedColumn {
@@ -42,16 +44,12 @@ export function tiersOf(
     match: { ...whole, match: match + unwanted },
     tied,
   })
+  const initial = tier(together(terms, columns, 'initial'), false).match
   if (terms.length > 1) {
-    const prefixed = columns.filter(({ prefix }) => prefix)
     const tiers = [
       tier(together(terms, columns, 'phrase'), false),
       tier(together(terms, columns, 'near'), false),
     ]
-    if (terms.at(-1)!.prefix && prefixed.length > 0) {
-      const unfinished = `(${together(terms, columns, 'near')} OR ${together(terms, prefixed, 'near', '*')})`
-      tiers.push(tier(unfinished, false))
-    }
     return [...tiers, all]
   }
   const exact = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
@@ -59,31 +57,27 @@ export function tiersOf(
   const heaviest = Math.max(...columns.map(({ rank }) => rank))
   const best = columns.filter(({ rank }) => rank === heaviest)
   if (best.length === columns.length) {
-    const only = tier(matchExpression(exact, [], best, 'AND'), true)
-    return isExact ? [{ ...all, tied: true }] : [only, all]
+    const only = { ...tier(matchExpression(exact, [], best, 'AND'), true), initial }
+    return isExact ? [{ ...all, tied: true, initial }] : [only, all]
   }
-  const first = tier(matchExpression(exact, [], best, 'AND'), true)
+  const first = { ...tier(matchExpression(exact, [], best, 'AND'), true), initial }
   return isExact ? [first, all] : [first, tier(matchExpression(exact, [], [...columns], 'AND'), false), all]
 }
 
-/**
- * An expression for words that stand together in one of the columns.
- * @param end '*' if the last word may be unfinished
- */
+/** An expression for words that stand together in one of the columns. */
 function together(
   terms: readonly Term[],
   columns: readonly Column[],
-  how: 'phrase' | 'near',
-  end: '' | '*' = '',
+  how: 'initial' | 'phrase' | 'near',
 ): string {
   const analyzers = [...new Set(columns.map(({ analyzer }) => analyzer))]
   const expressions = analyzers.map((analyzer) => {
     const names = columns.filter((column) => column.analyzer === analyzer).map(({ column }) => column)
     const strings = terms.map((term) => analyzed(term, analyzer))
     const words =
-      how === 'phrase'
-        ? `"${strings.join(' ')}"`
-        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}${end}, ${NEAR})`
+      how !== 'near'
+        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"`
+        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
     return `{${names.join(' ')}} : ${words}`
   })
   return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
