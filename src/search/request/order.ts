@@ -17,6 +17,8 @@ export interface Order {
   names: string[]
   /** how the matches are divided into buckets: each way is a column of the relation (sort.ts, `bucketColumn`) */
   buckets: Buckets[]
+  /** how many `_vector_query` keys there are: `distance<N>` is a column of the relation */
+  distances: number
   /** uses `group_found` */
   byGroupSize: boolean
   /** the order in which parts come */

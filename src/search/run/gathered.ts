@@ -22,6 +22,8 @@ export class Gathered {
   readonly fused: number[] = []
   /** by column: the bucket of each match */
   readonly buckets = new Map<string, number[]>()
+  /** further columns by their names */
+  readonly columns = new Map<string, number[]>()
 
   get size(): number {
     return this.seqs.length
@@ -45,7 +47,7 @@ export class Gathered {
   }
 
   #part(from: number, to: number): Part {
-    const buckets = [...this.buckets]
+    const added = [...this.buckets, ...this.columns]
     let low = Number.MAX_SAFE_INTEGER
     let high = 0
     const rows: (number | null)[][] = []
@@ -59,10 +61,10 @@ export class Gathered {
         this.scores[at]!,
         this.distances[at]!,
         this.fused[at]!,
-        ...buckets.map(([, of]) => of[at]!),
+        ...added.map(([, values]) => values[at]!),
       ])
     }
-    const columns = ['seq', 'score', 'distance', 'fused', ...buckets.map(([column]) => column)]
+    const columns = ['seq', 'score', 'distance', 'fused', ...added.map(([name]) => name)]
     const select = columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')
     const relation: SqlFragment = fragment(`SELECT ${select} FROM json_each(?)`, JSON.stringify(rows))
     return { relation, range: { low, high } }

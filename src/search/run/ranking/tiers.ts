@@ -47,7 +47,7 @@ export function tiersOf(
   const initial = tier(together(terms, columns, 'initial'), false).match
   if (terms.length > 1) {
     const tiers = [
-      tier(together(terms, columns, 'phrase'), false),
+      { ...tier(together(terms, columns, 'phrase'), false), initial },
       tier(together(terms, columns, 'near'), false),
     ]
     return [...tiers, all]
