@@ -5,7 +5,7 @@
  * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
  */
 import type { Analyzer } from '../../text/analyzer'
-import { matchExpression, type SearchedColumn, type Term } from '../../text/query'
+import { matchExpression, type SearchedColumn, type Term, typed } from '../../text/query'
 import type { TextMatch } from '../candidates'
 
 export interface Tier {
@@ -83,4 +83,4 @@ function together(
   return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
 }
 
-const analyzed = ({ written }: Term, analyzer: Analyzer): string => analyzer.prepare(written.join(' '))
+const analyzed = (term: Term, analyzer: Analyzer): string => analyzer.phrase(typed(term)).text
