@@ -13,6 +13,7 @@ import {
 const RULES = { token_separators: [], symbols_to_index: [] }
 
 const term = (...tokens: string[]): Term => ({ tokens, written: tokens, prefix: false, corrections: [] })
+const quoted = (...tokens: string[]): Term => ({ ...term(...tokens), quoted: true })
 const unfinished = (...tokens: string[]): Term => ({ ...term(...tokens), prefix: true })
 
 describe('parseQuery', () => {
@@ -20,10 +21,10 @@ describe('parseQuery', () => {
     ['quick fox', [term('quick'), unfinished('fox')], []],
     ['quick ', [unfinished('quick')], []],
     ['the the fox', [term('the'), unfinished('fox')], []],
-    ['"quick fox" runs', [term('quick', 'fox'), unfinished('runs')], []],
-    ['runs "quick fox"', [term('runs'), term('quick', 'fox')], []],
+    ['"quick fox" runs', [quoted('quick', 'fox'), unfinished('runs')], []],
+    ['runs "quick fox"', [term('runs'), quoted('quick', 'fox')], []],
     ['fox -lazy', [term('fox')], [term('lazy')]],
-    ['-"lazy dog" fox', [unfinished('fox')], [term('lazy', 'dog')]],
+    ['-"lazy dog" fox', [unfinished('fox')], [quoted('lazy', 'dog')]],
     ['state-of-the-art', [unfinished('state', 'of', 'the', 'art')], []],
     ['--x', [unfinished('x')], []],
     ['?? ! "" -', [], []],

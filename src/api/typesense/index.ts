@@ -8,6 +8,7 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
+import { namedSetRoutes } from './named-sets'
 import { searchRoutes } from './search'
 import { searchSetRoutes } from './search-sets'
 
@@ -22,6 +23,7 @@ export const typesenseRoutes: Route[] = [
   ...aliasRoutes,
   ...keyRoutes,
   ...searchSetRoutes,
+  ...namedSetRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

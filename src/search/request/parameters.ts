@@ -21,7 +21,6 @@ export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   prioritize_exact_match: refused('BM25 scores text matches.', 'true'),
   prioritize_token_position: refused('BM25 scores text matches.', 'false'),
   prioritize_num_matching_fields: refused('BM25 scores text matches.', 'true'),
-  synonym_sets: refused('There are no synonym sets.'),
   voice_query: refused('Parley does not transcribe speech.'),
   nl_query: refused('Parley does not translate queries into filters.', 'false'),
   personalization_user_id: PERSONAL,

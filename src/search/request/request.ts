@@ -19,6 +19,7 @@ import {
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
+import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
@@ -80,6 +81,8 @@ export interface SearchRequest {
   contextQ: string
   /** words to leave out of the query */
   stopwords: string[]
+  /** the sets of the search, put in by run/named-sets.ts */
+  synonyms?: SynonymRules
   pinnedHits: { id: string; position: number }[]
   /** filter_by applies to pinned documents too */
   filterPinned: boolean

@@ -25,6 +25,7 @@ import {
   type Term,
   withoutStopwords,
 } from '../text/query'
+import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { corrections, vocabularyOf } from '../text/typo'
 import { stem } from '../text/words'
 import {
@@ -120,10 +121,16 @@ const matchOf = (
   query: ParsedQuery,
   terms: Term[],
   operator: 'AND' | 'OR',
-): TextMatch => ({
-  match: matchExpression(terms, query.excluded, columnsOf(context, request), operator, context.schema),
-  rank: rankOf(context, request),
-})
+): TextMatch => {
+  const expression = (some: Term[]): string =>
+    matchExpression(some, query.excluded, columnsOf(context, request), operator, context.schema)
+  const demotes = request.synonyms?.demotes && hasSynonyms(terms)
+  return {
+    match: expression(terms),
+    rank: rankOf(context, request),
+    ...(demotes && { first: expression(withoutSynonyms(terms)) }),
+  }
+}
 
 /** Matches documents with any of the terms' words. */
 export const matchOfAny = (
@@ -188,12 +195,13 @@ export function withoutExcluded(
 /** Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. */
 export function queryOf(
   { sql, schema }: SearchContext,
-  { q, queryFields, stopwords }: SearchRequest,
+  { q, queryFields, stopwords, synonyms }: SearchRequest,
 ): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
   const query = withoutStopwords(parseQuery(q, schema, unfinished), stopwords, schema)
-  return mostTelling(query, (words) => documentsWith(sql, words))
+  const telling = mostTelling(query, (words) => documentsWith(sql, words))
+  return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
 }
 
 /** A word that is searched for, with its corrections, and how much it says: its IDF in the collection. */
@@ -207,7 +215,7 @@ export interface WeighedWord {
 export function weighWords(context: SearchContext, terms: Term[]): WeighedWord[] {
   const words = relax(terms)
     .filter(({ tokens }) => tokens.length === 1)
-    .map(({ tokens, corrections: others }) => [...tokens, ...others])
+    .map(({ tokens, corrections: others, synonyms }) => [...tokens, ...others, ...singleWords(synonyms)])
   const documentsOf = documentsWith(context.sql, words.flat())
   const all = context.count()
   return words.map((alternatives) => {
@@ -216,6 +224,12 @@ export function weighWords(context: SearchContext, terms: Term[]): WeighedWord[]
     return { words: alternatives, says: Math.max(LEAST_SAID, says || 0) }
   })
 }
+
+/** The synonyms of one word. */
+const singleWords = (synonyms: Term['synonyms']): string[] =>
+  (synonyms?.instead ?? []).flatMap((terms) =>
+    terms.length === 1 && terms[0]!.tokens.length === 1 ? terms[0]!.tokens : [],
+  )
 
 /**
  * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most

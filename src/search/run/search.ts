@@ -23,6 +23,7 @@ import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
+import { applyNamedSets, readNamedSets } from './named-sets'
 import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
 import { LongSearches, Pace } from './pace'
 import { type Found, makePage } from './page'
@@ -100,7 +101,7 @@ export async function executeSearch(
 
 async function run(
   context: SearchContext,
-  { request, wide, query, vector, candidates, reranking, reranked }: Prepared,
+  { q, request, wide, query, vector, candidates, reranking, reranked, metadata }: Prepared,
   pace: Pace,
   started: number,
 ): Promise<SearchResult> {
@@ -116,12 +117,13 @@ async function run(
     ...request.window,
     request_params: {
       collection_name: context.schema.name,
-      first_q: request.q,
+      first_q: q,
       per_page: request.perPage,
-      q: request.q,
+      q,
     },
     search_cutoff: pace.cutoff,
     search_time_ms: Math.round(performance.now() - started),
+    ...(metadata !== undefined && { metadata }),
   }
   if (reranked) await rerank(context, request, result, seqs, reranked)
   else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
@@ -129,6 +131,8 @@ async function run(
 }
 
 interface Prepared {
+  /** as it was asked, before curations */
+  q: string
   request: SearchRequest
   /** the request, widened to all hits that are reranked */
   wide: SearchRequest
@@ -138,16 +142,19 @@ interface Prepared {
   reranking: ReturnType<typeof parseReranking>
   /** undefined if this page is not affected */
   reranked: Reranking | undefined
+  /** of a curation */
+  metadata: Record<string, unknown> | undefined
 }
 
 /** Does what a search waits for: embeds texts and asks Vectorize. */
 async function prepare(
   context: SearchContext,
-  params: SearchParameters,
+  given: SearchParameters,
   scope: SearchScope,
 ): Promise<Prepared> {
+  const sets = await readNamedSets(context, given)
   const { schema } = context
-  const request = parseRequest(params, schema)
+  const { params, request, metadata } = applyNamedSets(context, given, sets)
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
@@ -158,10 +165,10 @@ async function prepare(
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const candidates = vector && (await seek(context, wide, query, vector, hasWords))
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
-  return { request, wide, query, vector, candidates, reranking, reranked }
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
+  return { q: given.q ?? request.q, request, wide, query, vector, candidates, reranking, reranked, metadata }
 }
 
 /**

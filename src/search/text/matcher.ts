@@ -58,6 +58,21 @@ export class WordMatcher {
       for (const correction of corrections) this.#addStem(correction, this.#exact.get(tokens[0]!) ?? 0)
     }
     this.words = word
+    for (const [at, { synonyms }] of terms.entries()) {
+      if (synonyms !== undefined) this.#addSynonyms(terms.slice(at, at + synonyms.span), synonyms.instead)
+    }
+  }
+
+  /** Marks synonyms as the words that they stand for. */
+  #addSynonyms(replaced: Term[], instead: Term[][]): void {
+    const ids = replaced.flatMap(({ tokens }) => tokens.map((token) => this.#exact.get(token)!))
+    for (const terms of instead) {
+      for (const [at, token] of terms.flatMap(({ tokens }) => tokens).entries()) {
+        const id = ids[Math.min(at, ids.length - 1)]!
+        if (!this.#exact.has(token)) this.#exact.set(token, id)
+        this.#addStem(token, id)
+      }
+    }
   }
 
   #addStem(word: string, id: number): void {

@@ -7,23 +7,11 @@
  */
 import { stemmer } from 'stemmer'
 import { STOPWORDS } from './stopwords'
+import { expressionsOf, relaxSynonyms } from './synonyms'
+import type { ParsedQuery, Term } from './term'
 import { PLAIN, prepare, type TokenRules, tokenize } from './words'
 
-export interface Term {
-  /** folded words; several make a phrase */
-  tokens: string[]
-  /** the words as typed, for FTS5, which folds by its own rules */
-  written: string[]
-  /** the last token matches every word that begins with it */
-  prefix: boolean
-  /** words of the index to use instead, because it lacks this one */
-  corrections: string[]
-}
-
-export interface ParsedQuery {
-  terms: Term[]
-  excluded: Term[]
-}
+export type { ParsedQuery, Term }
 
 /**
  * Parses all that a query asks for. long-query.ts decides how much of it a search uses.
@@ -45,7 +33,8 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
     const key = `${minus ? '-' : ''}${tokens.join(' ')}${unfinished ? '*' : ''}`
     if (seen.has(key)) continue
     seen.add(key)
-    const term = { tokens, written, prefix: unfinished, corrections: [] }
+    const term: Term = { tokens, written, prefix: unfinished, corrections: [] }
+    if (part[2] !== undefined) term.quoted = true
     if (minus) excluded.push(term)
     else terms.push(term)
   }
@@ -84,7 +73,7 @@ export function relax(terms: Term[]): Term[] {
     }
   }
   const informative = relaxed.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token)))
-  return informative.length > 0 ? informative : relaxed
+  return relaxSynonyms(terms, informative.length > 0 ? informative : relaxed)
 }
 
 /** How many words of a query are not stopwords. */
@@ -130,7 +119,7 @@ export function matchExpression(
   const names = (some: { column: string }[]): string => `{${some.map(({ column }) => column).join(' ')}}`
   const withPrefix = columns.filter(({ prefix }) => prefix)
   const withoutPrefix = columns.filter(({ prefix }) => !prefix)
-  const expressions = terms.map((term) => {
+  const expressions = expressionsOf(terms, (term) => {
     if (!term.prefix || withPrefix.length === 0) return termExpression(term, rules, false)
     if (withoutPrefix.length === 0) return termExpression(term, rules, true)
     const either = [
