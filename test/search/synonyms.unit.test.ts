@@ -6,6 +6,7 @@ import {
   SynonymIndex,
   type SynonymRules,
   type SynonymTexts,
+  waysOf,
   withSynonyms,
 } from '../../src/search/text/synonyms'
 import type { Term } from '../../src/search/text/term'
@@ -119,6 +120,17 @@ describe('the expression', () => {
   })
 })
 
+test('a query as it may be written, as it was asked first', () => {
+  const rules = rulesOf([oneWay('new york', 'nyc'), say('hotel', 'inn')])
+  expect(waysOf(rewritten('new york hotel', rules)).map(words)).toEqual([
+    'new york hotel',
+    'nyc hotel',
+    'new york inn',
+    'nyc inn',
+  ])
+  expect(waysOf(rewritten('red', rules)).map(words)).toEqual(['red'])
+})
+
 test('whatever the synonyms, rewriting ends and loses no word', () => {
   const word = fc.constantFrom('a', 'b', 'c', 'd', 'e')
   const phrase = fc.array(word, { minLength: 1, maxLength: 3 }).map((some) => some.join(' '))
@@ -149,6 +161,9 @@ test('whatever the synonyms, rewriting ends and loses no word', () => {
         }
         const added = found.flatMap(({ synonyms: standing }) => standing?.instead.flat() ?? [])
         expect(added.length).toBeLessThanOrEqual(512)
+        const ways = waysOf(found)
+        expect(words(ways[0]!)).toBe(words(terms))
+        expect(ways.length).toBeLessThanOrEqual(64)
         const all = new Set(
           synonyms
             .flatMap((each) => [each.root, ...each.synonyms])

@@ -1,5 +1,5 @@
 /** The synonym sets and curation sets of a search: those that the collection names, and those that the search names. */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import { parseRequest, type SearchRequest } from '../request/request'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
@@ -79,7 +79,9 @@ async function required<Found>(
   finding: Promise<Found | undefined>,
 ): Promise<Found | undefined> {
   const found = await finding
-  if (found === undefined && asked) throw new ApiError(404, `${what} index not found: \`${name}\`.`)
+  if (found === undefined && asked) {
+    throw detailed(404, `${what} index not found`, `There is no set named \`${name}\`.`)
+  }
   return found
 }
 

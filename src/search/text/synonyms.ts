@@ -228,6 +228,23 @@ export function relaxSynonyms(terms: readonly Term[], relaxed: Term[]): Term[] {
   return found
 }
 
+/**
+ * The query as it may be written, the one that was asked first: lists of terms without synonyms. At most 64 of them.
+ * Ranking compares a document with each of them.
+ */
+export function waysOf(terms: readonly Term[]): Term[][] {
+  let ways: Term[][] = [[]]
+  for (let at = 0; at < terms.length; ) {
+    const { span = 1, instead = [] } = terms[at]!.synonyms ?? {}
+    const whole = at + span <= terms.length
+    const own = withoutSynonyms(terms.slice(at, at + (whole ? span : 1)))
+    const parts = whole ? [own, ...instead.map(withoutSynonyms)] : [own]
+    ways = parts.flatMap((part) => ways.map((way) => [...way, ...part])).slice(0, MOST_WAYS)
+    at += own.length
+  }
+  return ways
+}
+
 export const hasSynonyms = (terms: readonly Term[]): boolean => terms.some(({ synonyms }) => synonyms)
 
 /** The terms alone. */
