@@ -117,7 +117,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   hnsw_params: harmless('Vectors are compared exactly.'),
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('Words are found by their script. The value is stored and shown.'),
-  stem: differs('English words match by their stems in every field.'),
+  stem: differs('It is stored and shown. Words match as they are written.'),
   truncate_len: differs('Long words are never cut.'),
 }
 

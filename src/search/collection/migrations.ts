@@ -2,6 +2,8 @@ import * as v from 'valibot'
 import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
 import { readSchema, writeSchema } from '../schema/stored'
+import { createWordIndex } from '../schema/tables'
+import { beginWordIndexing } from './word-indexing'
 
 /** A change that SQL cannot make. */
 type Change = (sql: SqlStorage) => void
@@ -55,6 +57,14 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     'ALTER TABLE vectorize_fields ADD COLUMN tried_at INTEGER',
     // Vectorize shows the present vector with outdated labels.
     'ALTER TABLE vector_outbox ADD COLUMN relabelled INTEGER NOT NULL DEFAULT 0',
+  ],
+  [
+    (sql) => {
+      const schema = readSchema(sql)
+      if (schema === undefined) return
+      createWordIndex(sql, schema.textColumns)
+      beginWordIndexing(sql)
+    },
   ],
 ]
 

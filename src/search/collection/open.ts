@@ -20,6 +20,7 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { Reindex } from './reindex'
+import { isWordIndexing, wordIndexing } from './word-indexing'
 
 export interface Open {
   store: Store
@@ -59,6 +60,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       if (store.closed) throw new ApiError(404, 'Collection not found')
     },
     count: () => store.count,
+    hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
@@ -67,6 +69,10 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     stemmingDictionary: (name) => stemmingDictionaries.find(database(env), name),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
+  let hasWords = !isWordIndexing(sql)
+  const words = wordIndexing(storage, store, () => {
+    hasWords = true
+  })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const works: Background[] = [
@@ -78,6 +84,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
         return store.closed || reindex.step().done ? undefined : 0
       },
     },
+    words,
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -105,6 +112,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
+  if (!hasWords) background.kick(words)
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.

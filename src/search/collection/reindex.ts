@@ -105,7 +105,7 @@ export class Reindex {
     } finally {
       store.onChange = onChange
     }
-    // A document may have added so many fields that text_index was recreated and a new job started.
+    // A document may have added so many fields that the full-text indexes were recreated and a new job started.
     if (this.#job?.generation !== job.generation) return
     const next = (seqs.at(-1) ?? job.until - 1) + 1
     if (last) for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)

@@ -19,6 +19,7 @@ import {
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
+import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
@@ -77,6 +78,8 @@ export interface SearchRequest {
   rerankHybridMatches: boolean
   /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
   fusion: 'rank' | 'score'
+  /** the full-text index to read: stems for questions, words as written for all other searches */
+  index: TextIndex
   /** what was said before `q` and tells what it is about; '' for nothing */
   contextQ: string
   /** words to leave out of the query */
@@ -179,6 +182,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     typos,
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     fusion: parseFusion(params.fusion),
+    index: params.match_stems === 'true' ? STEMS : WORDS,
     contextQ: params.context_q ?? '',
     stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),

@@ -1,9 +1,9 @@
 /** The synonym sets and curation sets of a search: those that the collection names, and those that the search names. */
 import { ApiError, detailed } from '../../errors'
 import { parseRequest, type SearchRequest } from '../request/request'
-import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
+import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import { SynonymIndex, type SynonymRules } from '../text/synonyms'
 import type { TokenRules } from '../text/words'
 import type { SearchParameters } from '../types'
@@ -96,13 +96,15 @@ export interface WithSets {
 
 /** @throws ApiError for wrong parameters */
 export function applyNamedSets(context: SearchContext, given: SearchParameters, sets: NamedSets): WithSets {
+  if (sets === NONE) return { params: given, request: parsed(context, given), metadata: undefined }
   const { schema } = context
-  if (sets === NONE) return { params: given, request: parseRequest(given, schema), metadata: undefined }
-  const synonyms = synonymRules(schema, given, sets.synonyms)
-  const { dictionaries } = sets
-  const curated = curate(context, given, sets.curations, { synonyms, dictionaries })
+  const synonyms = synonymRules(given, sets.synonyms)
+  const curated = curate(context, given, sets.curations, {
+    synonyms: synonyms?.(WORDS, schema, ''),
+    dictionaries: sets.dictionaries,
+  })
   const { params, pins, hidden, filtersPins, metadata } = curated
-  const request = parseRequest(params, schema)
+  const request = parsed(context, params)
   const pinned = new Set(request.pinnedHits.map(({ id }) => id))
   for (const pin of pins) {
     if (!pinned.has(pin.id)) request.pinnedHits.push(pin)
@@ -111,16 +113,21 @@ export function applyNamedSets(context: SearchContext, given: SearchParameters, 
   request.hiddenHits.push(...hidden)
   request.filterPinned ||= filtersPins
   if (synonyms !== undefined) {
-    request.synonyms = { ...synonyms, locale: request.queryFields[0]?.field.locale ?? '' }
+    request.synonyms = synonyms(request.index, schema, request.queryFields[0]?.field.locale ?? '')
   }
   return { params, request, metadata }
 }
 
-function synonymRules(
-  schema: StoredSchema,
-  params: SearchParameters,
-  sets: NamedSets['synonyms'],
-): SynonymRules | undefined {
+function parsed(context: SearchContext, params: SearchParameters): SearchRequest {
+  const request = parseRequest(params, context.schema)
+  // Until an older collection has its index of words, its stems serve.
+  return context.hasWordIndex() ? request : { ...request, index: STEMS }
+}
+
+type Rules = (index: TextIndex, tokens: TokenRules, locale: string) => SynonymRules
+
+/** @throws ApiError 400 */
+function synonymRules(params: SearchParameters, sets: NamedSets['synonyms']): Rules | undefined {
   const typos = Number(params.synonym_num_typos || 0)
   if (!Number.isInteger(typos) || typos < 0) {
     throw new ApiError(400, 'Parameter `synonym_num_typos` must be an unsigned integer.')
@@ -129,24 +136,34 @@ function synonymRules(
     throw new ApiError(400, `Value of \`synonym_num_typos\` must not be greater than ${MOST_TYPOS}.`)
   }
   if (sets.length === 0) return undefined
-  return {
-    indexes: sets.map((set) => indexOf(set, schema)),
-    locale: '',
+  return (index, tokens, locale) => ({
+    indexes: sets.map((set) => indexOf(set, index, tokens)),
+    form: analyzerOf(index, tokens).form,
+    locale,
     prefix: params.synonym_prefix === 'true',
     typos,
     demotes: params.demote_synonym_match === 'true',
-  }
+  })
 }
 
 /** The indexes of sets, by the rules of the collections that use them. A set that changes is another object. */
 const indexes = new WeakMap<readonly Synonym[], Map<string, SynonymIndex>>()
 
-function indexOf(set: readonly Synonym[], { token_separators, symbols_to_index }: TokenRules): SynonymIndex {
+function indexOf(set: readonly Synonym[], index: TextIndex, tokens: TokenRules): SynonymIndex {
   const byRules = indexes.get(set) ?? new Map<string, SynonymIndex>()
   indexes.set(set, byRules)
-  const rules: TokenRules = { token_separators, symbols_to_index }
-  const key = JSON.stringify(rules)
-  const index = byRules.get(key) ?? new SynonymIndex(set, rules)
-  byRules.set(key, index)
-  return index
+  const { token_separators, symbols_to_index } = tokens
+  const key = JSON.stringify([index.table, token_separators, symbols_to_index])
+  const known = byRules.get(key)
+  if (known !== undefined) return known
+  const made = new SynonymIndex(set, (symbols) =>
+    analyzerOf(
+      index,
+      symbols.length === 0
+        ? tokens
+        : { token_separators, symbols_to_index: [...new Set([...symbols_to_index, ...symbols])] },
+    ),
+  )
+  byRules.set(key, made)
+  return made
 }

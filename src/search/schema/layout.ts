@@ -3,7 +3,8 @@
  *
  *     meta(key, value)                          schema, slots, counters: a few rows of JSON
  *     documents(seq, id, body)                  the document as JSON, without its vectors
- *     text_index(t0, t1, ... )                  contentless FTS5, a column for each indexed string field
+ *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field
+ *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
@@ -25,7 +26,7 @@ import type { CollectionSchema, Field } from '../types'
 export interface FieldSlot {
   /** names s<slot>, n<slot>, values_<slot> and vectors_<slot> */
   slot: number
-  /** number of its column in text_index; only for indexed string fields */
+  /** number of its column in text_index and word_index; only for indexed string fields */
   text?: number
 }
 
@@ -34,7 +35,7 @@ export interface StoredSchema extends CollectionSchema {
   slots: Record<string, FieldSlot>
   nextSlot: number
   nextText: number
-  /** how many columns text_index has */
+  /** how many columns text_index and word_index have each */
   textColumns: number
   /** by field name: embedding fields whose new vectors are being made (embedding/replacement.ts) */
   replacing?: Record<string, Replacement>
@@ -69,7 +70,7 @@ export const isGeopoint = (field: Field): boolean => field.type === 'geopoint' |
 export const isVector = (field: Field): boolean =>
   field.type === 'float[]' && (field.num_dim !== undefined || field.embed !== undefined)
 
-/** Whether the field has a column in text_index. */
+/** Whether the field has a column in text_index and word_index. */
 export const isSearchable = (field: Field): boolean => field.index && isString(field)
 
 /**

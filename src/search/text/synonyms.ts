@@ -5,8 +5,8 @@
  * then all words have to be there. What was put in is not replaced again, so there are no loops.
  */
 import { editDistance } from '../../nearest'
+import type { Analyzer } from './analyzer'
 import type { Term } from './term'
-import { type TokenRules, tokenize } from './words'
 
 /** What the rewriting reads of a synonym. */
 export interface SynonymTexts {
@@ -18,6 +18,8 @@ export interface SynonymTexts {
 
 export interface SynonymRules {
   indexes: SynonymIndex[]
+  /** the form in which words are compared */
+  form: Analyzer['form']
   /** the locale of the field that is searched: synonyms of others do not count */
   locale: string
   /** whether a word of the query may be the beginning of a synonym's */
@@ -45,13 +47,14 @@ interface Entry {
 export class SynonymIndex {
   readonly #byFirst = new Map<string, Entry[]>()
 
-  constructor(synonyms: readonly SynonymTexts[], rules: TokenRules) {
+  /** @param analyzerOf how texts are read in which these symbols are part of words */
+  constructor(synonyms: readonly SynonymTexts[], analyzerOf: (symbols: readonly string[]) => Analyzer) {
     for (const synonym of synonyms) {
-      const own = withSymbols(rules, synonym.symbols_to_index ?? [])
+      const own = analyzerOf(synonym.symbols_to_index ?? [])
       const instead = synonym.synonyms.map((text) => termsOf(text, own)).filter((terms) => terms.length > 0)
       const sources = synonym.root.trim() === '' ? instead : [termsOf(synonym.root, own)]
       for (const source of sources) {
-        const words = source.flatMap(({ tokens }) => tokens)
+        const words = source.flatMap(({ tokens }) => tokens).map(own.form)
         if (words.length === 0) continue
         const first = words[0]!
         const entry = { words, locale: synonym.locale ?? '', instead }
@@ -87,15 +90,10 @@ function isMeant(given: string, word: string, { prefix, typos }: SynonymRules): 
   return typos > 0 && editDistance(given, word, typos) <= typos
 }
 
-const withSymbols = (rules: TokenRules, symbols: string[]): TokenRules =>
-  symbols.length === 0
-    ? rules
-    : { ...rules, symbols_to_index: [...new Set([...rules.symbols_to_index, ...symbols])] }
-
 /** The words of a synonym as terms. Words that belong together, like `t-shirt`, are one. */
-const termsOf = (text: string, rules: TokenRules): Term[] =>
+const termsOf = (text: string, analyzer: Analyzer): Term[] =>
   text.split(/\s+/).flatMap((part): Term[] => {
-    const words = tokenize(part, rules)
+    const words = analyzer.tokenize(part)
     if (words.length === 0) return []
     const written = words.map(({ start, end }) => part.slice(start, end))
     return [{ tokens: words.map((word) => word.text), written, prefix: false, corrections: [] }]
@@ -133,7 +131,7 @@ function findAt(terms: readonly Term[], from: number, rules: SynonymRules): Foun
   /** the term after the one that ends with this many words */
   const ends = new Map<number, number>()
   for (let at = from; at < terms.length && !terms[at]!.quoted; at++) {
-    words.push(...terms[at]!.tokens)
+    words.push(...terms[at]!.tokens.map(rules.form))
     ends.set(words.length, at + 1)
   }
   if (words.length === 0) return []
@@ -191,17 +189,20 @@ function distinct(ways: Term[][]): Term[][] {
 
 /**
  * FTS5 expressions of terms, one for each term or for those that a synonym replaces together.
- * @param one the expression of a single term
+ * @param one the expression of a single term; undefined if it has no word
  */
-export function expressionsOf(terms: readonly Term[], one: (term: Term) => string): string[] {
+export function expressionsOf(terms: readonly Term[], one: (term: Term) => string | undefined): string[] {
   const expressions: string[] = []
   for (let at = 0; at < terms.length; ) {
     const { span = 1, instead = [] } = terms[at]!.synonyms ?? {}
     // Without the last of them, which were dropped, the words stand for themselves.
     const whole = instead.length > 0 && at + span <= terms.length
     const own = terms.slice(at, at + (whole ? span : 1))
-    const ways = [own, ...(whole ? instead : [])].map((way) => allOf(way.map(one)))
-    expressions.push(ways.length === 1 ? ways[0]! : `(${ways.join(' OR ')})`)
+    const ways = [own, ...(whole ? instead : [])]
+      .map((way) => way.map(one).filter((each) => each !== undefined))
+      .filter((way) => way.length > 0)
+      .map(allOf)
+    if (ways.length > 0) expressions.push(ways.length === 1 ? ways[0]! : `(${ways.join(' OR ')})`)
     at += own.length
   }
   return expressions
