@@ -261,3 +261,103 @@ describe('the routes of releases before 30', () => {
     })
   })
 })
+
+describe('searches with sets', () => {
+  const ids = (result: unknown): string[] =>
+    (result as { hits: { document: { id: string } }[] }).hits.map(({ document }) => document.id)
+
+  test('by alias, clone, multi_search, union, preset and scoped key', async () => {
+    const name = unique('clothes')
+    const items = [
+      {
+        id: 'pin',
+        rule: { query: 'coat', match: 'exact' },
+        includes: [{ id: '3', position: 1 }],
+        metadata: { sale: 1 },
+      },
+    ]
+    await client()
+      .synonymSets(name)
+      .upsert({ items: [COAT] })
+    await client()
+      .curationSets(name)
+      .upsert({ items: items as never })
+    const fields = [{ name: 'title', type: 'string' as const }]
+    const sets = { synonym_sets: [name], curation_sets: [name] }
+    await client()
+      .collections()
+      .create({ name, fields, ...sets })
+    const documents = ['a jacket', 'a coat', 'a hat'].map((title, at) => ({ id: `${at + 1}`, title }))
+    await client().collections(name).documents().import(documents)
+
+    const asked = { q: 'coat', query_by: 'title' }
+    const all = ['3', '1', '2']
+    const found = await client().collections(name).documents().search(asked)
+    expect([ids(found)[0], ids(found).sort()]).toEqual(['3', all.toSorted()])
+    expect(found).toMatchObject({ found: 3, metadata: { sale: 1 } })
+
+    const alias = unique('alias')
+    await client().aliases().upsert(alias, { collection_name: name })
+    expect(ids(await client().collections(alias).documents().search(asked)).sort()).toEqual(all.toSorted())
+
+    const copy = unique('copy')
+    await request('POST', `/collections?src_name=${name}&copy_documents=true`, { name: copy })
+    expect(await client().collections(copy).retrieve()).toMatchObject(sets)
+    expect(ids(await client().collections(copy).documents().search(asked)).sort()).toEqual(all.toSorted())
+
+    const search = { collection: name, ...asked }
+    const { results } = (await client().multiSearch.perform({
+      searches: [search, { ...search, enable_synonyms: false, enable_overrides: false }],
+    })) as { results: unknown[] }
+    expect(results.map((result) => ids(result).sort())).toEqual([all.toSorted(), ['2']])
+    const union = await client().multiSearch.perform({ union: true, searches: [search] } as never)
+    expect(ids(union).sort()).toEqual(all.toSorted())
+
+    const preset = unique('preset')
+    await client()
+      .presets()
+      .upsert(preset, { value: { ...asked, enable_synonyms: false } as never })
+    expect(
+      ids(
+        await client()
+          .collections(name)
+          .documents()
+          .search({ preset } as never),
+      ).sort(),
+    ).toEqual(['2', '3'])
+
+    // A scoped key sees no document that its filter hides, whoever pins it.
+    const { value } = await client()
+      .keys()
+      .create({ description: 'search', actions: ['documents:search'], collections: [name] })
+    const scoped = client()
+      .keys()
+      .generateScopedSearchKey(value!, { filter_by: 'id:[1,2]' } as never)
+    const seen = await client(scoped).collections(name).documents().search(asked)
+    expect(ids(seen).sort()).toEqual(['1', '2'])
+  })
+
+  test('are written by keys of their actions alone', async () => {
+    const key = async (...actions: string[]) => {
+      const made = await client()
+        .keys()
+        .create({ description: '', actions, collections: ['*'] })
+      return made.value!
+    }
+    const name = unique('words')
+    const [writes, reads] = [await key('synonym_sets:upsert'), await key('synonym_sets:get')]
+    const body = { items: [COAT] }
+    expect((await request('PUT', `/synonym_sets/${name}`, body, reads)).status).toBe(401)
+    expect((await request('PUT', `/curation_sets/${name}`, { items: [] }, writes)).status).toBe(401)
+    expect((await request('PUT', `/synonym_sets/${name}`, body, writes)).status).toBe(200)
+    expect((await request('GET', `/synonym_sets/${name}`, undefined, reads)).status).toBe(200)
+    const items = await key('synonym_sets/items:*')
+    expect((await request('GET', `/synonym_sets/${name}`, undefined, items)).status).toBe(401)
+    expect((await request('GET', `/synonym_sets/${name}/items/coat`, undefined, items)).status).toBe(200)
+    // The routes before release 30 belong to a collection.
+    const own = await client()
+      .keys()
+      .create({ description: '', actions: ['*'], collections: [name] })
+    expect((await request('GET', `/collections/other/synonyms`, undefined, own.value)).status).toBe(401)
+  })
+})
