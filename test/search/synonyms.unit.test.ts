@@ -175,7 +175,8 @@ test('whatever the synonyms, rewriting ends and loses no word', () => {
             .split(' '),
         )
         for (const { tokens } of added) {
-          for (const token of tokens) expect(all.has(token) || query.some((each) => each === token)).toBe(true)
+          for (const token of tokens)
+            expect(all.has(token) || query.some((each) => each === token)).toBe(true)
         }
       },
     ),
