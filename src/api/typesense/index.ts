@@ -2,6 +2,7 @@
 
 import { type App, type Route, register } from '../edge/route'
 import { aliasRoutes } from './aliases'
+import { analyticsRoutes } from './analytics'
 import { collectionRoutes } from './collections'
 import { documentRoutes } from './documents'
 import { healthRoutes } from './health'
@@ -9,6 +10,7 @@ import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
 import { namedSetRoutes } from './named-sets'
+import { operationRoutes } from './operations'
 import { searchRoutes } from './search'
 import { searchSetRoutes } from './search-sets'
 
@@ -24,6 +26,8 @@ export const typesenseRoutes: Route[] = [
   ...keyRoutes,
   ...searchSetRoutes,
   ...namedSetRoutes,
+  ...analyticsRoutes,
+  ...operationRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

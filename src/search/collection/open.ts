@@ -2,8 +2,9 @@
 
 import * as v from 'valibot'
 import { database } from '../../db/client'
-import { ApiError } from '../../errors'
+import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
+import { Ledger } from '../analytics/ledger'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
 import { EmbeddingQueues } from '../embedding/queues'
@@ -33,6 +34,8 @@ export interface Open {
   context: SearchContext
   background: BackgroundWorks
   reconciler: Reconciler
+  /** counts and logs of analytics rules */
+  ledger: Ledger
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -57,7 +60,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       return store.schema
     },
     requireOpen: () => {
-      if (store.closed) throw new ApiError(404, 'Collection not found')
+      if (store.closed) throw collectionGone()
     },
     count: () => store.count,
     hasWordIndex: () => hasWords,
@@ -75,6 +78,9 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
+    background.kick(ledger.work, true),
+  )
   const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
     {
@@ -88,6 +94,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     dropping,
     ...vectors.works,
     reconciler.work,
+    ledger.work,
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
@@ -108,6 +115,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     context,
     background,
     reconciler,
+    ledger,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)

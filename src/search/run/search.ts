@@ -24,9 +24,16 @@ import { fuse, neighboursGathered } from './gathered'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
-import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
+import {
+  nearestNeighbours,
+  resolveSortVectors,
+  resolveVectorSearch,
+  seekNeighbours,
+  type VectorSearch,
+} from './nearest'
 import { LongSearches, Pace } from './pace'
-import { type Found, makePage } from './page'
+import { bestMatches, type Found, makePage } from './page'
+import { pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
@@ -101,13 +108,15 @@ export async function executeSearch(
 
 async function run(
   context: SearchContext,
-  { q, request, wide, query, vector, candidates, reranking, reranked, metadata }: Prepared,
+  { q, request, wide, query, vector, sortVectors, candidates, reranking, reranked, metadata }: Prepared,
   pace: Pace,
   started: number,
 ): Promise<SearchResult> {
-  const search = await find(context, wide, { query, vector, seeking: candidates }, pace)
+  const found = await find(context, wide, { query, vector, seeking: candidates }, pace)
+  const search = { ...found, sortVectors }
   const { seqs, ...page } = await makePage(context, wide, search, pace)
-  const facets = await countFacets(context, request, search.candidates, pace)
+  const best = () => bestMatches(context, wide, search, pace)
+  const facets = await countFacets(context, request, search.candidates, best, pace)
   // As in Typesense, partial results count as a result, none at all do not.
   if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {
@@ -138,6 +147,8 @@ interface Prepared {
   wide: SearchRequest
   query: ParsedQuery
   vector: VectorSearch | undefined
+  /** of `_vector_query` in sort_by */
+  sortVectors: VectorSearch[]
   candidates: Candidates | 'unavailable' | undefined
   reranking: ReturnType<typeof parseReranking>
   /** undefined if this page is not affected */
@@ -165,10 +176,18 @@ async function prepare(
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
+  if (vector === undefined && request.sort?.some(({ kind }) => kind === 'vector_distance')) {
+    throw new ApiError(
+      404,
+      'sort_by vector_distance is only supported for vector queries, semantic search and hybrid search.',
+    )
+  }
+  const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const candidates = vector && (await seek(context, wide, query, vector, hasWords))
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
-  return { q: given.q ?? request.q, request, wide, query, vector, candidates, reranking, reranked, metadata }
+  const asked = { q: given.q ?? request.q, metadata }
+  return { ...asked, request, wide, query, vector, sortVectors, candidates, reranking, reranked }
 }
 
 /**
@@ -209,12 +228,10 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const first = sort[0]!
   const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
-  return {
-    offset: request.offset,
-    limit: request.perPage,
-    order: orderBy(sort, sql, schema, false),
-    byScore: true,
-  }
+  const order = orderBy(sort, sql, schema, false)
+  // The columns of these keys are made of all matches.
+  if (order.buckets.length > 0 || order.distances > 0) return undefined
+  return { offset: request.offset, limit: request.perPage, order, byScore: true }
 }
 
 /** How many neighbours to find. @param isHybrid words are searched too */
@@ -341,37 +358,6 @@ function effectiveFilter(
     return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
   }
 }
-
-function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
-  // In a grouped search only groups have positions, so no hit can be pinned.
-  if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
-  const seqs = sequenceNumbers(
-    sql,
-    request.pinnedHits.map(({ id }) => id),
-    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
-  )
-  return request.pinnedHits
-    .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
-    .map(({ id, position }) => ({ seq: seqs.get(id)!, position }))
-    .sort((a, b) => a.position - b.position)
-}
-
-const sequenceNumbers = (
-  sql: SqlStorage,
-  ids: string[],
-  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
-): Map<string, number> =>
-  new Map(
-    sql
-      .exec<{ id: string; seq: number }>(
-        `SELECT d.id, d.seq FROM documents d
-          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
-        JSON.stringify(ids),
-        ...filter.bindings,
-      )
-      .toArray()
-      .map(({ id, seq }) => [id, seq]),
-  )
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = excludeFields.split(',').map((name) => name.trim())
