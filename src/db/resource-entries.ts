@@ -98,21 +98,43 @@ export async function beginEntries(db: Database, kind: string, id: string): Prom
     .onConflictDoNothing()
 }
 
-/** How much there is of a kind: resources besides `id`, and bytes of all and of this one. */
-export async function sizesOf(
-  db: Database,
-  kind: string,
-  id: string,
-): Promise<{ others: number; otherBytes: number; bytes: number }> {
-  const size = sql`length(CAST(${resources.body} AS BLOB))`
-  const own = sql`${resources.id} = ${id}`
+export interface Sizes {
+  /** resources of the kind, besides this one */
+  others: number
+  /** of the body, 0 where there is none */
+  bytes: number
+  entries: number
+  /** whether it has this entry */
+  has: boolean
+}
+
+/** How many resources there are of a kind, and how large one is. */
+export async function sizesOf(db: Database, kind: string, id: string, entry = ''): Promise<Sizes> {
+  const of = sql`FROM ${resources} WHERE ${resources.kind} = ${kind} AND ${resources.id}`
+  const keys = sql`json_each((SELECT body ${of} = ${id}))`
+  const [row] = await db.all<Omit<Sizes, 'has'> & { has: number }>(sql`SELECT
+    (SELECT count(*) ${of} <> ${id}) AS others,
+    coalesce((SELECT length(CAST(body AS BLOB)) ${of} = ${id}), 0) AS bytes,
+    (SELECT count(*) FROM ${keys}) AS entries,
+    (SELECT count(*) FROM ${keys} WHERE key = ${MARK + entry}) AS has`)
+  return { ...row!, has: row!.has > 0 }
+}
+
+/** Bytes of all bodies of a kind. */
+export async function bytesOfKind(db: Database, kind: string): Promise<number> {
   const [row] = await db
-    .select({
-      others: sql<number>`coalesce(sum(CASE WHEN ${own} THEN 0 ELSE 1 END), 0)`,
-      otherBytes: sql<number>`coalesce(sum(CASE WHEN ${own} THEN 0 ELSE ${size} END), 0)`,
-      bytes: sql<number>`coalesce(sum(CASE WHEN ${own} THEN ${size} ELSE 0 END), 0)`,
-    })
+    .select({ bytes: sql<number>`coalesce(sum(length(CAST(${resources.body} AS BLOB))), 0)` })
     .from(resources)
     .where(eq(resources.kind, kind))
-  return row!
+  return row!.bytes
+}
+
+/** The ids of a kind, the oldest first, without their bodies. */
+export async function idsOfKind(db: Database, kind: string): Promise<string[]> {
+  const rows = await db
+    .select({ id: resources.id })
+    .from(resources)
+    .where(eq(resources.kind, kind))
+    .orderBy(resources.createdAt, resources.id)
+  return rows.map(({ id }) => id)
 }

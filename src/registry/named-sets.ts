@@ -2,10 +2,12 @@
 import { database } from '../db/client'
 import {
   beginEntries,
+  bytesOfKind,
   type Entries,
   entriesBody,
   entriesOf,
   putEntries,
+  type Sizes,
   sizesOf,
 } from '../db/resource-entries'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
@@ -19,9 +21,10 @@ import { synonymOf } from '../search/sets/synonym'
 export const MAX_SET_BYTES = 1_000_000
 /** Items of a set. */
 export const MAX_SET_ITEMS = 10_000
-/** Sets of a kind, and bytes of all of them: a list shows all. */
+/** Sets of a kind. */
 export const MAX_SETS = 1_000
-export const MAX_SETS_BYTES = 16_000_000
+/** Bytes of a list of all sets. */
+export const MAX_LIST_BYTES = 16_000_000
 
 type Item = { id: string }
 
@@ -58,27 +61,16 @@ const missing = ({ title }: SetKind): ApiError => new ApiError(404, `${title} in
 
 const itemsIn = (entries: Entries): unknown[] => [...entries.values()].map((entry) => JSON.parse(entry))
 
-/** @throws ApiError 422 for more than there may be */
-async function requireRoom(
-  env: Cloudflare.Env,
-  { kind, title }: SetKind,
-  name: string,
-  added: number,
-  whole: boolean,
-) {
-  const { others, otherBytes, bytes } = await sizesOf(database(env), kind, name)
-  const own = added + (whole ? 0 : bytes)
+/** @throws ApiError 422 for a set that would be too large, or one too many */
+function requireRoom({ title }: SetKind, { others, bytes }: Pick<Sizes, 'others' | 'bytes'>): void {
   const what = title.toLowerCase()
-  if (own > MAX_SET_BYTES) {
+  if (bytes > MAX_SET_BYTES) {
     throw new ApiError(
       422,
       `A ${what} set can have at most ${MAX_SET_BYTES} bytes. Divide it into several sets.`,
     )
   }
   if (others >= MAX_SETS) throw new ApiError(422, `There can be at most ${MAX_SETS} ${what} sets.`)
-  if (otherBytes + own > MAX_SETS_BYTES) {
-    throw new ApiError(422, `All ${what} sets together can have at most ${MAX_SETS_BYTES} bytes.`)
-  }
 }
 
 /** PUT: stores a set in place of the one of this name. @returns it as GET shows it @throws ApiError 400, 422 */
@@ -97,7 +89,8 @@ export async function putSet(
   }
   if (entries.size > MAX_SET_ITEMS) throw tooManyItems(kind)
   const stored = entriesBody(entries)
-  await requireRoom(env, kind, name, bytesOf(stored), true)
+  const { others } = await sizesOf(database(env), kind.kind, name)
+  requireRoom(kind, { others, bytes: bytesOf(stored) })
   await putResource(database(env), { kind: kind.kind, id: name, body: stored })
   kind.kept.forget(name)
   return { items: itemsIn(entries), name }
@@ -127,7 +120,14 @@ export async function getSet(env: Cloudflare.Env, kind: SetKind, name: string): 
   return { items: itemsIn(await requireSet(env, kind, name)), name }
 }
 
+/** @throws ApiError 422 where they are too large for one reply */
 export async function listSets(env: Cloudflare.Env, kind: SetKind): Promise<unknown[]> {
+  if ((await bytesOfKind(database(env), kind.kind)) > MAX_LIST_BYTES) {
+    throw new ApiError(
+      422,
+      `A list of sets can have at most ${MAX_LIST_BYTES} bytes. Read them one by one, by their names.`,
+    )
+  }
   const rows = await listResources(database(env), kind.kind)
   return rows.map(({ id, body }) => ({ items: itemsIn(entriesOf(body)), name: id }))
 }
@@ -184,11 +184,11 @@ export async function putItem(
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
   const given = { ...body, id }
   const stored = JSON.stringify(kind.parse(given))
-  await requireRoom(env, kind, name, bytesOf(stored), false)
   const db = database(env)
+  const { others, bytes, entries, has } = await sizesOf(db, kind.kind, name, id)
+  requireRoom(kind, { others, bytes: bytes + bytesOf(stored) })
+  if (!has && entries >= MAX_SET_ITEMS) throw tooManyItems(kind)
   if (begins) await beginEntries(db, kind.kind, name)
-  const entries = await requireSet(env, kind, name)
-  if (!entries.has(id) && entries.size >= MAX_SET_ITEMS) throw tooManyItems(kind)
   if (!(await putEntries(db, kind.kind, name, [[id, stored]]))) throw missing(kind)
   kind.kept.forget(name)
   return given

@@ -1,7 +1,7 @@
 /** Stemming dictionaries: roots of words, for fields that name one in `stem_dictionary`. */
 import { database } from '../db/client'
-import { beginEntries, type Entries, entriesOf, putEntries, sizesOf } from '../db/resource-entries'
-import { deleteResource, findResource, listResources } from '../db/resources'
+import { beginEntries, type Entries, entriesOf, idsOfKind, putEntries, sizesOf } from '../db/resource-entries'
+import { deleteResource, findResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { isObject } from '../search/schema/values'
 import { STEMMING_DICTIONARY, stemmingDictionaries } from '../search/sets/kept'
@@ -54,8 +54,8 @@ function wordOf(line: string): [word: string, root: string] {
 }
 
 /** The ids of all dictionaries. */
-export const listDictionaries = async (env: Cloudflare.Env): Promise<string[]> =>
-  (await listResources(database(env), STEMMING_DICTIONARY)).map(({ id }) => id)
+export const listDictionaries = (env: Cloudflare.Env): Promise<string[]> =>
+  idsOfKind(database(env), STEMMING_DICTIONARY)
 
 /** @throws ApiError 404 */
 export async function getDictionary(env: Cloudflare.Env, id: string): Promise<unknown> {

@@ -260,6 +260,24 @@ describe('the routes of releases before 30', () => {
       httpStatus: 404,
     })
   })
+
+  test('write many items of a new collection at a time', async () => {
+    const collection = unique('clothes')
+    await client()
+      .collections()
+      .create({ name: collection, fields: [{ name: 'title', type: 'string' }] })
+    const written = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) =>
+      client()
+        .collections(collection)
+        .synonyms()
+        .upsert(id, { synonyms: [id, `${id}s`] }),
+    )
+    await Promise.all(written)
+    expect((await client().collections(collection).synonyms().retrieve()).synonyms).toHaveLength(6)
+    expect(await client().collections(collection).retrieve()).toMatchObject({
+      synonym_sets: [`${collection}_synonyms_index`],
+    })
+  })
 })
 
 describe('searches with sets', () => {

@@ -153,7 +153,11 @@ async function asOne<Value>(asked: Promise<Value>, id: string): Promise<Value> {
   }
 }
 
-/** Has a collection search with a set. @throws ApiError 422 while the collection is being altered */
+/** How long to wait for another change of the schema, in milliseconds, and how often. */
+const BETWEEN_ALTERATIONS_MS = 100
+const MOST_ALTERATIONS = 50
+
+/** Has a collection search with a set. @throws ApiError 422 while the collection is being altered for long */
 async function attach(
   env: Cloudflare.Env,
   objectId: string,
@@ -161,9 +165,15 @@ async function attach(
   name: string,
 ): Promise<void> {
   const collection = collectionObject(env, objectId)
-  const sets = unwrap(await collection.schema())[option] ?? []
-  if (sets.includes(name)) return
-  unwrap(await collection.alter({ [option]: [...sets, name] }))
+  for (let attempt = 1; ; attempt++) {
+    const sets = unwrap(await collection.schema())[option] ?? []
+    if (sets.includes(name)) return
+    const outcome = await collection.alter({ [option]: [...sets, name] })
+    if (outcome.ok) return
+    // Clients write many items at a time, and each of the first ones finds the set missing.
+    if (outcome.error.status !== 422 || attempt === MOST_ALTERATIONS) unwrap(outcome)
+    await scheduler.wait(BETWEEN_ALTERATIONS_MS)
+  }
 }
 
 const DICTIONARY = '/stemming/dictionaries/:id'
