@@ -10,6 +10,7 @@ import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
 import { namedSetRoutes } from './named-sets'
+import { nlModelRoutes } from './nl/models'
 import { operationRoutes } from './operations'
 import { searchRoutes } from './search'
 import { searchSetRoutes } from './search-sets'
@@ -28,6 +29,7 @@ export const typesenseRoutes: Route[] = [
   ...namedSetRoutes,
   ...analyticsRoutes,
   ...operationRoutes,
+  ...nlModelRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

@@ -27,6 +27,7 @@ import {
   type Term,
   withoutStopwords,
 } from '../text/query'
+import { rulesOf } from '../text/rules'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { corrections, vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
@@ -153,7 +154,7 @@ const columnsOf = ({ schema }: SearchContext, { queryFields, index }: SearchRequ
   queryFields.map(({ field, prefix }) => ({
     column: textColumn(schema.slots[field.name]!),
     prefix,
-    analyzer: analyzerOf(index, schema),
+    analyzer: analyzerOf(index, rulesOf(schema, field)),
   }))
 
 /** The weights of the text columns, up to the last one that is searched. */
@@ -208,7 +209,7 @@ export function queryOf(
 ): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
-  const analyzer = analyzerOf(index, schema)
+  const analyzer = analyzerOf(index, rulesOf(schema, queryFields[0]?.field))
   const query = withoutStopwords(parseQuery(q, analyzer, unfinished), stopwords, analyzer)
   const telling = mostTelling(query, (words) => documentsWith(sql, index, schema, words))
   return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }

@@ -4,6 +4,7 @@ import { parseRequest, type SearchRequest } from '../request/request'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import { rulesOf } from '../text/rules'
 import { SynonymIndex, type SynonymRules } from '../text/synonyms'
 import type { TokenRules } from '../text/words'
 import type { SearchParameters } from '../types'
@@ -113,7 +114,8 @@ export function applyNamedSets(context: SearchContext, given: SearchParameters, 
   request.hiddenHits.push(...hidden)
   request.filterPinned ||= filtersPins
   if (synonyms !== undefined) {
-    request.synonyms = synonyms(request.index, schema, request.queryFields[0]?.field.locale ?? '')
+    const field = request.queryFields[0]?.field
+    request.synonyms = synonyms(request.index, rulesOf(schema, field), field?.locale ?? '')
   }
   return { params, request, metadata }
 }
@@ -152,8 +154,14 @@ const indexes = new WeakMap<readonly Synonym[], Map<string, SynonymIndex>>()
 function indexOf(set: readonly Synonym[], index: TextIndex, tokens: TokenRules): SynonymIndex {
   const byRules = indexes.get(set) ?? new Map<string, SynonymIndex>()
   indexes.set(set, byRules)
-  const { token_separators, symbols_to_index } = tokens
-  const key = JSON.stringify([index.table, token_separators, symbols_to_index])
+  const { token_separators, symbols_to_index, truncate_len, stem } = tokens
+  const rules: TokenRules = {
+    token_separators,
+    symbols_to_index,
+    ...(truncate_len !== undefined && { truncate_len }),
+    ...(stem !== undefined && { stem }),
+  }
+  const key = JSON.stringify([index.table, rules])
   const known = byRules.get(key)
   if (known !== undefined) return known
   const made = new SynonymIndex(set, (symbols) =>
@@ -161,7 +169,7 @@ function indexOf(set: readonly Synonym[], index: TextIndex, tokens: TokenRules):
       index,
       symbols.length === 0
         ? tokens
-        : { token_separators, symbols_to_index: [...new Set([...symbols_to_index, ...symbols])] },
+        : { ...rules, symbols_to_index: [...new Set([...symbols_to_index, ...symbols])] },
     ),
   )
   byRules.set(key, made)

@@ -8,10 +8,11 @@
 import { type Analyzer, stemAnalyzer } from './analyzer'
 import { STOPWORDS } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
-import type { ParsedQuery, Term } from './term'
+import { type ParsedQuery, type Term, termOf, typed } from './term'
 import { PLAIN } from './words'
 
 export type { ParsedQuery, Term }
+export { termOf, typed }
 
 /**
  * Parses all that a query asks for. long-query.ts decides how much of it a search uses.
@@ -24,19 +25,20 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
   const parts = [...q.matchAll(/(?<=^|\s)(-?)"([^"]*)"|(\S+)/g)]
   for (const [index, part] of parts.entries()) {
     const minus = part[1] === '-' || /^-[^-]/.test(part[3] ?? '')
-    const text = part[2] ?? part[3]!
-    const words = analyzer.tokenize(text)
-    const tokens = words.map((word) => word.text)
-    const written = words.map(({ start, end }) => text.slice(start, end))
-    if (tokens.length === 0) continue
-    const unfinished = prefix && !minus && part[3] !== undefined && index === parts.length - 1
-    const key = `${minus ? '-' : ''}${tokens.join(' ')}${unfinished ? '*' : ''}`
-    if (seen.has(key)) continue
-    seen.add(key)
-    const term: Term = { tokens, written, prefix: unfinished, corrections: [] }
-    if (part[2] !== undefined) term.quoted = true
-    if (minus) excluded.push(term)
-    else terms.push(term)
+    const bare = part[2] ?? (minus ? part[3]!.slice(1) : part[3]!)
+    const pieces = part[2] !== undefined || minus ? [bare] : analyzer.pieces(bare)
+    for (const [at, piece] of pieces.entries()) {
+      const term = termOf(piece, analyzer)
+      if (term === undefined) continue
+      const isLast = index === parts.length - 1 && at === pieces.length - 1
+      term.prefix = prefix && !minus && part[3] !== undefined && isLast
+      const key = `${minus ? '-' : ''}${term.tokens.join(' ')}${term.prefix ? '*' : ''}`
+      if (seen.has(key)) continue
+      seen.add(key)
+      if (part[2] !== undefined) term.quoted = true
+      if (minus) excluded.push(term)
+      else terms.push(term)
+    }
   }
   return { terms, excluded }
 }
@@ -93,16 +95,16 @@ export const isShort = (question: string): boolean =>
  * @returns undefined if the analyzer finds no words in it
  */
 export function termExpression(term: Term, analyzer: Analyzer, prefix: boolean): string | undefined {
-  const words = analyzer.prepare(term.written.join(' '))
-  if (words === '') return undefined
-  const alternatives = [`"${words}"`]
+  const { text, begins } = analyzer.phrase(typed(term))
+  if (text === '') return undefined
+  const alternatives = [`"${text}"`]
+  if (begins || (prefix && term.prefix)) alternatives[0] += '*'
   if (prefix && term.prefix) {
-    alternatives[0] += '*'
     if (term.tokens.length === 1) {
       alternatives.push(...analyzer.completions(term.tokens[0]!).map((word) => `"${word}"`))
     }
   }
-  alternatives.push(...term.corrections.map((word) => `"${word}"`))
+  alternatives.push(...term.corrections.map((word) => `"${word.replaceAll('"', '""')}"`))
   return alternatives.length === 1 ? alternatives[0]! : `(${alternatives.join(' OR ')})`
 }
 

@@ -6,7 +6,7 @@
  */
 import { editDistance } from '../../nearest'
 import type { Analyzer } from './analyzer'
-import type { Term } from './term'
+import { type Term, termOf } from './term'
 
 /** What the rewriting reads of a synonym. */
 export interface SynonymTexts {
@@ -90,14 +90,12 @@ function isMeant(given: string, word: string, { prefix, typos }: SynonymRules): 
   return typos > 0 && editDistance(given, word, typos) <= typos
 }
 
-/** The words of a synonym as terms. Words that belong together, like `t-shirt`, are one. */
+/** The words of a synonym as terms. Words that belong together are one. */
 const termsOf = (text: string, analyzer: Analyzer): Term[] =>
-  text.split(/\s+/).flatMap((part): Term[] => {
-    const words = analyzer.tokenize(part)
-    if (words.length === 0) return []
-    const written = words.map(({ start, end }) => part.slice(start, end))
-    return [{ tokens: words.map((word) => word.text), written, prefix: false, corrections: [] }]
-  })
+  text
+    .split(/\s+/)
+    .flatMap((part) => analyzer.pieces(part))
+    .flatMap((piece) => termOf(piece, analyzer) ?? [])
 
 /** A synonym found in a query: it replaces the terms from `from` up to `to`. */
 interface Found {
