@@ -22,7 +22,7 @@ const source = (number: number, id: string, text = ''): Source => ({
   documentId: id,
   title: id,
   label: `${id}.txt`,
-  text,
+  texts: text === '' ? [] : [text],
 })
 const SOURCES = [source(1, 'keys'), source(2, 'plan[a]'), source(3, 'widget')]
 

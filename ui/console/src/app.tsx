@@ -63,6 +63,9 @@ function Lazy({ load }: { load: () => Promise<PageModule> }) {
   if (Shown) return <Shown />
   return (
     <div class="page">
+      <h1 class="hidden" tabIndex={-1}>
+        {failed ? 'This page is not here' : 'Loading'}
+      </h1>
       {failed ? (
         <Problem
           error={new Refusal(0, 'This page could not be loaded. Parley may have been updated meanwhile.')}
@@ -87,6 +90,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { fault?: unkn
     if (this.state.fault === undefined) return this.props.children
     return (
       <div class="page">
+        <h1 class="hidden">Something went wrong</h1>
         <Problem
           error={new Refusal(0, 'Something went wrong on this page. Reload it to go on.')}
           retry={() => location.reload()}

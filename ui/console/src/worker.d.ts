@@ -1,4 +1,4 @@
 /** The types of a turn mention the Worker's bindings. The console has none of them. */
 declare namespace Cloudflare {
-  type Env = {}
+  type Env = Record<string, unknown>
 }

@@ -158,6 +158,7 @@ export interface Passage {
   after: string
 }
 
+/** characters of the same paragraph, on each side */
 const CONTEXT = 160
 
 /**
@@ -173,14 +174,17 @@ export function passageOf(source: Source, quote: string | undefined, sentence: s
   const whole = quoted ?? texts.find((text) => text.includes(marked)) ?? ''
   if (marked === '' || whole === '') return { before: '', marked: quote ?? '', after: '' }
   const at = whole.indexOf(marked)
-  const from = Math.max(0, at - CONTEXT)
-  const to = Math.min(whole.length, at + marked.length + CONTEXT)
+  const end = at + marked.length
+  const begins = whole.lastIndexOf('\n\n', at) + 1
+  const ends = whole.indexOf('\n\n', end) < 0 ? whole.length : whole.indexOf('\n\n', end)
+  const from = Math.max(begins, at - CONTEXT)
+  const to = Math.min(ends, end + CONTEXT)
   return {
     before:
-      (from > 0 ? '… ' : '') +
-      whole.slice(from === 0 ? 0 : whole.indexOf(' ', from) + 1 || from, at).trimStart(),
+      (from > begins ? '… ' : '') +
+      whole.slice(from === begins ? from : whole.indexOf(' ', from) + 1 || from, at).trimStart(),
     marked,
-    after: whole.slice(at + marked.length, to).trimEnd() + (to < whole.length ? ' …' : ''),
+    after: whole.slice(end, to).trimEnd() + (to < ends ? ' …' : ''),
   }
 }
 

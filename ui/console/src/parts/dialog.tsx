@@ -18,6 +18,9 @@ export function Dialog({ title, close, children, class: className = '' }: Dialog
   useEffect(() => {
     const opener = document.activeElement
     element.current?.showModal()
+    element.current
+      ?.querySelector<HTMLElement>('form :is(input:not([type=radio]), select, textarea)')
+      ?.focus()
     return () => {
       if (opener instanceof HTMLElement) opener.focus()
     }
