@@ -1,6 +1,7 @@
 /**
  * `npm test`: the tests, and `npm run check` beside them, whose output follows theirs. The last line is
- * `N passed, N failed`; arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short.
+ * `N passed, N failed`; arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short, and builds
+ * the examples of the site generators too.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -39,8 +40,9 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
     child.on('close', (code) => resolve({ succeeded: code === 0, output }))
   })
 
+const isAll = process.argv.includes('--all')
 const args = process.argv.slice(2).filter((argument) => argument !== '--all')
-const short = process.argv.includes('--all') ? [] : shortParts(changedFiles(), process.env)
+const short = isAll ? [] : shortParts(changedFiles(), process.env)
 const told = short.map(({ name, short }) => `short run of ${name}: ${short}`)
 if (told.length > 0) {
   told.push('They run whole when what they guard has changed; npm run test:all runs all.')
@@ -64,6 +66,11 @@ const { succeeded: checked, output } = await checking
 console.log(`\n${output.trimEnd()}`)
 for (const line of told) console.log(line)
 
+// After the tests: both want the whole machine.
+const { succeeded: built } = isAll
+  ? await run(fileURLToPath(new URL('frameworks.mjs', import.meta.url)), [])
+  : { succeeded: true }
+
 let passed = 0
 let failed = 0
 try {
@@ -83,6 +90,7 @@ rmSync(scratch, { recursive: true, force: true })
 // vitest also fails on errors outside of any test
 if (!tested && failed === 0) failed = 1
 if (!checked) failed += 1
+if (!built) failed += 1
 
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1
