@@ -50,8 +50,7 @@ async function tab(options, address = '/') {
 }
 
 /** @param {Page} page */
-const answered = (page) =>
-  page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden])) .followup').first().waitFor()
+const answered = (page) => page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').last().waitFor()
 
 /** Types as a person does. @param {Page} page */
 async function ask(page) {

@@ -67,7 +67,7 @@ async function each(page, addresses) {
 export async function pageStates(open) {
   const page = await open('/?assistant=guide')
   await page.locator('.suggestion').first().click()
-  await page.locator('.followup').first().waitFor()
+  await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
   const shots = [await shoot(page)]
   await page.locator('.cite').first().click()
   shots.push(await shoot(page))
@@ -125,7 +125,7 @@ ${mode === 'page' ? '' : '<h1>A page</h1><p>The widget is part of it.</p>'}
     await page.locator('.suggestion').first().waitFor()
     shots.push(await shoot(page))
     await page.locator('.suggestion').first().click()
-    await page.locator('.followup').first().waitFor()
+    await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
     if (mode === 'inline') {
       await page.locator('.cite').first().click()
       await page.locator('.card:not([hidden])').waitFor()

@@ -33,9 +33,9 @@ const labelsIn = (prompt) =>
 function answerTo(prompt) {
   const known = ANSWERS.find(({ question }) => prompt.includes(question))
   if (!known) return 'The documents do not answer this question.'
-  if (!prompt.includes('<Answer>')) return known.next.join('\n')
   const labels = labelsIn(prompt)
-  return known.text.replace(/\[(\d)\]/g, (_, number) => `[${labels[Number(number) - 1] ?? labels[0]}]`)
+  const cited = known.text.replace(/\[(\d)\]/g, (_, number) => `[${labels[Number(number) - 1] ?? labels[0]}]`)
+  return `${cited}\n\n${known.next.map((question) => `<<${question}>>`).join('\n')}`
 }
 
 /** @returns {Promise<{ url: string, stop: () => void }>} where it speaks OpenAI's API */
