@@ -34,6 +34,6 @@ export async function record(page, act, { width }) {
   })
   const drawn = await Promise.all(frames.map(({ data }) => sharp(data).resize({ width }).png().toBuffer()))
   return sharp(drawn, { join: { animated: true } })
-    .webp({ delay, loop: 0, quality: 62, effort: 4, minSize: true, mixed: true })
+    .webp({ delay, loop: 0, quality: 76, effort: 4, minSize: true, mixed: true })
     .toBuffer()
 }

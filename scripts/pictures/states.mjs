@@ -44,11 +44,12 @@ const PAGES = [
 
 /** @param {Page} page */
 async function shoot(page) {
-  await page.waitForLoadState('networkidle')
+  await page.locator('.loading').first().waitFor({ state: 'detached' })
+  await page.waitForTimeout(700)
   await page.evaluate(
     'Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished.catch(() => {})))',
   )
-  await page.waitForTimeout(500)
+  await page.waitForTimeout(200)
   return page.screenshot()
 }
 
