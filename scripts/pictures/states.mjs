@@ -128,6 +128,8 @@ ${mode === 'page' ? '' : '<h1>A page</h1><p>The widget is part of it.</p>'}
     await page.locator('.suggestion').first().click()
     await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
     if (mode === 'inline') {
+      // The end of an answer draws its citations anew.
+      await page.waitForTimeout(1_000)
       await page.locator('.cite').first().click()
       await page.locator('.card:not([hidden])').waitFor()
     }
