@@ -1,7 +1,8 @@
 /**
  * `npm run examples:frameworks [-- NAME ...]`: builds a small site with each framework's example, and asks a question in
- * it. Each tool is installed at an exact version in a scratch folder outside the project. No test runs this: it needs the
- * npm registry, Chromium, and minutes. PARLEY_URL names a running Parley, PARLEY_API_KEY its admin key.
+ * it. Each tool is installed at an exact version in a scratch folder outside the project. It needs the npm registry,
+ * Chromium, and minutes, so that only `npm run test:all` runs it. It starts a Parley of its own, unless PARLEY_URL names a
+ * running one and PARLEY_API_KEY its admin key.
  */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,8 +11,9 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
+import { startOwnServer } from './own-server.mjs'
 
-const PARLEY = process.env.PARLEY_URL ?? 'http://localhost:8108'
+let PARLEY = process.env.PARLEY_URL ?? ''
 const ADMIN_KEY = process.env.PARLEY_API_KEY ?? 'xyz'
 const WRITTEN_IN_EXAMPLES = 'http://localhost:8108'
 const QUESTION = 'How do I start Parley?'
@@ -210,10 +212,12 @@ if (unknown !== undefined) {
   process.exitCode = 1
 } else if (!(await isReachable(registry))) {
   console.log(`The npm registry ${registry} cannot be reached, so no framework was built.`)
-} else if (!(await isReachable(`${PARLEY}/health`))) {
-  console.error(`No Parley answers at ${PARLEY}. Start one with npm start, or name another in PARLEY_URL.`)
+} else if (PARLEY !== '' && !(await isReachable(`${PARLEY}/health`))) {
+  console.error(`No Parley answers at ${PARLEY}. Leave PARLEY_URL out to have one started.`)
   process.exitCode = 1
 } else {
+  const own = PARLEY === '' ? await startOwnServer() : undefined
+  if (own) PARLEY = own.url
   const key = await pageKey()
   const element = `<parley-chat assistant="default" api-key="${key}" server="${PARLEY}"></parley-chat>`
   for (const name of names) {
@@ -233,4 +237,5 @@ if (unknown !== undefined) {
       rmSync(folder, { recursive: true, force: true })
     }
   }
+  await own?.stop()
 }

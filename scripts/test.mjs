@@ -1,7 +1,8 @@
 /**
  * `npm test`: all tests and `npm run check`, two at a time. The tests of clients spend much of their time waiting, so
  * the tests in workerd run beside them, and `npm run check` after those; what both print follows in the end. The last
- * line is `N passed, N failed`. Arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short.
+ * line is `N passed, N failed`. Arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short, and
+ * builds the examples of the site generators too.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -39,8 +40,9 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
     child.on('close', (code) => resolve({ succeeded: code === 0, output }))
   })
 
+const isAll = process.argv.includes('--all')
 const args = process.argv.slice(2).filter((argument) => argument !== '--all')
-const short = process.argv.includes('--all') ? [] : shortParts(changedFiles(), process.env)
+const short = isAll ? [] : shortParts(changedFiles(), process.env)
 const told = short.map(({ name, short }) => `short run of ${name}: ${short}`)
 if (told.length > 0) {
   told.push('They run whole when what they guard has changed; npm run test:all runs all.')
@@ -109,6 +111,11 @@ console.log(`\n${checked.output.trimEnd()}`)
 for (const line of told) console.log(line)
 rmSync(scratch, { recursive: true, force: true })
 
+// By themselves: the tests and they want the whole machine.
+const { succeeded: built } = isAll
+  ? await run(fileURLToPath(new URL('frameworks.mjs', import.meta.url)), [])
+  : { succeeded: true }
+
 const passed = shown.passed + (inWorkerd?.passed ?? 0)
 let failed = shown.failed + (inWorkerd?.failed ?? 0)
 if (passed + failed === 0) {
@@ -116,6 +123,7 @@ if (passed + failed === 0) {
   failed = 1
 }
 if (!checked.succeeded) failed += 1
+if (!built) failed += 1
 
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -111,17 +111,35 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
       .getByLabel('Files')
       .setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from('x') })
     await page.getByRole('alert').getByText('photo.png cannot be read').waitFor()
-    await page.locator('.drop').evaluate((element) => {
-      // biome-ignore lint/suspicious/noExplicitAny: this function runs in the page
-      const { DataTransfer, DragEvent, File } = globalThis as any
-      const dataTransfer = new DataTransfer()
-      dataTransfer.items.add(new File(['# Dropped\n\nA page.'], 'dropped.md', { type: 'text/markdown' }))
-      ;(element as unknown as EventTarget).dispatchEvent(
-        new DragEvent('drop', { dataTransfer, bubbles: true }),
-      )
-    })
+    await drag(page, 'drop')
     await page.getByText('1 document').waitFor()
     expect(await page.getByLabel('Collection').inputValue()).toBe('dropped')
+    await page.getByLabel('The first documents').getByText('dropped.md').waitFor()
+  })
+
+  /** Drags a file over the page, or drops it there. */
+  const drag = (page: Page, event: 'dragover' | 'drop') =>
+    page.evaluate(`{
+      const dataTransfer = new DataTransfer()
+      dataTransfer.items.add(new File(['# Dropped\\n\\nA page.'], 'dropped.md', { type: 'text/markdown' }))
+      document.querySelector('main').dispatchEvent(new DragEvent('${event}', { dataTransfer, bubbles: true, cancelable: true }))
+    }`)
+
+  test('begin with a file that is dropped on any page, into the collection of that page', async () => {
+    const page = await stage.tab()
+    await page.getByRole('heading', { name: 'Ask your documents', level: 2 }).waitFor()
+    await drag(page, 'dragover')
+    await page.getByText('Drop a folder or files to import them').waitFor()
+    await drag(page, 'drop')
+    await page.getByText('The collection is made with').waitFor()
+    expect(await page.getByText('Drop a folder or files to import them').count()).toBe(0)
+    expect(await page.getByLabel('Collection').inputValue()).toBe('dropped')
+    const name = unique('into')
+    await request('POST', '/collections', { name, fields: [{ name: 'title', type: 'string' }] })
+    await page.goto(`${url}/#/collections/${name}`)
+    await page.getByRole('searchbox', { name: `Search ${name}` }).waitFor()
+    await drag(page, 'drop')
+    await expect.poll(() => page.getByLabel('Collection').inputValue()).toBe(name)
   })
 
   test('are searched, filtered by facets, and each hit explained', async () => {
@@ -143,6 +161,11 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
       .getByRole('status')
       .filter({ hasText: found!.split(' in ')[0]! })
       .waitFor()
+    // "Back" and links change what stands in the box.
+    await page.evaluate("location.hash = '#/collections/docs?q=keys'")
+    await expect.poll(() => page.getByRole('searchbox', { name: 'Search docs' }).inputValue()).toBe('keys')
+    await page.goBack()
+    await expect.poll(() => page.getByRole('searchbox', { name: 'Search docs' }).inputValue()).toBe('history')
     await page.getByLabel('Search by').selectOption('meaning')
     await page.locator('.result').first().waitFor()
     await page.locator('.result-title').first().click()

@@ -36,7 +36,7 @@ describe.runIf(CHROMIUM)('the console', () => {
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
   const makeSet = async (page: Page, name: string) => {
-    await page.getByRole('button', { name: 'New set' }).first().click()
+    await page.getByRole('link', { name: 'New set' }).first().click()
     await page.getByLabel('Name', { exact: true }).fill(name)
     await page.getByRole('textbox', { name: 'Questions' }).fill('{"q": 1}')
     await page.getByRole('button', { name: 'Keep the set' }).click()

@@ -143,7 +143,7 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     const llm = await startLlm()
     const page = await stage.tab({}, '#/models')
     const id = unique('model')
-    await page.getByRole('button', { name: 'New model' }).click()
+    await page.getByRole('link', { name: 'New model' }).click()
     await page.getByLabel('Name', { exact: true }).fill(id)
     await page.getByRole('combobox', { name: 'Language model', exact: true }).fill('openai/gpt')
     await page.getByLabel("The provider's API key").fill('sk-test')
@@ -183,7 +183,7 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await expectSound(page, 'assistant')
 
     await page.getByRole('link', { name: 'Keys', exact: true }).click()
-    await page.getByRole('button', { name: 'New key' }).first().click()
+    await page.getByRole('link', { name: 'New key' }).first().click()
     await page.getByLabel('Assistant', { exact: true }).selectOption(name)
     await page.getByLabel('Origins').fill('https://www.example.com')
     await page.getByRole('button', { name: 'Make the key' }).click()

@@ -1,12 +1,9 @@
 /** What tests of the console share: a tab in which nothing may go wrong unseen, and axe over its document. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { url } from '../clients/harness'
+import { violations } from './axe'
 import { launch } from './chromium'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 export const SIZES: Record<string, BrowserContextOptions> = {
   desktop: { viewport: { width: 1360, height: 860 } },
@@ -47,33 +44,9 @@ export class ConsoleStage {
   }
 }
 
-/** Waits until no animation has run for two frames, those that begin while it waits included: colours are judged as they end. */
-async function standStill(page: Page): Promise<void> {
-  await page.evaluate(`(async () => {
-    const running = () => [document, ...[...document.querySelectorAll('*')].flatMap((element) => element.shadowRoot ?? [])]
-      .flatMap((root) => root.getAnimations())
-      .filter(({ effect, playState }) => playState !== 'finished' && effect.getTiming().iterations !== Infinity)
-    for (let still = 0; still < 2; still++) {
-      await new Promise(requestAnimationFrame)
-      const animations = running()
-      if (animations.length) still = -1
-      await Promise.all(animations.map(({ finished }) => finished.catch(() => {})))
-    }
-  })()`)
-}
-
 /** Whether a page has no fault that axe knows, and nothing of it sticks out. @param state what the page shows, for the report */
 export async function expectSound(page: Page, state: string): Promise<void> {
-  await standStill(page)
-  await page.evaluate(AXE)
-  const found = (await page.evaluate(`axe.run(document, {
-    preload: false,
-    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-  }).then(({ violations }) => violations)`)) as {
-    id: string
-    nodes: { html: string; failureSummary: string }[]
-  }[]
-  const violations = found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`)
+  const found = await violations(page)
   const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-  expect([state, violations, tooWide]).toEqual([state, [], 0])
+  expect([state, found, tooWide]).toEqual([state, [], 0])
 }

@@ -128,6 +128,29 @@ describe.runIf(CHROMIUM)('the console', () => {
     expect((await request('GET', `/conversations/${hash.slice(1)}`)).status).toBe(404)
   })
 
+  test('stays at the end of a conversation while it is written', async () => {
+    const page = await stage.tab()
+    const questions = [QUESTION, 'How are keys stored?', 'Which errors can an import have?', QUESTION]
+    for (const [at, question] of questions.entries()) {
+      await page.getByLabel('Your question').fill(question)
+      await page.keyboard.press('Enter')
+      await expect.poll(() => page.getByText('Answered by').count(), { timeout: 10_000 }).toBe(at + 1)
+      const left = () =>
+        page.evaluate(
+          "(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight)(document.querySelector('.chat-scroll'))",
+        )
+      await expect.poll(left).toBeLessThan(2)
+    }
+    // Who reads further up is left there.
+    await page.mouse.move(600, 300)
+    await page.mouse.wheel(0, -600)
+    await expect
+      .poll(() => page.evaluate("document.querySelector('.chat-scroll').scrollTop"))
+      .toBeLessThan(
+        (await page.evaluate("document.querySelector('.chat-scroll').scrollHeight - innerHeight")) as number,
+      )
+  })
+
   test('can be used with the keyboard alone', async () => {
     const page = await stage.tab()
     await page.getByRole('button', { name: QUESTION, exact: true }).first().waitFor()

@@ -60,6 +60,9 @@ describe.runIf(CHROMIUM)('the documentation', () => {
     await search(page, 'strict content security policy')
     expect(await page.locator('#hits mark').count()).toBeGreaterThan(0)
     await expectSound(page, 'searching')
+    // A box in the middle of the page, and the first page is none.
+    expect((await page.getByRole('dialog').boundingBox())!.width).toBeLessThanOrEqual(680)
+    expect(await page.evaluate("getComputedStyle(document.querySelector('article')).boxShadow")).toBe('none')
     const option = page.getByRole('option', { name: /Which Content-Security-Policy does it need/ })
     await option.waitFor()
     while ((await option.getAttribute('aria-selected')) !== 'true') await page.keyboard.press('ArrowDown')

@@ -1,12 +1,8 @@
 /** <parley-chat> for everybody: checked by axe in each of its states, and by Markdown that means harm. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { violations } from './axe'
 import { CHROMIUM } from './chromium'
 import { answered, ask, Stage } from './widget-stage'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const ANSWER = `Make a key that is **bound to an assistant** [keys.txt]. See [the guide](https://docs.example.com/keys).
 
@@ -74,21 +70,6 @@ describe.runIf(CHROMIUM)('the widget', () => {
     stage.writer.answer = () => ANSWER
     return async () => expect(await stage.reset()).toEqual([])
   })
-
-  /** What axe finds wrong, in words. */
-  async function violations(page: Page): Promise<string[]> {
-    // Colours are judged as they are in the end.
-    await page.evaluate(`Promise.all(document.querySelector('parley-chat').shadowRoot.getAnimations({ subtree: true })
-      .filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished))`)
-    await page.evaluate(AXE)
-    const found = (await page.evaluate(`axe.run(document, {
-      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-    }).then(({ violations }) => violations)`)) as {
-      id: string
-      nodes: { html: string; failureSummary: string }[]
-    }[]
-    return found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`)
-  }
 
   for (const [size, options] of Object.entries(SIZES)) {
     for (const scheme of ['light', 'dark']) {

@@ -317,6 +317,21 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(stage.faults.splice(0).every((fault) => fault.includes('401'))).toBe(true)
   })
 
+  test('has room for its conversation on a phone, in the mode of a page, and its history behind a button', async () => {
+    const phone = { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }
+    page = await stage.tab(await stage.visitor(phone), { mode: 'page' })
+    await ask(page)
+    await answered(page)
+    const field = await page.getByRole('textbox', { name: 'Ask a question' }).boundingBox()
+    expect(field!.y + field!.height).toBeLessThan(phone.viewport.height + 80)
+    const box = (await page.locator('.box').boundingBox())!
+    expect(field!.y + field!.height).toBeLessThan(box.y + box.height)
+    await page.getByRole('button', { name: 'History' }).click()
+    await page.locator('.history-open').first().click()
+    await page.locator('.history').waitFor({ state: 'hidden' })
+    await answered(page)
+  })
+
   test('lists the conversations of this visitor alone, opens and deletes them', async () => {
     await open({ mode: 'page' })
     await ask(page)

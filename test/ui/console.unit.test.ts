@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { priced } from '../../scripts/parley/prices.mjs'
 import { type Insight, learn } from '../../ui/console/src/chat/insight'
 import { liveSpans, traceSpans } from '../../ui/console/src/chat/spans'
+import { excerpt, plain } from '../../ui/console/src/collections/excerpt'
 import {
   budgetsOf,
   byDay,
@@ -87,8 +88,8 @@ describe('usage', () => {
   })
 
   test('an axis ends at a round number, not far above what it holds', () => {
-    expect([0, 1, 3, 9, 10, 11, 180, 5_001].map(ceiling)).toEqual([1, 1, 5, 10, 10, 20, 200, 10_000])
-    expect(ceiling(0.0031)).toBeCloseTo(0.005)
+    expect([0, 1, 3, 9, 10, 11, 180, 5_001].map(ceiling)).toEqual([1, 1, 4, 10, 10, 20, 200, 6_000])
+    expect(ceiling(0.0031)).toBeCloseTo(0.004)
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1e12 }), (most) => {
         expect(ceiling(most)).toBeGreaterThanOrEqual(most)
@@ -169,5 +170,23 @@ describe('a turn', () => {
       ['Answer: first words', 52, 80],
       ['Answer: writing', 80, 112],
     ])
+  })
+})
+
+describe('an excerpt of a document', () => {
+  test('is its longest text without marks of Markdown, and without its title', () => {
+    const text =
+      '# Cookies\n\nSet **one** with [the `helper`](/helpers#set) of `hono/cookie`:\n\n```ts\nsetCookie(c)\n```'
+    expect(excerpt({ id: 'a', title: 'Cookies', url: 'https://a.example/a-long-address', text })).toBe(
+      'Set one with the helper of hono/cookie: setCookie(c)',
+    )
+    expect(excerpt({ id: 'a', n: 1 })).toBe('')
+  })
+
+  test('keeps what is no Markdown, whatever it is', () => {
+    expect(plain('a * b < c, snake_case and 2 > 1 [note]')).toBe('a * b < c, snake_case and 2 > 1 [note]')
+    fc.assert(fc.property(fc.string(), (text) => plain(text).length <= text.length))
+    const words = fc.array(fc.stringMatching(/^[a-z0-9.,;:!?]+$/), { minLength: 1 })
+    fc.assert(fc.property(words, (all) => plain(all.join(' ')) === all.join(' ').trim()))
   })
 })

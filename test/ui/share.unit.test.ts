@@ -12,7 +12,7 @@ const source = (number: number, more: Partial<Source> = {}): Source => ({
   documentId: `d${number}`,
   title: `Page ${number}`,
   label: `d${number}.txt`,
-  text: '',
+  texts: [],
   ...more,
 })
 const turn = (more: Partial<Turn>): Turn => ({

@@ -22,7 +22,7 @@ const source = (number: number, id: string, text = ''): Source => ({
   documentId: id,
   title: id,
   label: `${id}.txt`,
-  text,
+  texts: text === '' ? [] : [text],
 })
 const SOURCES = [source(1, 'keys'), source(2, 'plan[a]'), source(3, 'widget')]
 
@@ -97,6 +97,13 @@ describe('citations', () => {
       after: ' Last.',
     })
     expect(passageOf(keys, undefined, 'How long until keys expire').marked).toBe('Keys expire after a day.')
+    // Other fields of the document are not part of the passage.
+    const more = { ...keys, texts: ['guides', 'f4c1f014', 'Keys expire after a day.'] }
+    expect(passageOf(more, 'Keys expire after a day.', '')).toEqual({
+      before: '',
+      marked: 'Keys expire after a day.',
+      after: '',
+    })
     expect(passageOf(source(1, 'none'), undefined, 'x')).toEqual({ before: '', marked: '', after: '' })
   })
 })
@@ -120,13 +127,13 @@ test('sources are called and linked as the assistant says, and lead to pages alo
       title: 'A',
       label: 'a.txt',
       url: 'https://a.example/',
-      text: 'Text.',
+      texts: ['Text.'],
     },
-    { number: 2, collection: 'docs', documentId: 'b', title: 'b', label: 'b.txt', text: '' },
-    { number: 3, collection: 'docs', documentId: 'c', title: 'c', label: 'c.txt', text: '' },
+    { number: 2, collection: 'docs', documentId: 'b', title: 'b', label: 'b.txt', texts: [] },
+    { number: 3, collection: 'docs', documentId: 'c', title: 'c', label: 'c.txt', texts: [] },
   ])
   const citation = { collection: 'docs', document_id: 'x', start: 0, end: 1, quote: 'Said.' }
-  expect(sourcesCited([citation, citation], {})).toMatchObject([{ number: 1, text: 'Said.' }])
+  expect(sourcesCited([citation, citation], {})).toMatchObject([{ number: 1, texts: ['Said.'] }])
 })
 
 describe('Markdown that is not finished', () => {

@@ -11,6 +11,12 @@ export class Refusal extends Error {
   ) {
     super(message)
   }
+
+  /** What was thrown, as what a page can show. */
+  static of(fault: unknown): Refusal {
+    if (fault instanceof Refusal) return fault
+    return new Refusal(0, fault instanceof Error ? fault.message : String(fault))
+  }
 }
 
 /** @throws Refusal */
@@ -36,8 +42,12 @@ async function reasonOf(response: Response): Promise<string> {
     return detail || 'Your API key may not do this.'
   }
   if (response.status === 429) return 'There were too many requests at once. Wait a moment and try again.'
-  return [message, detail].filter(Boolean).join(' ') || `The server answered with status ${response.status}.`
+  const said = [message, detail].filter(Boolean).map(asSentence).join(' ')
+  if (response.status < 500) return said || `The server answered with status ${response.status}.`
+  return `${said || `Parley failed with status ${response.status}.`} Try again in a moment. If it fails again, its log says why.`
 }
+
+const asSentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
 
 export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call(path, signal ? { signal } : {})).json()
@@ -101,8 +111,7 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
       (data) => !abort.signal.aborted && setState({ name, data }),
       (error) => {
         if (abort.signal.aborted) return
-        const known = error instanceof Refusal ? error : new Refusal(0, String(error))
-        setState((before) => ({ ...(before.name === name && before), name, error: known }))
+        setState((before) => ({ ...(before.name === name && before), name, error: Refusal.of(error) }))
       },
     )
     return () => abort.abort()
@@ -119,5 +128,38 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
     loading: name !== undefined && current.data === undefined && current.error === undefined,
     reload,
     set,
+  }
+}
+
+/** Loaded data as a page wants it. */
+export const mapped = <T, U>(loaded: Loaded<T>, to: (data: T) => U): Omit<Loaded<U>, 'set'> => ({
+  ...loaded,
+  data: loaded.data === undefined ? undefined : to(loaded.data),
+})
+
+export interface Action<A extends unknown[]> {
+  /** whether it runs */
+  busy: boolean
+  /** why it failed the last time */
+  error: Refusal | undefined
+  start(...args: A): Promise<void>
+}
+
+/** Something that a button or a form does. What it throws is shown, and it can be started again. */
+export function useAction<A extends unknown[]>(run: (...args: A) => Promise<unknown>): Action<A> {
+  const [state, setState] = useState<{ busy: boolean; error?: Refusal }>({ busy: false })
+  return {
+    busy: state.busy,
+    error: state.error,
+    async start(...args) {
+      for (const arg of args) if (arg instanceof Event) arg.preventDefault()
+      setState({ busy: true })
+      try {
+        await run(...args)
+        setState({ busy: false })
+      } catch (fault) {
+        setState({ busy: false, error: Refusal.of(fault) })
+      }
+    },
   }
 }

@@ -1,12 +1,12 @@
 /** The console: asks for a key where none is known, and otherwise shows the page that the address names. */
 import { Component, type ComponentChildren, type ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { NEW, place } from './address'
+import { place } from './address'
 import { Refusal } from './api'
 import { ChatPage } from './chat/chat-page'
 import { key, refused } from './key'
-import { Page } from './parts/page'
-import { Empty, Loading, Problem } from './parts/states'
+import { NotFound } from './parts/not-found'
+import { Loading, Problem } from './parts/states'
 import { Shell } from './shell'
 import { SignIn } from './sign-in'
 
@@ -37,24 +37,15 @@ export function App() {
   )
 }
 
-function Current() {
-  const { page } = place.value
-  if (page === 'chat') return <ChatPage />
-  const load = Object.hasOwn(PAGES, page) ? PAGES[page] : undefined
-  return load ? <Lazy key={page} load={load} /> : <NotFound />
-}
+/** Pages with addresses of their own below them. */
+const WITH_PAGES_BELOW = ['collections', 'conversations', 'sets', 'assistants']
 
-function NotFound() {
-  return (
-    <Page title="Page not found">
-      <Empty icon="search" title="There is nothing at this address">
-        <p>The link may be old, or mistyped. Choose a page from the menu, or ask a question.</p>
-        <a class="button primary" href={NEW}>
-          Ask a question
-        </a>
-      </Empty>
-    </Page>
-  )
+function Current() {
+  const { page, rest } = place.value
+  if (page === 'chat') return <ChatPage />
+  const isKnown = Object.hasOwn(PAGES, page) && (rest.length === 0 || WITH_PAGES_BELOW.includes(page))
+  const load = isKnown ? PAGES[page] : undefined
+  return load ? <Lazy key={page} load={load} /> : <NotFound />
 }
 
 function Lazy({ load }: { load: () => Promise<PageModule> }) {
@@ -72,6 +63,9 @@ function Lazy({ load }: { load: () => Promise<PageModule> }) {
   if (Shown) return <Shown />
   return (
     <div class="page">
+      <h1 class="hidden" tabIndex={-1}>
+        {failed ? 'This page is not here' : 'Loading'}
+      </h1>
       {failed ? (
         <Problem
           error={new Refusal(0, 'This page could not be loaded. Parley may have been updated meanwhile.')}
@@ -96,6 +90,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { fault?: unkn
     if (this.state.fault === undefined) return this.props.children
     return (
       <div class="page">
+        <h1 class="hidden">Something went wrong</h1>
         <Problem
           error={new Refusal(0, 'Something went wrong on this page. Reload it to go on.')}
           retry={() => location.reload()}

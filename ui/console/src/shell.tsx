@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { go, NEW, place } from './address'
 import { checkKey } from './api'
 import { Recent } from './chat/recent'
+import { isOver, useDrop } from './import/dropped'
 import { forgetKey, key } from './key'
 import { Icon, type IconName } from './parts/icon'
 
@@ -29,6 +30,7 @@ const PHONE = '(max-width: 860px)'
 
 export function Shell({ children }: { children: ComponentChildren }) {
   const main = useArrival()
+  useDrop()
   const [open, setOpen] = useState(false)
   const [phone, setPhone] = useState(() => matchMedia(PHONE).matches)
   const toggle = useRef<HTMLButtonElement>(null)
@@ -118,6 +120,14 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <main ref={main} class="main" tabIndex={-1} inert={phone && open}>
         {children}
       </main>
+      {isOver.value && page !== 'import' && (
+        <div class="drop-veil" aria-hidden="true">
+          <p class="drop over">
+            <Icon name="upload" />
+            Drop a folder or files to import them
+          </p>
+        </div>
+      )}
     </div>
   )
 }

@@ -1,6 +1,6 @@
 /** Asks for an API key, and says why when it was refused. */
 import { useState } from 'preact/hooks'
-import { isTaken, Refusal } from './api'
+import { isTaken, useAction } from './api'
 import { key, refused, setKey } from './key'
 import { Icon } from './parts/icon'
 import { useTitle } from './parts/page'
@@ -10,27 +10,17 @@ export function SignIn() {
   useTitle('')
   const [value, setValue] = useState('')
   const [remember, setRemember] = useState(false)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Refusal>()
   const [denied, setDenied] = useState(refused.value && key.value !== '')
-  const submit = async (event: Event) => {
-    event.preventDefault()
+  const { busy, error, start } = useAction(async (_: Event) => {
     const given = value.trim()
     if (given === '') return
-    setBusy(true)
-    setError(undefined)
     setDenied(false)
-    try {
-      if (await isTaken(given)) setKey(given, remember)
-      else setDenied(true)
-    } catch (fault) {
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
-    }
-    setBusy(false)
-  }
+    if (await isTaken(given)) setKey(given, remember)
+    else setDenied(true)
+  })
   return (
     <main class="sign-in">
-      <form class="sign-in-box" onSubmit={submit} autocomplete="off">
+      <form class="sign-in-box" onSubmit={start} autocomplete="off">
         <img src="/icon.svg" alt="" width="44" height="44" />
         <h1>Parley</h1>
         <p class="lead">Enter an API key to open the console. The admin key opens all of it.</p>

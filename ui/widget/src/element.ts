@@ -19,6 +19,7 @@ import base from './styles/base.css'
 import composer from './styles/composer.css'
 import opening from './styles/opening.css'
 import prose from './styles/prose.css'
+import tool from './styles/tool.css'
 import turn from './styles/turn.css'
 import { fillWelcome } from './welcome'
 import type { AttachedFile, Feedback } from './wire'
@@ -60,7 +61,7 @@ export class ParleyChat extends AttributeElement {
     const shadow = this.attachShadow({ mode: 'open' })
     if (!sheet) {
       sheet = new CSSStyleSheet()
-      sheet.replaceSync(base + turn + prose + composer + opening)
+      sheet.replaceSync(base + tool + turn + prose + composer + opening)
     }
     shadow.adoptedStyleSheets = [sheet]
   }
@@ -144,6 +145,7 @@ export class ParleyChat extends AttributeElement {
     const frame = buildFrame(
       {
         mode,
+        sidebar: mode === 'page' && !matchMedia(PHONE).matches,
         words: this.#words,
         attachments,
         title: this.getAttribute('heading') ?? this.#words.title,
@@ -208,7 +210,7 @@ export class ParleyChat extends AttributeElement {
     this.#welcome([])
     this.#speakLanguage()
     if (mode === 'inline' || mode === 'page') this.#prepare()
-    if (mode === 'page') this.#fillHistory()
+    if (this.#hasSidebar) this.#fillHistory()
     if (this.open) this.#showOrHide()
   }
 
@@ -292,7 +294,7 @@ export class ParleyChat extends AttributeElement {
     const { conversation } = this
     const clean = withoutMarks(answer, sources)
     this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations })
-    if (this.mode === 'page') this.#fillHistory()
+    if (this.#hasSidebar) this.#fillHistory()
   }
 
   async #rate(turn: Turn, feedback: Feedback | undefined): Promise<void> {
@@ -320,6 +322,11 @@ export class ParleyChat extends AttributeElement {
     this.#emit('parley-open', {})
   }
 
+  /** Whether the history is always shown. */
+  get #hasSidebar(): boolean {
+    return this.#frame !== undefined && !this.#frame.historyButton.isConnected
+  }
+
   #toggleHistory(): void {
     const { history, historyButton } = this.#frame!
     if (!history.hidden) {
@@ -334,7 +341,7 @@ export class ParleyChat extends AttributeElement {
   /** @param refocus whether the button that opens it is focused */
   #hideHistory(refocus = false): void {
     const { history, historyButton } = this.#frame ?? {}
-    if (!history || history.hidden || this.mode === 'page') return
+    if (!history || history.hidden || this.#hasSidebar) return
     history.hidden = true
     historyButton!.setAttribute('aria-expanded', 'false')
     if (refocus) historyButton!.focus()
@@ -352,7 +359,7 @@ export class ParleyChat extends AttributeElement {
         this.#hideHistory()
         this.#view?.follow()
         session.open(id, true).then(() => {
-          if (this.mode === 'page') this.#fillHistory()
+          if (this.#hasSidebar) this.#fillHistory()
         })
         this.#frame?.field.focus()
       },

@@ -39,6 +39,8 @@ export interface Frame {
 
 export interface FrameOptions {
   mode: Mode
+  /** whether the history stands beside the conversation; otherwise a button opens it over the conversation */
+  sidebar: boolean
   words: Words
   attachments: Attachments
   title: string
@@ -52,7 +54,7 @@ export interface FrameOptions {
 }
 
 export function buildFrame(
-  { mode, words, attachments, title, direction, placeholder, note, launcher, hotkey }: FrameOptions,
+  { mode, sidebar, words, attachments, title, direction, placeholder, note, launcher, hotkey }: FrameOptions,
   actions: FrameActions,
 ): Frame {
   const opens = mode === 'bubble' || mode === 'panel' || mode === 'dialog'
@@ -89,7 +91,7 @@ export function buildFrame(
     class: 'history',
     part: 'history',
     'aria-label': words.history,
-    hidden: mode !== 'page',
+    hidden: !sidebar,
   })
   const live = h('div', { class: 'hidden', role: 'log', 'aria-live': 'polite', 'aria-relevant': 'additions' })
   const head = h(
@@ -98,7 +100,7 @@ export function buildFrame(
     h('h2', { class: 'title', part: 'title', id: 'title', dir: 'auto' }, title),
     share,
     newChat,
-    mode !== 'page' && historyButton,
+    !sidebar && historyButton,
     opens && iconButton('close', words.close, actions.hide),
   )
   const composer = h(
@@ -119,10 +121,10 @@ export function buildFrame(
     'div',
     { class: 'main' },
     head,
-    h('div', { class: 'middle' }, scroller, latest, mode !== 'page' && history),
+    h('div', { class: 'middle' }, scroller, latest, !sidebar && history),
     composer,
   )
-  const inside = [mode === 'page' && history, main, live]
+  const inside = [sidebar && history, main, live]
   const box = opens
     ? h('dialog', { class: 'box', part: 'box', 'aria-labelledby': 'title' }, ...inside)
     : h('section', { class: 'box', part: 'box', 'aria-labelledby': 'title' }, ...inside)

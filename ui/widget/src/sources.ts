@@ -10,8 +10,8 @@ export interface Source {
   /** by what the model cites it in brackets */
   label: string
   url?: string
-  /** its texts */
-  text: string
+  /** its fields of text, the shortest first */
+  texts: string[]
 }
 
 type Doc = Record<string, unknown>
@@ -65,14 +65,11 @@ function sourceOf(number: number, collection: string, id: string, doc: Doc, fron
     title: called,
     label: named ? encode(named, /[[\]:%\p{Cc}]/gu) : `${encode(id, /[[\]:%#?\p{Cc}]/gu)}.txt`,
     ...(url !== undefined && { url }),
-    text: Object.entries(doc)
-      .filter(
-        ([field, value]) =>
-          typeof value === 'string' && field !== 'id' && field !== address && value !== called,
+    texts: Object.entries(doc)
+      .flatMap(([field, value]) =>
+        typeof value !== 'string' || field === 'id' || field === address || value === called ? [] : [value],
       )
-      .map(([, value]) => value)
-      .sort((a, b) => String(a).length - String(b).length)
-      .join('\n'),
+      .sort((a, b) => a.length - b.length),
   }
 }
 
@@ -161,6 +158,7 @@ export interface Passage {
   after: string
 }
 
+/** characters of the same paragraph, on each side */
 const CONTEXT = 160
 
 /**
@@ -169,18 +167,24 @@ const CONTEXT = 160
  * @param sentence what the answer says there
  */
 export function passageOf(source: Source, quote: string | undefined, sentence: string): Passage {
-  const { text: whole } = source
-  const marked = (quote && whole.includes(quote) ? quote : undefined) ?? likest(whole, quote ?? sentence)
-  if (marked === '') return { before: '', marked: quote ?? '', after: '' }
+  const { texts } = source
+  const quoted = quote === undefined ? undefined : texts.find((text) => text.includes(quote))
+  const marked = (quoted === undefined ? undefined : quote) || likest(texts.join('\n'), quote ?? sentence)
+  // What is around a sentence is of the same field: others may be names and dates.
+  const whole = quoted ?? texts.find((text) => text.includes(marked)) ?? ''
+  if (marked === '' || whole === '') return { before: '', marked: quote ?? '', after: '' }
   const at = whole.indexOf(marked)
-  const from = Math.max(0, at - CONTEXT)
-  const to = Math.min(whole.length, at + marked.length + CONTEXT)
+  const end = at + marked.length
+  const begins = whole.lastIndexOf('\n\n', at) + 1
+  const ends = whole.indexOf('\n\n', end) < 0 ? whole.length : whole.indexOf('\n\n', end)
+  const from = Math.max(begins, at - CONTEXT)
+  const to = Math.min(ends, end + CONTEXT)
   return {
     before:
-      (from > 0 ? '… ' : '') +
-      whole.slice(from === 0 ? 0 : whole.indexOf(' ', from) + 1 || from, at).trimStart(),
+      (from > begins ? '… ' : '') +
+      whole.slice(from === begins ? from : whole.indexOf(' ', from) + 1 || from, at).trimStart(),
     marked,
-    after: whole.slice(at + marked.length, to).trimEnd() + (to < whole.length ? ' …' : ''),
+    after: whole.slice(end, to).trimEnd() + (to < ends ? ' …' : ''),
   }
 }
 

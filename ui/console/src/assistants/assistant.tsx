@@ -1,11 +1,11 @@
 /** One assistant: its form, and its widget beside it. */
 import { useEffect, useState } from 'preact/hooks'
 import { go, to } from '../address'
-import { Refusal, read, send, useLoaded } from '../api'
+import { read, send, useAction, useLoaded } from '../api'
 import { type Choices, loadChoices } from '../chat/choices'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
-import { Loading, Problem } from '../parts/states'
+import { Problem, Shown } from '../parts/states'
 import { Preview } from './preview'
 import type { AssistantBody, StoredAssistant } from './wire'
 
@@ -30,10 +30,13 @@ export function AssistantPage({ name }: { name: string }) {
       title={isNew ? 'New assistant' : name}
       up={{ title: 'Assistants', href: to(['assistants']) }}
       lead={
-        isNew ? 'Name it, choose what it searches and who answers.' : 'Saved changes show in the preview.'
+        isNew
+          ? 'Name it, choose what it searches and who answers.'
+          : loaded.data && 'Saved changes show in the preview.'
       }
       actions={
-        !isNew && (
+        !isNew &&
+        loaded.data && (
           <a class="button primary" href={`./?assistant=${encodeURIComponent(name)}`}>
             <Icon name="chat" />
             Ask
@@ -41,22 +44,26 @@ export function AssistantPage({ name }: { name: string }) {
         )
       }
     >
-      {(loaded.loading || choices.loading) && <Loading lines={6} />}
-      {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && choices.data && (
-        <div class="split">
-          <Form
-            name={isNew ? undefined : name}
-            body={loaded.data}
-            choices={choices.data}
-            saved={(as) => {
-              setSaved((count) => count + 1)
-              if (as !== name) go(to(['assistants', as]), { replace: true })
-            }}
-          />
-          {!isNew && <Preview key={saved} assistant={name} />}
-        </div>
-      )}
+      <Shown of={loaded} lines={6}>
+        {(body) => (
+          <Shown of={choices} lines={6}>
+            {(known) => (
+              <div class="split">
+                <Form
+                  name={isNew ? undefined : name}
+                  body={body}
+                  choices={known}
+                  saved={(as) => {
+                    setSaved((count) => count + 1)
+                    if (as !== name) go(to(['assistants', as]), { replace: true })
+                  }}
+                />
+                {!isNew && <Preview key={saved} assistant={name} />}
+              </div>
+            )}
+          </Shown>
+        )}
+      </Shown>
     </Page>
   )
 }
@@ -74,13 +81,12 @@ function Form({ name, body, choices, saved }: FormProps) {
   const [draft, setDraft] = useState(body)
   const [questions, setQuestions] = useState(body.questions.join('\n'))
   const [origins, setOrigins] = useState(body.allowed_origins?.join('\n') ?? '')
-  const [state, setState] = useState<'ready' | 'saving' | 'saved'>('ready')
-  const [error, setError] = useState<Refusal>()
+  const [isSaved, setSaved] = useState(false)
   const models = choices.models?.map(({ id }) => id) ?? []
   const model = draft.model || models[0] || ''
   const set = (part: Partial<AssistantBody>) => {
     setDraft((before) => ({ ...before, ...part }))
-    setState('ready')
+    setSaved(false)
   }
   useEffect(() => setDraft(body), [body])
   const lines = (text: string) =>
@@ -88,28 +94,21 @@ function Form({ name, body, choices, saved }: FormProps) {
       .split('\n')
       .map((line) => line.trim())
       .filter(Boolean)
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setState('saving')
-    setError(undefined)
-    const { allowed_origins: _, system_prompt: prompt, ...rest } = draft
-    try {
-      await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
-        ...rest,
-        model,
-        questions: lines(questions),
-        ...(prompt && { system_prompt: prompt }),
-        ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
-      })
-      setState('saved')
-      saved(as)
-    } catch (fault) {
-      setState('ready')
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
-    }
-  }
+  const { busy, error, start } = useAction(async (_: Event) => {
+    const { allowed_origins: __, system_prompt: prompt, ...rest } = draft
+    setSaved(false)
+    await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
+      ...rest,
+      model,
+      questions: lines(questions),
+      ...(prompt && { system_prompt: prompt }),
+      ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
+    })
+    setSaved(true)
+    saved(as)
+  })
   return (
-    <form class="panel-card form" onSubmit={submit} autocomplete="off">
+    <form class="panel-card form" onSubmit={start} autocomplete="off">
       {name === undefined && (
         <div>
           <label class="field-label" for="assistant-name">
@@ -135,7 +134,11 @@ function Form({ name, body, choices, saved }: FormProps) {
       ) : (
         <fieldset class="choices">
           <legend class="field-label">Collections</legend>
-          {choices.collections?.length === 0 && <p class="hint">There is none yet: import files first.</p>}
+          {choices.collections?.length === 0 && (
+            <p class="hint">
+              There is none yet. <a href={to(['import'])}>Import files first</a>.
+            </p>
+          )}
           {choices.collections?.map((each) => (
             <label key={each.name} class="check">
               <input
@@ -168,7 +171,11 @@ function Form({ name, body, choices, saved }: FormProps) {
             </option>
           ))}
         </select>
-        {models.length === 0 && <p class="hint">There is none yet: make one under Models first.</p>}
+        {models.length === 0 && (
+          <p class="hint">
+            There is none yet. <a href={to(['models'], { new: '1' })}>Make one first</a>.
+          </p>
+        )}
       </div>
       <div>
         <label class="field-label" for="assistant-prompt">
@@ -194,7 +201,7 @@ function Form({ name, body, choices, saved }: FormProps) {
           value={questions}
           onInput={(event) => {
             setQuestions(event.currentTarget.value)
-            setState('ready')
+            setSaved(false)
           }}
         />
       </div>
@@ -211,7 +218,7 @@ function Form({ name, body, choices, saved }: FormProps) {
           value={origins}
           onInput={(event) => {
             setOrigins(event.currentTarget.value)
-            setState('ready')
+            setSaved(false)
           }}
         />
       </div>
@@ -225,11 +232,11 @@ function Form({ name, body, choices, saved }: FormProps) {
       </label>
       {error && <Problem error={error} />}
       <div class="page-actions">
-        <button type="submit" class="button primary" disabled={state === 'saving'}>
-          {state === 'saving' ? 'Saving …' : 'Save'}
+        <button type="submit" class="button primary" disabled={busy}>
+          {busy ? 'Saving …' : 'Save'}
         </button>
         <span role="status" class="soft saved">
-          {state === 'saved' && 'Saved.'}
+          {isSaved && 'Saved.'}
         </span>
       </div>
     </form>

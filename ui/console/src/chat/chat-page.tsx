@@ -206,9 +206,14 @@ function useStage(chat: Chat) {
     observer.observe(column)
     return () => observer.disconnect()
   }, [chat])
+  const top = useRef(0)
   const scrolled = () => {
     const element = scroller.current
-    if (element) follows.current = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR
+    if (!element) return
+    // More may have been written since this scroll began: only who scrolls up leaves the end.
+    if (element.scrollHeight - element.scrollTop - element.clientHeight < NEAR) follows.current = true
+    else if (element.scrollTop < top.current) follows.current = false
+    top.current = element.scrollTop
   }
   return { holder, scroller, live, host, scrolled }
 }

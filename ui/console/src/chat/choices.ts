@@ -1,5 +1,5 @@
 /** What there is to ask: collections, conversation models and assistants, as far as the key may list them. */
-import { read } from '../api'
+import { Refusal, read } from '../api'
 
 export interface Collection {
   name: string
@@ -33,9 +33,9 @@ export interface Choices {
 
 export async function loadChoices(signal: AbortSignal): Promise<Choices> {
   const listed = <T>(path: string) =>
-    read<T>(path, signal).catch(() => {
-      signal.throwIfAborted()
-      return undefined
+    read<T>(path, signal).catch((error) => {
+      if (error instanceof Refusal && [401, 403].includes(error.status)) return undefined
+      throw error
     })
   const [collections, models, assistants] = await Promise.all([
     listed<Collection[]>('/collections'),

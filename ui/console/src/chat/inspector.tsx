@@ -81,7 +81,7 @@ function useTrace(chat: Chat, turn: Turn) {
         if (abort.signal.aborted) return
         // A conversation whose first turn failed has nothing stored.
         if (turnState === 'done') {
-          setState({ of: turn, error: error instanceof Refusal ? error : new Refusal(0, String(error)) })
+          setState({ of: turn, error: Refusal.of(error) })
         }
       },
     )

@@ -31,7 +31,7 @@ export function Recent() {
       await send('PATCH', `/conversations/${encodeURIComponent(id)}`, { title })
       list.reload()
     } catch (error) {
-      setProblem(error instanceof Refusal ? error.message : String(error))
+      setProblem(Refusal.of(error).message)
     }
   }
   const remove = async ({ id }: Summary) => {

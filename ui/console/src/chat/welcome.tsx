@@ -2,7 +2,7 @@
 import { NEW, to } from '../address'
 import type { Loaded } from '../api'
 import { Icon } from '../parts/icon'
-import { Empty } from '../parts/states'
+import { Empty, Problem } from '../parts/states'
 import type { Chat } from './chat'
 import type { Choices } from './choices'
 import { settings } from './settings'
@@ -17,7 +17,7 @@ interface WelcomeProps {
 const MOST = 6
 
 export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
-  const { data } = choices
+  const { data, error } = choices
   const lost = chat.lost.value
   if (lost !== undefined) {
     return (
@@ -29,6 +29,7 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
       </Empty>
     )
   }
+  if (error && !data) return <Problem error={error} retry={choices.reload} />
   // A conversation that the address names is on its way.
   if (chat.id !== undefined && chat.turns.value.length === 0) return null
   const { assistant, collection } = settings.value
@@ -37,9 +38,15 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
     return (
       <Empty icon="start" title="Welcome to Parley">
         <p>{missing}</p>
-        <a class="button primary" href={to(['start'])}>
-          Get started
-        </a>
+        <div class="welcome-actions">
+          <a class="button primary" href={to(['start'])}>
+            Get started
+          </a>
+          <a class="button" href={to(['import'])}>
+            <Icon name="upload" />
+            Import files
+          </a>
+        </div>
       </Empty>
     )
   }
@@ -69,6 +76,12 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
           </li>
         ))}
       </ul>
+      <p class="welcome-own">
+        <Icon name="upload" />
+        <span>
+          Your own content? Drop a folder anywhere on this page, or <a href={to(['import'])}>choose files</a>.
+        </span>
+      </p>
     </section>
   )
 }
@@ -84,7 +97,7 @@ function questionsOf(data: Choices | undefined, assistant: string, collection: s
 function missingOf(data: Choices | undefined, assistant: string): string | undefined {
   if (assistant !== '') return undefined
   if (data?.collections?.length === 0)
-    return 'There is nothing to ask yet. Bring your content, and ask in a minute.'
-  if (data?.models?.length === 0) return 'Your content is here. Choose who answers from it.'
+    return 'There is nothing to ask yet. Drop a folder of documents on this page, and ask in a minute.'
+  if (data?.models?.length === 0) return 'Your content is here. Now choose who answers from it.'
   return undefined
 }

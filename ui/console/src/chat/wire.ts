@@ -1,55 +1,10 @@
 /** Turns and traces as the server tells of them (openapi.json). */
 
+import type { CallTrace, SearchTrace } from '../../../../src/turn/events'
 import type { CutDocument as Cut, HitTrace as Hit, Timings, Usage } from '../../../../src/turn/facts'
+import type { TracedTurn, TurnTrace } from '../../../../src/turn/fold'
 
-export type { Cut, Hit, Timings, Usage }
-
-export interface SearchTrace {
-  collection?: string
-  params: Record<string, unknown>
-  found?: number
-  hits?: Hit[]
-  error?: { status: number; message: string }
-  /** milliseconds since the turn began to run */
-  started: number
-  took: number
-}
-
-export interface CallTrace {
-  purpose: string
-  model: string
-  failed?: { model: string; error: string }[]
-  prompt: { role: string; content: string }[]
-  text?: string
-  finish_reason?: string
-  input_tokens: number
-  output_tokens: number
-  estimated?: boolean
-  error?: string
-  started: number
-  first_token?: number
-  took: number
-}
-
-export interface TurnTrace {
-  question: string
-  standalone?: string
-  searches: SearchTrace[]
-  cut?: Cut[]
-  calls: CallTrace[]
-  followups?: string[]
-  copy_of?: string
-  shortened?: boolean
-}
-
-export interface TracedTurn {
-  turn: number
-  finish_reason: string
-  usage: Usage
-  timings: Timings
-  created_at: number
-  trace: TurnTrace
-}
+export type { CallTrace, Cut, Hit, SearchTrace, Timings, TracedTurn, TurnTrace, Usage }
 
 /** A document of a prompt. */
 export interface PromptSource {

@@ -1,6 +1,6 @@
 /** A document as it is stored. */
 import { useState } from 'preact/hooks'
-import { Refusal as Fault, type Refusal, send } from '../api'
+import { Refusal, send } from '../api'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
 import { Raw } from '../parts/raw'
@@ -26,7 +26,7 @@ export function DocumentDialog({ collection, document, close, removed }: Documen
       removed?.()
       close()
     } catch (fault) {
-      setError(fault instanceof Fault ? fault : new Fault(0, String(fault)))
+      setError(Refusal.of(fault))
     }
   }
   return (

@@ -7,6 +7,7 @@ import { count } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Empty, Loading, Problem } from '../parts/states'
 import { DocumentDialog } from './document-dialog'
+import { excerpt } from './excerpt'
 import { type Collection, type Doc, pathOf, type SearchResult, textFields } from './wire'
 
 const PAGE = 25
@@ -93,13 +94,4 @@ export function Documents({ collection, changed }: { collection: Collection; cha
       )}
     </>
   )
-}
-
-/** The beginning of the longest text of a document. */
-export function excerpt(document: Doc): string {
-  const texts = Object.entries(document).flatMap(([name, value]) =>
-    typeof value === 'string' && !/^(id|url|parley_\w+)$/.test(name) ? [value] : [],
-  )
-  const longest = texts.reduce((best, text) => (text.length > best.length ? text : best), '')
-  return longest.replace(/\s+/g, ' ').slice(0, 220)
 }

@@ -1,74 +1,50 @@
-/** The list of collections. */
+/** All collections. */
 import { useState } from 'preact/hooks'
 import { to } from '../address'
-import { read, send, useLoaded } from '../api'
+import { mapped, read, send, useLoaded } from '../api'
 import { Confirm } from '../parts/dialog'
 import { ago, many } from '../parts/format'
 import { Icon } from '../parts/icon'
-import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Item, ListPage } from '../parts/list-page'
 import { EmbeddingState } from './embedding-state'
 import { type Collection, pathOf, vectorField } from './wire'
 
 export function CollectionList() {
   const list = useLoaded('collections', (signal) => read<Collection[]>('/collections', signal))
   const [removing, setRemoving] = useState<Collection>()
-  const empty = list.data?.length === 0
   return (
-    <Page
+    <ListPage
       title="Collections"
       lead="Documents live in collections. Answers are written from the documents that a search finds there."
-      actions={
-        !empty && (
-          <a class="button primary" href={to(['import'])}>
-            <Icon name="upload" />
-            Import files
-          </a>
-        )
+      list={mapped(list, byUse)}
+      empty={{
+        icon: 'collections',
+        title: 'No collections yet',
+        text: 'Drop a folder on this page, or choose one. Parley makes the collection, its schema and its vectors.',
+      }}
+      action={
+        <a class="button primary" href={to(['import'])}>
+          <Icon name="upload" />
+          Import files
+        </a>
       }
+      item={(each) => (
+        <Item
+          key={each.name}
+          name={each.name}
+          href={to(['collections', each.name])}
+          about={`${many(each.num_documents, 'document')} · ${many(each.fields.length, 'field')} · made ${ago(each.created_at * 1_000)}`}
+          called={`the collection ${each.name}`}
+          remove={() => setRemoving(each)}
+        >
+          {vectorField(each) ? (
+            <EmbeddingState collection={each} />
+          ) : (
+            <span class="badge">{isHistory(each) ? 'conversations' : 'words only'}</span>
+          )}
+        </Item>
+      )}
     >
-      {list.loading && <Loading />}
-      {list.error && <Problem error={list.error} retry={list.reload} />}
-      {empty && (
-        <Empty icon="collections" title="No collections yet">
-          <p>Import a folder, or a few files. Parley makes the collection, its schema and its vectors.</p>
-          <a class="button primary" href={to(['import'])}>
-            <Icon name="upload" />
-            Import files
-          </a>
-        </Empty>
-      )}
-      {list.data && !empty && (
-        <ul class="cards">
-          {byUse(list.data).map((each) => (
-            <li key={each.name} class="item">
-              <div class="item-main">
-                <a class="item-name" href={to(['collections', each.name])}>
-                  {each.name}
-                </a>
-                <p class="soft">
-                  {many(each.num_documents, 'document')} · {many(each.fields.length, 'field')} · made{' '}
-                  {ago(each.created_at * 1_000)}
-                </p>
-              </div>
-              {vectorField(each) ? (
-                <EmbeddingState collection={each} />
-              ) : (
-                <span class="badge">{isHistory(each) ? 'conversations' : 'words only'}</span>
-              )}
-              <button
-                type="button"
-                class="tool"
-                aria-label={`Delete the collection ${each.name}`}
-                title="Delete"
-                onClick={() => setRemoving(each)}
-              >
-                <Icon name="bin" />
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
       {removing && (
         <Confirm
           title={`Delete ${removing.name}?`}
@@ -85,7 +61,7 @@ export function CollectionList() {
           </p>
         </Confirm>
       )}
-    </Page>
+    </ListPage>
   )
 }
 

@@ -7,7 +7,7 @@ import { count, duration, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Empty, Loading, Problem } from '../parts/states'
 import { DocumentDialog } from './document-dialog'
-import { excerpt } from './documents'
+import { excerpt, plain } from './excerpt'
 import {
   type Collection,
   type Doc,
@@ -28,6 +28,11 @@ export function Search({ collection }: { collection: Collection }) {
   const by = query.get('by') ?? 'both'
   const [text, setText] = useState(q)
   const [filterText, setFilterText] = useState(filter)
+  // "Back" and links change what is searched, too.
+  useEffect(() => {
+    setText((typed) => (typed.trim() === q ? typed : q))
+    setFilterText((typed) => (typed.trim() === filter ? typed : filter))
+  }, [q, filter])
   const vector = vectorField(collection)
   const words = textFields(collection)
   const facets = collection.fields.filter(({ facet }) => facet).map((field) => field.name)
@@ -137,7 +142,7 @@ export function Search({ collection }: { collection: Collection }) {
                 ?.filter(({ counts }) => counts.length > 0)
                 .map(({ field_name: field, counts }) => (
                   <section key={field}>
-                    <h2>{field}</h2>
+                    <h2>{field === 'parley_source' ? 'imported from' : field}</h2>
                     <ul>
                       {counts.slice(0, 8).map(({ value, count: times }) => {
                         const isOn = filter.includes(`${field}:=\`${value}\``)
@@ -207,7 +212,7 @@ function Result({ hit, best, open }: ResultProps) {
 
 /** A snippet with what matched marked. The rest of it is text, whatever it looks like. */
 function Marked({ text }: { text: string }) {
-  const parts = text.split(/<mark>(.*?)<\/mark>/s)
+  const parts = plain(text).split(/<mark>(.*?)<\/mark>/s)
   return (
     <>
       {parts.map((part, index) =>

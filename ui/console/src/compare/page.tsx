@@ -1,7 +1,7 @@
 /** The same question asked with other settings: both answers, and how each came about, side by side. */
 import { useState } from 'preact/hooks'
-import { go, place, to, toConversation } from '../address'
-import { Refusal, send, useLoaded } from '../api'
+import { go, NEW, place, to, toConversation } from '../address'
+import { send, useAction, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { Insights } from '../chat/insights'
 import { type ChatSettings, requestOf, settings } from '../chat/settings'
@@ -10,7 +10,7 @@ import { traceSpans } from '../chat/spans'
 import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Empty, Problem, Shown } from '../parts/states'
 import { addressOf, alone, differences, parseAddress, readSide, type Side, type TurnAddress } from './side'
 
 export default function Compare() {
@@ -23,7 +23,10 @@ export default function Compare() {
     return (
       <Page title="Two answers">
         <Empty icon="compare" title="No answer is chosen">
-          <p>Press “Ask again beside it” below an answer of the chat, and change a setting.</p>
+          <p>Ask a question, press “Ask again beside it” below its answer, and change a setting.</p>
+          <a class="button primary" href={NEW}>
+            Ask a question
+          </a>
         </Empty>
       </Page>
     )
@@ -39,12 +42,18 @@ export default function Compare() {
       <div class="sides">
         <section class="answer-side" aria-label="The first answer">
           <h2>First</h2>
-          <Loaded side={left} />
+          <Shown of={left} lines={6}>
+            {(side) => <Answer side={side} />}
+          </Shown>
         </section>
         <section class="answer-side" aria-label="The second answer">
           <h2>Second</h2>
           {left.data && <Again key={query.get('b')} from={left.data} a={a} open={b === undefined} />}
-          {b && <Loaded side={right} />}
+          {b && (
+            <Shown of={right} lines={6}>
+              {(side) => <Answer side={side} />}
+            </Shown>
+          )}
         </section>
       </div>
     </Page>
@@ -53,11 +62,6 @@ export default function Compare() {
 
 const useSide = (at: TurnAddress | undefined) =>
   useLoaded(at && `side ${addressOf(at)}`, (signal) => readSide(at!, signal))
-
-function Loaded({ side }: { side: ReturnType<typeof useSide> }) {
-  if (side.error) return <Problem error={side.error} retry={side.reload} />
-  return side.data ? <Answer side={side.data} /> : <Loading lines={6} />
-}
 
 function Answer({ side: { turn, traced } }: { side: Side }) {
   return (
@@ -84,29 +88,23 @@ function Answer({ side: { turn, traced } }: { side: Side }) {
 function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean }) {
   const choices = useLoaded('choices', loadChoices)
   const [draft, setDraft] = useState<ChatSettings>(settings.peek())
-  const [asking, setAsking] = useState(false)
-  const [error, setError] = useState<Refusal>()
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setAsking(true)
-    setError(undefined)
+  const {
+    busy: asking,
+    error,
+    start,
+  } = useAction(async (_: Event) => {
     const { path, body } = requestOf({ ...draft, followups: false })
-    try {
-      const answered = await send<{ conversation_id: string; turn: number }>('POST', path, {
-        question: alone(from),
-        ...body,
-      })
-      const b = addressOf({ conversation: answered.conversation_id, turn: answered.turn })
-      go(to(['compare'], { a: addressOf(a), b }), { replace: true })
-    } catch (fault) {
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
-    }
-    setAsking(false)
-  }
+    const answered = await send<{ conversation_id: string; turn: number }>('POST', path, {
+      question: alone(from),
+      ...body,
+    })
+    const b = addressOf({ conversation: answered.conversation_id, turn: answered.turn })
+    go(to(['compare'], { a: addressOf(a), b }), { replace: true })
+  })
   return (
     <details class="again" open={open}>
       <summary>Settings of the second answer</summary>
-      <form class="form" autocomplete="off" onSubmit={submit}>
+      <form class="form" autocomplete="off" onSubmit={start}>
         <SettingsFields
           choices={choices.data ?? {}}
           draft={draft}

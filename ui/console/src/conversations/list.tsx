@@ -1,7 +1,6 @@
 /** The list of conversations, whatever protocol began them. */
-import { useState } from 'preact/hooks'
 import { NEW, to } from '../address'
-import { Refusal, useLoaded } from '../api'
+import { useAction, useLoaded } from '../api'
 import { ago, count, many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Loading, Problem } from '../parts/states'
@@ -27,24 +26,11 @@ export function ConversationList() {
   const loaded = useLoaded(`conversations ${JSON.stringify(given)}`, (signal) =>
     listConversations({ ...filterOf(given), limit: PAGE }, signal),
   )
-  const [problem, setProblem] = useState<Refusal>()
-  const [busy, setBusy] = useState(false)
   const { data } = loaded
-  const more = async (page: ConversationPage) => {
-    setBusy(true)
-    setProblem(undefined)
-    try {
-      const next = await listConversations({
-        ...filterOf(given),
-        limit: PAGE,
-        cursor: page.next_cursor ?? '',
-      })
-      loaded.set({ ...next, conversations: [...page.conversations, ...next.conversations] })
-    } catch (error) {
-      setProblem(error instanceof Refusal ? error : new Refusal(0, String(error)))
-    }
-    setBusy(false)
-  }
+  const more = useAction(async (page: ConversationPage) => {
+    const next = await listConversations({ ...filterOf(given), limit: PAGE, cursor: page.next_cursor ?? '' })
+    loaded.set({ ...next, conversations: [...page.conversations, ...next.conversations] })
+  })
   const shown = data?.conversations ?? []
   const filtered = isFiltered(given)
   return (
@@ -92,11 +78,11 @@ export function ConversationList() {
           ))}
         </ul>
       )}
-      {problem && <Problem error={problem} />}
+      {more.error && <Problem error={more.error} />}
       {data?.next_cursor !== undefined && (
         <div class="pager">
-          <button type="button" class="button" disabled={busy} onClick={() => more(data)}>
-            {busy ? 'Loading …' : 'Load earlier ones'}
+          <button type="button" class="button" disabled={more.busy} onClick={() => more.start(data)}>
+            {more.busy ? 'Loading …' : 'Load earlier ones'}
           </button>
           <span class="soft">{count(data.conversations.length)} loaded</span>
         </div>

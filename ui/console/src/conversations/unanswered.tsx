@@ -1,9 +1,10 @@
 /** Questions whose answers stand on nothing that was found, the most asked first. */
-import { toConversation } from '../address'
+import { NEW, toConversation } from '../address'
 import { useLoaded } from '../api'
 import { ago, many } from '../parts/format'
+import { Item } from '../parts/list-page'
 import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Empty, Shown } from '../parts/states'
 import { ConversationTabs } from './list'
 import { grouped, listConversations, type RecordedConversation, readConversation } from './record'
 
@@ -25,43 +26,42 @@ export function Unanswered() {
       return next()
     }
     await Promise.all(Array.from({ length: AT_ONCE }, next))
-    return { groups: grouped(read), among: read.reduce((sum, { turns }) => sum + turns.length, 0) }
+    return grouped(read)
   })
-  const { data } = loaded
   return (
     <Page
       title="Not answered"
-      up={{ title: 'Conversations', href: '#/conversations' }}
-      lead={`Questions whose answers cite nothing, of the latest ${READ} conversations that have one: what to write next.`}
+      lead={`Questions whose answers cite nothing, from the latest ${READ} conversations that have one. They show what to write next.`}
     >
       <ConversationTabs current="unanswered" />
-      {loaded.loading && <Loading lines={6} label="Reading conversations" />}
-      {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
-      {data?.groups.length === 0 && (
-        <Empty icon="check" title="Every answer cites its sources">
-          <p>
-            {data.among === 0 ? 'Nothing was asked yet.' : `${many(data.among, 'answer')} were looked at.`}
-          </p>
-        </Empty>
-      )}
-      {data && data.groups.length > 0 && (
-        <ul class="cards">
-          {data.groups.map(({ question, turns }) => {
-            const last = turns.reduce((best, each) => (each.at > best.at ? each : best))
-            return (
-              <li key={question} class="item">
-                <div class="item-main">
-                  <a class="item-name" href={toConversation(last.conversation)} dir="auto">
-                    {question}
-                  </a>
-                  <p class="soft">asked {ago(last.at)}</p>
-                </div>
-                <span class="badge">{many(turns.length, 'time')}</span>
-              </li>
-            )
-          })}
-        </ul>
-      )}
+      <Shown of={loaded} lines={6} label="Reading conversations">
+        {(groups) =>
+          groups.length === 0 ? (
+            <Empty icon="check" title="Nothing is left unanswered">
+              <p>Answers that cite no document are listed here, so that you see what your documents lack.</p>
+              <a class="button primary" href={NEW}>
+                Ask a question
+              </a>
+            </Empty>
+          ) : (
+            <ul class="cards">
+              {groups.map(({ question, turns }) => {
+                const last = turns.reduce((best, each) => (each.at > best.at ? each : best))
+                return (
+                  <Item
+                    key={question}
+                    name={question}
+                    href={toConversation(last.conversation)}
+                    about={`asked ${ago(last.at)}`}
+                  >
+                    <span class="badge">{many(turns.length, 'time')}</span>
+                  </Item>
+                )
+              })}
+            </ul>
+          )
+        }
+      </Shown>
     </Page>
   )
 }

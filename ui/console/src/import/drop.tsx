@@ -1,26 +1,12 @@
 /** Where files are dropped, or chosen. */
-import { useRef, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { Icon } from '../parts/icon'
+import { files, isOver } from './dropped'
 import type { Chosen } from './files'
 
-const files = () => import('./files')
-
 export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void }) {
-  const [over, setOver] = useState(false)
   const single = useRef<HTMLInputElement>(null)
   const folder = useRef<HTMLInputElement>(null)
-  const drop = (event: DragEvent) => {
-    event.preventDefault()
-    setOver(false)
-    // What was dropped is gone when the event is over.
-    const entries = Array.from(event.dataTransfer?.items ?? []).flatMap((item) => {
-      const entry = item.webkitGetAsEntry()
-      return entry ? [entry] : []
-    })
-    const given = Array.from(event.dataTransfer?.files ?? [])
-    if (entries.length > 0) start(async () => (await files()).ofDrop(entries))
-    else if (given.length > 0) start(async () => (await files()).ofFiles(given))
-  }
   const choose = (input: HTMLInputElement, isFolder: boolean) => {
     const given = Array.from(input.files ?? [])
     input.value = ''
@@ -31,16 +17,7 @@ export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void
     })
   }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons inside do the same without a mouse
-    <div
-      class={over ? 'drop over' : 'drop'}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={drop}
-    >
+    <div class={isOver.value ? 'drop over' : 'drop'}>
       <span class="empty-icon">
         <Icon name="upload" />
       </span>

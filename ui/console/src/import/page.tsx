@@ -1,11 +1,12 @@
 /** Import: files that are dropped or chosen, read in the browser by the command line's own readers. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { Refusal } from '../api'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Problem } from '../parts/states'
 import { Drop } from './drop'
+import { dropped } from './dropped'
 import type { Chosen } from './files'
 import { Preview } from './preview'
 
@@ -37,13 +38,16 @@ export default function ImportPage() {
       const content = await runner.readFiles(chosen, (count) => setState({ step: 'reading', chosen, count }))
       setState({ step: 'read', runner, content, chosen })
     } catch (error) {
-      const known =
-        error instanceof Refusal
-          ? error
-          : new Refusal(0, error instanceof Error ? error.message : String(error))
-      setState({ step: 'choose', error: known })
+      setState({ step: 'choose', error: Refusal.of(error) })
     }
   }
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what waits is taken once
+  useEffect(() => {
+    const choose = dropped.value
+    if (!choose) return
+    dropped.value = undefined
+    start(choose)
+  }, [dropped.value])
   return (
     <Page
       title="Import files"

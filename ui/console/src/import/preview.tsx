@@ -2,11 +2,14 @@
 import { useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { Refusal, useLoaded } from '../api'
+import { titleOf } from '../chat/insight'
+import { excerpt } from '../collections/excerpt'
 import { count, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Loading, Problem } from '../parts/states'
 import type { Runner } from './page'
 import { Embedding, type Fault, Faults } from './result'
+import type { Prepared } from './run'
 
 interface PreviewProps {
   runner: Runner
@@ -32,6 +35,33 @@ export const collectionName = (source: string): string =>
     .replace(/^-+|-+$/g, '')
     .slice(0, 64) || 'content'
 
+/** How many documents are named before they are sent. */
+const NAMED = 5
+
+/** The first documents, so that somebody sees that they were read as they were meant. */
+function Sample({ documents }: { documents: Prepared['documents'] }) {
+  return (
+    <ul class="rows sample" aria-label="The first documents">
+      {documents.slice(0, NAMED).map((document) => (
+        <li key={document.id} class="row">
+          <span class="row-title" dir="auto">
+            {titleOf(document)}
+          </span>
+          <span class="row-text" dir="auto">
+            {excerpt(document)}
+          </span>
+          <code class="row-id">{document.id}</code>
+        </li>
+      ))}
+      {documents.length > NAMED && (
+        <li class="row">
+          <span class="soft">and {count(documents.length - NAMED)} more</span>
+        </li>
+      )}
+    </ul>
+  )
+}
+
 export function Preview({ runner, content, unreadable, into, again }: PreviewProps) {
   const [name, setName] = useState(into || collectionName(content.read.source))
   const [prune, setPrune] = useState(false)
@@ -55,13 +85,7 @@ export function Preview({ runner, content, unreadable, into, again }: PreviewPro
       const rejected = await runner.send(data, name, prune, (sent) => setSending({ step: 'sending', sent }))
       setSending({ step: 'done', faults: rejected.map(({ id, error }) => ({ source: id, error })) })
     } catch (error) {
-      setSending({
-        step: 'failed',
-        error:
-          error instanceof Refusal
-            ? error
-            : new Refusal(0, error instanceof Error ? error.message : String(error)),
-      })
+      setSending({ step: 'failed', error: Refusal.of(error) })
     }
   }
   if (sending.step === 'done' && data) {
@@ -122,6 +146,7 @@ export function Preview({ runner, content, unreadable, into, again }: PreviewPro
               onInput={(event) => setName(event.currentTarget.value.trim())}
             />
           </div>
+          {name === '' && <p class="soft">Give the collection a name.</p>}
           {prepared.loading && <Loading lines={2} label="Comparing with what is there" />}
           {prepared.error && <Problem error={prepared.error} retry={prepared.reload} />}
           {data && (
@@ -132,6 +157,7 @@ export function Preview({ runner, content, unreadable, into, again }: PreviewPro
                   ? `: ${count(data.plan.added)} new, ${count(data.plan.changed.length - data.plan.added)} changed, ${count(data.plan.unchanged)} unchanged, ${count(data.plan.gone.length)} gone`
                   : `. The collection is made with the fields ${data.fields.map((field) => field.name).join(', ')}.`}
               </p>
+              <Sample documents={data.documents} />
               {data.plan.gone.length > 0 && (
                 <label class="check">
                   <input

@@ -1,13 +1,14 @@
 /** API keys: the list, and a key for a page or a search, whose value is shown once. */
 import { useState } from 'preact/hooks'
-import { Refusal, read, send, useLoaded } from '../api'
+import { go, place, to } from '../address'
+import { mapped, read, send, useAction, useLoaded } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Copy } from '../parts/copy'
 import { Confirm, Dialog } from '../parts/dialog'
 import { when } from '../parts/format'
 import { Icon } from '../parts/icon'
-import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Item, ListPage } from '../parts/list-page'
+import { Problem } from '../parts/states'
 
 interface Key {
   id: number
@@ -25,66 +26,51 @@ const NEVER = 4_000_000_000
 
 export default function Keys() {
   const list = useLoaded('keys', (signal) => read<{ keys: Key[] }>('/keys', signal))
-  const [making, setMaking] = useState(false)
   const [removing, setRemoving] = useState<Key>()
-  const keys = list.data?.keys
-  const button = (
-    <button type="button" class="button primary" onClick={() => setMaking(true)}>
-      <Icon name="plus" />
-      New key
-    </button>
-  )
   return (
-    <Page
+    <ListPage
       title="Keys"
       lead="A key for a page may ask one assistant and nothing else. Never put the admin key into a page."
-      actions={keys && keys.length > 0 && button}
-    >
-      {list.loading && <Loading />}
-      {list.error && <Problem error={list.error} retry={list.reload} />}
-      {keys?.length === 0 && (
-        <Empty icon="keys" title="No keys yet">
-          <p>Besides the admin key there is none. Make one for each page and program that asks.</p>
-          {button}
-        </Empty>
-      )}
-      {keys && keys.length > 0 && (
-        <ul class="cards">
-          {keys.map((each) => (
-            <li key={each.id} class="item">
-              <div class="item-main">
-                <strong>{each.description || `Key ${each.id}`}</strong>
-                <p class="soft">
-                  <code>{each.value_prefix}…</code> · {each.actions.join(', ')} on{' '}
-                  {each.collections.join(', ')}
-                  {each.expires_at < NEVER && ` · until ${when(each.expires_at * 1_000)}`}
-                </p>
-              </div>
-              {each.limits?.assistant !== undefined && (
-                <span class="badge good">page of {each.limits.assistant}</span>
-              )}
-              {each.limits?.allowed_origins?.map((origin) => (
-                <span key={origin} class="badge">
-                  {origin}
-                </span>
-              ))}
-              <button
-                type="button"
-                class="tool"
-                aria-label={`Delete the key ${each.description || each.id}`}
-                title="Delete"
-                onClick={() => setRemoving(each)}
-              >
-                <Icon name="bin" />
-              </button>
-            </li>
+      list={mapped(list, ({ keys }) => keys)}
+      empty={{
+        icon: 'keys',
+        title: 'No keys yet',
+        text: 'Besides the admin key there is none. Make one for each page and program that asks.',
+      }}
+      action={
+        <a class="button primary" href={to(['keys'], { new: '1' })}>
+          <Icon name="plus" />
+          New key
+        </a>
+      }
+      item={(each) => (
+        <Item
+          key={each.id}
+          name={each.description || `Key ${each.id}`}
+          about={
+            <>
+              <code>{each.value_prefix}…</code> · {each.actions.join(', ')} on {each.collections.join(', ')}
+              {each.expires_at < NEVER && ` · until ${when(each.expires_at * 1_000)}`}
+            </>
+          }
+          called={`the key ${each.description || each.id}`}
+          remove={() => setRemoving(each)}
+        >
+          {each.limits?.assistant !== undefined && (
+            <span class="badge good">page of {each.limits.assistant}</span>
+          )}
+          {each.limits?.allowed_origins?.map((origin) => (
+            <span key={origin} class="badge">
+              {origin}
+            </span>
           ))}
-        </ul>
+        </Item>
       )}
-      {making && (
+    >
+      {place.value.query.has('new') && (
         <NewKey
           close={() => {
-            setMaking(false)
+            go(to(['keys']), { replace: true })
             list.reload()
           }}
         />
@@ -104,7 +90,7 @@ export default function Keys() {
           </p>
         </Confirm>
       )}
-    </Page>
+    </ListPage>
   )
 }
 
@@ -116,14 +102,11 @@ function NewKey({ close }: { close: () => void }) {
   const [description, setDescription] = useState('')
   const [assistant, setAssistant] = useState('')
   const [scope, setScope] = useState('')
-  const [error, setError] = useState<Refusal>()
   const [value, setValue] = useState<string>()
   const names = assistants.data?.assistants.map(({ name }) => name) ?? []
   const chosen = assistant || names[0] || ''
   const words = scope.split(/[\s,]+/).filter(Boolean)
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setError(undefined)
+  const { busy, error, start } = useAction(async (_: Event) => {
     const body =
       kind === 'page'
         ? {
@@ -137,12 +120,8 @@ function NewKey({ close }: { close: () => void }) {
             actions: ['documents:search'],
             collections: words.length > 0 ? words : ['*'],
           }
-    try {
-      setValue((await send<{ value: string }>('POST', '/keys', body)).value)
-    } catch (fault) {
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
-    }
-  }
+    setValue((await send<{ value: string }>('POST', '/keys', body)).value)
+  })
   if (value !== undefined) {
     const snippet = `<script type="module" src="${location.origin}/widget/parley-chat.js"></script>\n<parley-chat assistant="${chosen}" key="${value}"></parley-chat>`
     return (
@@ -173,7 +152,7 @@ function NewKey({ close }: { close: () => void }) {
   }
   return (
     <Dialog title="New key" close={close}>
-      <form class="dialog-body form" onSubmit={submit} autocomplete="off">
+      <form class="dialog-body form" onSubmit={start} autocomplete="off">
         <fieldset class="choices">
           <legend class="field-label">What is it for?</legend>
           <label class="check">
@@ -204,7 +183,9 @@ function NewKey({ close }: { close: () => void }) {
               ))}
             </select>
             {assistants.data && names.length === 0 && (
-              <p class="hint">There is no assistant yet: make one under Assistants first.</p>
+              <p class="hint">
+                There is no assistant yet. <a href={to(['assistants', 'new'])}>Make one first</a>.
+              </p>
             )}
           </div>
         )}
@@ -235,7 +216,7 @@ function NewKey({ close }: { close: () => void }) {
         </div>
         {error && <Problem error={error} />}
         <div class="dialog-foot">
-          <button type="submit" class="button primary" disabled={kind === 'page' && chosen === ''}>
+          <button type="submit" class="button primary" disabled={busy || (kind === 'page' && chosen === '')}>
             Make the key
           </button>
         </div>

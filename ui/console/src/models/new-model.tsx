@@ -1,6 +1,6 @@
 /** A new conversation model, with a place for its conversations. */
 import { useState } from 'preact/hooks'
-import { Refusal } from '../api'
+import { useAction } from '../api'
 import { server } from '../import/server'
 import { Dialog } from '../parts/dialog'
 import { Problem } from '../parts/states'
@@ -25,39 +25,29 @@ const EXAMPLES = [
 
 export function NewModel({ close }: { close: (made: boolean) => void }) {
   const [draft, setDraft] = useState({ id: '', name: 'local/extractive', apiKey: '', url: '' })
-  const [error, setError] = useState<Refusal>()
-  const [busy, setBusy] = useState(false)
   const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
   const isOpenAi = draft.name.startsWith('openai/')
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(undefined)
+  const { busy, error, start } = useAction(async (_: Event) => {
     const history = `${draft.id}_history`
-    try {
-      if (!(await server.find(`/collections/${encodeURIComponent(history)}`))) {
-        await server.call('POST', '/collections', { body: { name: history, fields: HISTORY } })
-      }
-      await server.call('POST', '/conversations/models', {
-        body: {
-          id: draft.id,
-          model_name: draft.name,
-          history_collection: history,
-          max_bytes: MAX_BYTES,
-          max_tokens: MAX_TOKENS,
-          ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
-          ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
-        },
-      })
-      close(true)
-    } catch (fault) {
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
-      setBusy(false)
+    if (!(await server.find(`/collections/${encodeURIComponent(history)}`))) {
+      await server.call('POST', '/collections', { body: { name: history, fields: HISTORY } })
     }
-  }
+    await server.call('POST', '/conversations/models', {
+      body: {
+        id: draft.id,
+        model_name: draft.name,
+        history_collection: history,
+        max_bytes: MAX_BYTES,
+        max_tokens: MAX_TOKENS,
+        ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
+        ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
+      },
+    })
+    close(true)
+  })
   return (
     <Dialog title="New model" close={() => close(false)}>
-      <form class="dialog-body form" onSubmit={submit} autocomplete="off">
+      <form class="dialog-body form" onSubmit={start} autocomplete="off">
         <Text id="model-id" label="Name" value={draft.id} required change={(id) => set({ id })} />
         <div>
           <Text

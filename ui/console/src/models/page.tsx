@@ -1,68 +1,50 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
+import { go, place, to } from '../address'
 import { Refusal, read, send, useLoaded } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Confirm } from '../parts/dialog'
 import { duration } from '../parts/format'
 import { Icon } from '../parts/icon'
-import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Item, ListPage } from '../parts/list-page'
 import { NewModel } from './new-model'
 
 export default function Models() {
   const list = useLoaded('models', (signal) => read<Model[]>('/conversations/models', signal))
   const choices = useLoaded('choices', loadChoices)
-  const [making, setMaking] = useState(false)
   const [removing, setRemoving] = useState<Model>()
-  const { data } = list
-  const button = (
-    <button type="button" class="button primary" onClick={() => setMaking(true)}>
-      <Icon name="plus" />
-      New model
-    </button>
-  )
   return (
-    <Page
+    <ListPage
       title="Models"
       lead="A conversation model says which language model writes answers, and where conversations are kept."
-      actions={data && data.length > 0 && button}
+      list={list}
+      empty={{
+        icon: 'models',
+        title: 'No models yet',
+        text: 'The built-in model needs no account. Others take a key of their provider.',
+      }}
+      action={
+        <a class="button primary" href={to(['models'], { new: '1' })}>
+          <Icon name="plus" />
+          New model
+        </a>
+      }
+      item={(each) => (
+        <Item
+          key={each.id}
+          name={each.id}
+          about={`${each.model_name} · conversations in ${each.history_collection}`}
+          called={`the model ${each.id}`}
+          remove={() => setRemoving(each)}
+        >
+          <Test model={each} collection={choices.data?.collections?.[0]?.name} />
+        </Item>
+      )}
     >
-      {list.loading && <Loading />}
-      {list.error && <Problem error={list.error} retry={list.reload} />}
-      {data?.length === 0 && (
-        <Empty icon="models" title="No models yet">
-          <p>The built-in model needs no account. Others take a key of their provider.</p>
-          {button}
-        </Empty>
-      )}
-      {data && data.length > 0 && (
-        <ul class="cards">
-          {data.map((each) => (
-            <li key={each.id} class="item">
-              <div class="item-main">
-                <strong>{each.id}</strong>
-                <p class="soft">
-                  {each.model_name} · conversations in {each.history_collection}
-                </p>
-              </div>
-              <Test model={each} collection={choices.data?.collections?.[0]?.name} />
-              <button
-                type="button"
-                class="tool"
-                aria-label={`Delete the model ${each.id}`}
-                title="Delete"
-                onClick={() => setRemoving(each)}
-              >
-                <Icon name="bin" />
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
-      {making && (
+      {place.value.query.has('new') && (
         <NewModel
           close={(made) => {
-            setMaking(false)
+            go(to(['models']), { replace: true })
             if (made) list.reload()
           }}
         />
@@ -82,7 +64,7 @@ export default function Models() {
           </p>
         </Confirm>
       )}
-    </Page>
+    </ListPage>
   )
 }
 
@@ -103,7 +85,7 @@ function Test({ model, collection }: { model: Model; collection: string | undefi
       setTested({ state: 'good', ms: performance.now() - began })
       await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
     } catch (error) {
-      setTested({ state: 'bad', message: error instanceof Refusal ? error.message : String(error) })
+      setTested({ state: 'bad', message: Refusal.of(error).message })
     }
   }
   return (

@@ -1,7 +1,7 @@
 /** Dialogs of the browser's own kind: Escape closes them, and the focus stays inside and comes back. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { Refusal } from '../api'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { useAction } from '../api'
 import { Icon } from './icon'
 import { Problem } from './states'
 
@@ -18,6 +18,9 @@ export function Dialog({ title, close, children, class: className = '' }: Dialog
   useEffect(() => {
     const opener = document.activeElement
     element.current?.showModal()
+    element.current
+      ?.querySelector<HTMLElement>('form :is(input:not([type=radio]), select, textarea)')
+      ?.focus()
     return () => {
       if (opener instanceof HTMLElement) opener.focus()
     }
@@ -52,18 +55,10 @@ interface ConfirmProps {
 
 /** Asks before something is deleted, and stays open with the reason when that fails. */
 export function Confirm({ title, children, action, run, close }: ConfirmProps) {
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Refusal>()
-  const start = async () => {
-    setBusy(true)
-    try {
-      await run()
-      close()
-    } catch (fault) {
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault)))
-      setBusy(false)
-    }
-  }
+  const { busy, error, start } = useAction(async () => {
+    await run()
+    close()
+  })
   return (
     <Dialog title={title} close={close}>
       <div class="dialog-body">{children}</div>
@@ -72,7 +67,7 @@ export function Confirm({ title, children, action, run, close }: ConfirmProps) {
         <button type="button" class="button" onClick={close}>
           Cancel
         </button>
-        <button type="button" class="button danger" disabled={busy} onClick={start}>
+        <button type="button" class="button danger" disabled={busy} onClick={() => start()}>
           {action}
         </button>
       </div>

@@ -10,6 +10,11 @@ const dollars = new Intl.NumberFormat(undefined, {
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
+const calendarDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** A day in UTC. @param date such as `2026-11-22` */
+export const day = (date: string): string => calendarDay.format(Date.parse(date))
+
 export const count = (value: number): string => number.format(value)
 
 /** Dollars, to the hundredth of a cent. */

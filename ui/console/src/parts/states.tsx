@@ -1,6 +1,6 @@
 /** What a page says while it loads, when it has nothing to show and when something failed. */
 import type { ComponentChildren } from 'preact'
-import type { Refusal } from '../api'
+import type { Loaded, Refusal } from '../api'
 import { forgetKey } from '../key'
 import { Icon, type IconName } from './icon'
 
@@ -27,10 +27,14 @@ export function Empty({
 /** A fault with what to do about it. */
 export function Problem({ error, retry }: { error: Refusal; retry?: () => void }) {
   const isKey = error.status === 401 || error.status === 403
+  const isGone = error.status === 404
   return (
     <div class="notice bad" role="alert">
       <Icon name="warning" />
-      <p>{error.message}</p>
+      <p>
+        {error.message}
+        {isGone && ' It may have been deleted, or the link is mistyped.'}
+      </p>
       <div class="notice-actions">
         {isKey && (
           <button type="button" class="button" onClick={forgetKey}>
@@ -46,6 +50,23 @@ export function Problem({ error, retry }: { error: Refusal; retry?: () => void }
     </div>
   )
 }
+
+interface ShownProps<T> {
+  of: Omit<Loaded<T>, 'set'>
+  /** grey lines while it loads */
+  lines?: number
+  /** what loads, for screen readers */
+  label?: string
+  children: (data: T) => ComponentChildren
+}
+
+/** Data once it is there: until then that it loads, or why it does not. */
+export const Shown = <T,>({ of: { data, error, reload }, children, ...loading }: ShownProps<T>) => (
+  <>
+    {error && <Problem error={error} retry={reload} />}
+    {data === undefined ? !error && <Loading {...loading} /> : children(data)}
+  </>
+)
 
 /** Grey lines in the place of what is to come. */
 export const Loading = ({ lines = 4, label = 'Loading' }: { lines?: number; label?: string }) => (

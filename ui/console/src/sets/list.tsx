@@ -1,67 +1,50 @@
 /** The list of question sets, and a new one. */
 import { useState } from 'preact/hooks'
 import { parseQuestions } from '../../../../scripts/parley/eval/outcomes.mjs'
-import { go, to } from '../address'
+import { go, place, to } from '../address'
 import { useLoaded } from '../api'
 import { Confirm, Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
 import { Icon } from '../parts/icon'
-import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Item, ListPage } from '../parts/list-page'
 import { deleteSet, listSets, type QuestionSet, readSet, writeSet } from './store'
 
 export function SetList() {
   const list = useLoaded('sets', listSets)
-  const [making, setMaking] = useState(false)
   const [removing, setRemoving] = useState<QuestionSet>()
-  const { data } = list
-  const button = (
-    <button type="button" class="button primary" onClick={() => setMaking(true)}>
-      <Icon name="plus" />
-      New set
-    </button>
-  )
   return (
-    <Page
+    <ListPage
       title="Question sets"
       lead="Questions whose answers you know. Run them before and after a change, and see what it did. Sets and runs are kept in this browser."
-      actions={data && data.length > 0 && button}
+      list={list}
+      empty={{
+        icon: 'sets',
+        title: 'No question sets yet',
+        text: 'Write ten questions that your visitors ask, and the documents that answer them.',
+      }}
+      action={
+        <a class="button primary" href={to(['sets'], { new: '1' })}>
+          <Icon name="plus" />
+          New set
+        </a>
+      }
+      item={(set) => (
+        <Item
+          key={set.name}
+          name={set.name}
+          href={to(['sets', set.name])}
+          about={
+            <>
+              {many(set.questions.length, 'question')} · {many(set.runs.length, 'run')}
+              {set.runs[0] && ` · last run ${ago(set.runs[0].at)}`}
+            </>
+          }
+          called={`the set ${set.name}`}
+          remove={() => setRemoving(set)}
+        />
+      )}
     >
-      {list.loading && <Loading />}
-      {list.error && <Problem error={list.error} retry={list.reload} />}
-      {data?.length === 0 && (
-        <Empty icon="sets" title="No question sets yet">
-          <p>Write ten questions that your visitors ask, and the documents that answer them.</p>
-          {button}
-        </Empty>
-      )}
-      {data && data.length > 0 && (
-        <ul class="cards">
-          {data.map((set) => (
-            <li key={set.name} class="item">
-              <div class="item-main">
-                <a class="item-name" href={to(['sets', set.name])}>
-                  {set.name}
-                </a>
-                <p class="soft">
-                  {many(set.questions.length, 'question')} · {many(set.runs.length, 'run')}
-                  {set.runs[0] && ` · last run ${ago(set.runs[0].at)}`}
-                </p>
-              </div>
-              <button
-                type="button"
-                class="tool"
-                aria-label={`Delete the set ${set.name}`}
-                title="Delete"
-                onClick={() => setRemoving(set)}
-              >
-                <Icon name="bin" />
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
-      {making && <NewSet close={() => setMaking(false)} />}
+      {place.value.query.has('new') && <NewSet close={() => go(to(['sets']), { replace: true })} />}
       {removing && (
         <Confirm
           title={`Delete ${removing.name}?`}
@@ -75,7 +58,7 @@ export function SetList() {
           <p>Its questions and runs are deleted. The conversations of its runs stay.</p>
         </Confirm>
       )}
-    </Page>
+    </ListPage>
   )
 }
 

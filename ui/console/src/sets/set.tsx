@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { to } from '../address'
-import { Refusal, useLoaded } from '../api'
+import { useAction, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-fields'
@@ -62,15 +62,8 @@ export function SetPage({ name }: { name: string }) {
 function NewRun({ set }: { set: QuestionSet }) {
   const choices = useLoaded('choices', loadChoices)
   const [draft, setDraft] = useState<ChatSettings>(() => set.runs[0]?.settings ?? settings.peek())
-  const [error, setError] = useState<Refusal>()
   const now = running.value
-  const start = async (event: Event) => {
-    event.preventDefault()
-    setError(undefined)
-    await runSet(set, draft).catch((fault) =>
-      setError(fault instanceof Refusal ? fault : new Refusal(0, String(fault))),
-    )
-  }
+  const { error, start } = useAction((_: Event) => runSet(set, draft))
   return (
     <section class="panel-card">
       <h2>Run it</h2>

@@ -8,7 +8,7 @@ import {
   snippet,
 } from '../../../../scripts/parley/commands/init.mjs'
 import { go, place, to, toConversation } from '../address'
-import { Refusal, send, useLoaded } from '../api'
+import { send, useAction, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import type { RecordedTurn } from '../conversations/record'
 import { collectionName } from '../import/preview'
@@ -17,13 +17,10 @@ import { Copy } from '../parts/copy'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
-import { Loading, Problem } from '../parts/states'
+import { Problem, Shown } from '../parts/states'
 
 const BUILT_IN = 'local/extractive'
 const MODELS = [BUILT_IN, 'openai/gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'google/gemini-2.5-flash']
-
-const faultOf = (error: unknown): Refusal =>
-  error instanceof Refusal ? error : new Refusal(0, error instanceof Error ? error.message : String(error))
 
 export default function Start() {
   const choices = useLoaded('choices start', loadChoices)
@@ -44,59 +41,59 @@ export default function Start() {
       title="Get started"
       lead="Four steps from your documents to a chat on your site. Each can be changed later."
     >
-      {choices.loading && <Loading lines={6} />}
-      {choices.error && <Problem error={choices.error} retry={choices.reload} />}
-      {choices.data && (
-        <ol class="steps">
-          <Step title="Your content" done={collection !== ''}>
-            {names.length === 0 ? (
-              <p class="soft">Import a folder or a few files. Parley makes the collection for them.</p>
-            ) : (
-              <div>
-                <label class="field-label" for="start-collection">
-                  Collection
-                </label>
-                <select
-                  id="start-collection"
-                  class="input"
-                  value={collection}
-                  onChange={(event) => go(to(['start'], { collection: event.currentTarget.value }))}
+      <Shown of={choices} lines={6}>
+        {() => (
+          <ol class="steps">
+            <Step title="Your content" done={collection !== ''}>
+              {names.length === 0 ? (
+                <p class="soft">Import a folder or a few files. Parley makes the collection for them.</p>
+              ) : (
+                <div>
+                  <label class="field-label" for="start-collection">
+                    Collection
+                  </label>
+                  <select
+                    id="start-collection"
+                    class="input"
+                    value={collection}
+                    onChange={(event) => go(to(['start'], { collection: event.currentTarget.value }))}
+                  >
+                    {names.map((name) => (
+                      <option key={name} value={name}>
+                        {name}
+                      </option>
+                    ))}
+                  </select>
+                </div>
+              )}
+              <div class="page-actions">
+                <a
+                  class={names.length === 0 ? 'button primary' : 'button'}
+                  href={to(['import'], { next: 'start' })}
                 >
-                  {names.map((name) => (
-                    <option key={name} value={name}>
-                      {name}
-                    </option>
-                  ))}
-                </select>
+                  <Icon name="upload" />
+                  Import files
+                </a>
               </div>
-            )}
-            <div class="page-actions">
-              <a
-                class={names.length === 0 ? 'button primary' : 'button'}
-                href={to(['import'], { next: 'start' })}
-              >
-                <Icon name="upload" />
-                Import files
-              </a>
-            </div>
-          </Step>
-          <Step title="Who answers" done={known} waits={collection === ''}>
-            {known ? (
-              <p class="soft">
-                The assistant {assistant} answers from {collection}.
-              </p>
-            ) : (
-              <MakeAssistant name={assistant} collection={collection} made={choices.reload} />
-            )}
-          </Step>
-          <Step title="A test question" done={asked} waits={!known}>
-            <Try assistant={assistant} answered={() => setAsked(true)} />
-          </Step>
-          <Step title="Put it on your site" waits={!known}>
-            <Snippet assistant={assistant} />
-          </Step>
-        </ol>
-      )}
+            </Step>
+            <Step title="Who answers" done={known} waits={collection === '' ? 1 : undefined}>
+              {known ? (
+                <p class="soft">
+                  The assistant {assistant} answers from {collection}.
+                </p>
+              ) : (
+                <MakeAssistant name={assistant} collection={collection} made={choices.reload} />
+              )}
+            </Step>
+            <Step title="A test question" done={asked} waits={known ? undefined : collection === '' ? 1 : 2}>
+              <Try assistant={assistant} answered={() => setAsked(true)} />
+            </Step>
+            <Step title="Put it on your site" waits={known ? undefined : collection === '' ? 1 : 2}>
+              <Snippet assistant={assistant} />
+            </Step>
+          </ol>
+        )}
+      </Shown>
     </Page>
   )
 }
@@ -104,19 +101,19 @@ export default function Start() {
 interface StepProps {
   title: string
   done?: boolean
-  /** whether a step before it has to be done first */
-  waits?: boolean
+  /** the number of a step that has to be done first */
+  waits?: number | undefined
   children: ComponentChildren
 }
 
-const Step = ({ title, done = false, waits = false, children }: StepProps) => (
+const Step = ({ title, done = false, waits, children }: StepProps) => (
   <li class={done ? 'step done' : 'step'}>
     <div class="panel-card form">
       <h2>
         {title}
         {done && <span class="badge good">done</span>}
       </h2>
-      {waits ? <p class="soft">The step before it comes first.</p> : children}
+      {waits !== undefined ? <p class="soft">First do step {waits}.</p> : children}
     </div>
   </li>
 )
@@ -124,22 +121,12 @@ const Step = ({ title, done = false, waits = false, children }: StepProps) => (
 function MakeAssistant({ name, collection, made }: { name: string; collection: string; made: () => void }) {
   const [model, setModel] = useState(BUILT_IN)
   const [apiKey, setApiKey] = useState('')
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Refusal>()
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(undefined)
-    try {
-      await makeAssistant(server as never, { name, collection, model, ...(apiKey !== '' && { apiKey }) })
-      made()
-    } catch (fault) {
-      setError(faultOf(fault))
-    }
-    setBusy(false)
-  }
+  const { busy, error, start } = useAction(async (_: Event) => {
+    await makeAssistant(server as never, { name, collection, model, ...(apiKey !== '' && { apiKey }) })
+    made()
+  })
   return (
-    <form class="form" onSubmit={submit} autocomplete="off">
+    <form class="form" onSubmit={start} autocomplete="off">
       <div>
         <label class="field-label" for="start-model">
           Language model
@@ -191,28 +178,14 @@ type Answer = Pick<RecordedTurn, 'answer' | 'citations'> & { conversation_id: st
 
 function Try({ assistant, answered }: { assistant: string; answered: () => void }) {
   const [question, setQuestion] = useState('')
-  const [busy, setBusy] = useState(false)
   const [answer, setAnswer] = useState<Answer>()
-  const [error, setError] = useState<Refusal>()
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(undefined)
-    try {
-      setAnswer(
-        await send<Answer>('POST', `/a/${encodeURIComponent(assistant)}/conversations`, {
-          question,
-          stream: false,
-        }),
-      )
-      answered()
-    } catch (fault) {
-      setError(faultOf(fault))
-    }
-    setBusy(false)
-  }
+  const { busy, error, start } = useAction(async (_: Event) => {
+    const path = `/a/${encodeURIComponent(assistant)}/conversations`
+    setAnswer(await send<Answer>('POST', path, { question, stream: false }))
+    answered()
+  })
   return (
-    <form class="form" onSubmit={submit} autocomplete="off">
+    <form class="form" onSubmit={start} autocomplete="off">
       <div>
         <label class="field-label" for="start-question">
           A question that your content answers
@@ -246,20 +219,13 @@ function Try({ assistant, answered }: { assistant: string; answered: () => void 
 function Snippet({ assistant }: { assistant: string }) {
   const [value, setValue] = useState<string>()
   const [told, setTold] = useState('')
-  const [error, setError] = useState<Refusal>()
-  const make = async () => {
-    setError(undefined)
-    try {
-      const key = await makePageKey(server as never, assistant, [], () => {})
-      if (key === undefined)
-        setTold(
-          'There is a key for this page already, and its value is not shown again. Make another one under Keys.',
-        )
-      else setValue(snippet(location.origin, assistant, key))
-    } catch (fault) {
-      setError(faultOf(fault))
-    }
-  }
+  const { error, start } = useAction(async () => {
+    const key = await makePageKey(server as never, assistant, [], () => {})
+    if (key !== undefined) return setValue(snippet(location.origin, assistant, key))
+    setTold(
+      'There is a key for this page already, and its value is not shown again. Make another one under Keys.',
+    )
+  })
   return (
     <>
       <p class="soft">A key for pages may ask this assistant and nothing else. It is shown once.</p>
@@ -273,7 +239,7 @@ function Snippet({ assistant }: { assistant: string }) {
       {error && <Problem error={error} />}
       {value === undefined && (
         <div class="page-actions">
-          <button type="button" class="button primary" onClick={make}>
+          <button type="button" class="button primary" onClick={() => start()}>
             Make a key and a snippet
           </button>
         </div>

@@ -1,8 +1,10 @@
 /** Bars, one a day. What they say stands in a table too, for whoever does not see them. */
-import { count } from '../parts/format'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { count, day as shownDay } from '../parts/format'
 import { ceiling } from './sums'
 
-const WIDTH = 900
+/** pixels for the name of a day */
+const LABEL = 84
 const HEIGHT = 220
 const LEFT = 46
 const BOTTOM = 24
@@ -17,18 +19,26 @@ interface ChartProps {
 }
 
 export function Chart({ title, values, shown = count }: ChartProps) {
+  const figure = useRef<HTMLElement>(null)
+  const [width, setWidth] = useState(900)
+  // Drawn as wide as there is room: letters keep their size on a phone.
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => entry && setWidth(entry.contentRect.width))
+    if (figure.current) observer.observe(figure.current)
+    return () => observer.disconnect()
+  }, [])
   const top = ceiling(Math.max(...values.map(({ value }) => value)))
-  const step = (WIDTH - LEFT) / values.length
+  const step = (width - LEFT) / values.length
   const heightOf = (value: number) => (value / top) * (HEIGHT - TOP - BOTTOM)
-  const every = Math.ceil(values.length / 8)
+  const every = Math.ceil((values.length * LABEL) / (width - LEFT))
   return (
-    <figure class="figure">
-      <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-        {[0, 0.5, 1].map((part) => {
+    <figure ref={figure} class="figure">
+      <svg class="chart" viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
+        {(top === 1 ? [0, 1] : [0, 0.5, 1]).map((part) => {
           const y = HEIGHT - BOTTOM - heightOf(top * part)
           return (
             <g key={part}>
-              <line x1={LEFT} x2={WIDTH} y1={y} y2={y} />
+              <line x1={LEFT} x2={width} y1={y} y2={y} />
               <text x={LEFT - 8} y={y + 4} text-anchor="end">
                 {shown(top * part)}
               </text>
@@ -37,7 +47,7 @@ export function Chart({ title, values, shown = count }: ChartProps) {
         })}
         {values.map(({ day, value }, index) => (
           <g key={day}>
-            <title>{`${day}: ${shown(value)}`}</title>
+            <title>{`${shownDay(day)}: ${shown(value)}`}</title>
             <rect
               class="bar-back"
               x={LEFT + index * step}
@@ -55,7 +65,7 @@ export function Chart({ title, values, shown = count }: ChartProps) {
             />
             {index % every === 0 && (
               <text x={LEFT + (index + 0.5) * step} y={HEIGHT - 6} text-anchor="middle">
-                {day.slice(5)}
+                {shownDay(day)}
               </text>
             )}
           </g>

@@ -1,7 +1,7 @@
 /** What was asked and spent, by day, model and key. */
 import { useState } from 'preact/hooks'
 import { priced } from '../../../../scripts/parley/prices.mjs'
-import { go, place, to } from '../address'
+import { go, NEW, place, to } from '../address'
 import { Refusal, read, useLoaded } from '../api'
 import { count, money } from '../parts/format'
 import { Icon } from '../parts/icon'
@@ -120,6 +120,9 @@ export default function UsagePage() {
       {loaded.data && rows.length === 0 && (
         <Empty icon="usage" title="Nothing was asked in this time">
           <p>Each question that is answered adds a turn here, with the tokens that its model reports.</p>
+          <a class="button primary" href={NEW}>
+            Ask a question
+          </a>
         </Empty>
       )}
       {rows.length > 0 && (

@@ -96,5 +96,5 @@ export function budgetsOf(
 /** The next number of the form 1, 2 or 5 times a power of ten. */
 export function ceiling(most: number): number {
   const power = 10 ** Math.floor(Math.log10(most > 0 ? most : 1))
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= most) ?? most
+  return [1, 2, 4, 6, 10].map((each) => each * power).find((each) => each >= most) ?? most
 }

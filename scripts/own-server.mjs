@@ -1,0 +1,66 @@
+/** A Parley of a script's own: with the sample, on a free port, in a folder that goes with it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const READY_MS = 300_000
+
+/** @returns {Promise<number>} */
+async function freePort() {
+  const probe = createServer().listen(0)
+  await once(probe, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address())
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
+/**
+ * Starts one as `npm start` does.
+ * @returns {Promise<{ url: string, stop: () => Promise<void> }>}
+ * @throws Error with what it said, when it does not come up
+ */
+export async function startOwnServer() {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-own-'))
+  const port = await freePort()
+  const start = fileURLToPath(new URL('start.mjs', import.meta.url))
+  const { npm_lifecycle_event: _, ...env } = process.env
+  const child = spawn(process.execPath, [start, '--port', String(port), '--persist-to', folder], {
+    env: { ...env, PARLEY_API_KEY: 'xyz' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  const ready = new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`Parley did not start:\n${said}`)), READY_MS)
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        said += text
+        if (!said.includes('Ctrl-C stops it')) return
+        clearTimeout(timer)
+        resolve(undefined)
+      })
+    }
+    child.once('close', () => {
+      clearTimeout(timer)
+      reject(new Error(`Parley did not start:\n${said}`))
+    })
+  })
+  const stop = async () => {
+    if (child.exitCode === null) {
+      child.kill('SIGTERM')
+      await once(child, 'close')
+    }
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    await ready
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { url: `http://localhost:${port}`, stop }
+}

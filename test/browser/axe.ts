@@ -1,0 +1,38 @@
+/** What axe finds wrong with a page, shadow trees included. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/**
+ * Waits until no animation has run for two frames, those included that begin while it waits. Colours are judged as they
+ * are in the end.
+ */
+async function standStill(page: Page): Promise<void> {
+  await page.evaluate(`(async () => {
+    const running = () => [document, ...[...document.querySelectorAll('*')].flatMap((element) => element.shadowRoot ?? [])]
+      .flatMap((root) => root.getAnimations())
+      .filter(({ effect, playState }) => playState !== 'finished' && effect.getTiming().iterations !== Infinity)
+    for (let still = 0; still < 2; still++) {
+      await new Promise(requestAnimationFrame)
+      const animations = running()
+      if (animations.length) still = -1
+      await Promise.all(animations.map(({ finished }) => finished.catch(() => {})))
+    }
+  })()`)
+}
+
+/** @returns a sentence for each rule that the page breaks, in its state once it stands still */
+export async function violations(page: Page): Promise<string[]> {
+  await standStill(page)
+  await page.evaluate(AXE)
+  const found = (await page.evaluate(`axe.run(document, {
+    preload: false,
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  }).then(({ violations }) => violations)`)) as {
+    id: string
+    nodes: { html: string; failureSummary: string }[]
+  }[]
+  return found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`)
+}

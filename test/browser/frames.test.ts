@@ -1,0 +1,115 @@
+/** What an answer of 2,000 pieces costs the page that shows it: no long task, and nothing that moves. */
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { CATEGORIES, tasksIn } from '../../bench/tasks.mjs'
+import { createAssistant, createModel, request, unique, url } from '../clients/harness'
+import { CHROMIUM } from './chromium'
+import { ConsoleStage } from './console-stage'
+import { startWriter, type Writer } from './writer'
+
+/** A task that runs longer is seen to stutter. Milliseconds on a processor, so that a busy machine changes nothing. */
+const LONGEST_TASK_MS = 50
+const PIECES = 2_000
+const LAST = 'The end of the answer.'
+
+const SECTION = `## A section of the answer
+
+The reef was **filmed** for _five years_, by divers with [a guide](https://example.com/guide) and \`three\` cameras.
+
+- first they looked for the corals
+- then for the fish, and for what the fish eat
+
+| what | how many |
+| ---- | -------- |
+| fish | 12 |
+
+\`\`\`js
+const found = reef.filter(({ kind }) => kind === 'ray')
+\`\`\`
+
+`
+
+describe.runIf(CHROMIUM)('an answer of 2,000 pieces', () => {
+  let stage: ConsoleStage
+  let writer: Writer
+  let assistant: string
+
+  beforeAll(async () => {
+    writer = await startWriter()
+    writer.gap = 1
+    const written = SECTION.repeat(Math.ceil((PIECES * 8) / SECTION.length))
+    writer.answer = () => `The reef is in the guide.\n\n${written}${LAST}`
+    const name = unique('guide')
+    await request('POST', '/collections', { name, fields: [{ name: 'text', type: 'string' }] })
+    await request('POST', `/collections/${name}/documents`, { id: '1', text: 'The guide tells of the reef.' })
+    const model = await createModel({ model_name: 'openai/writer', openai_url: writer.url })
+    assistant = await createAssistant({ model, collections: [name] })
+    stage = await ConsoleStage.set()
+  })
+  afterAll(async () => {
+    await stage.strike()
+    await writer.stop()
+  })
+  beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
+
+  /** Watches the page from the first words of an answer to its end. */
+  async function watch(page: Page) {
+    await page.evaluate(`{
+      globalThis.shifts = []
+      // A time that runs beside the answer has a digit more now and then.
+      const isClock = ({ node }) => (node?.parentElement ?? node)?.closest('.span-time')
+      new PerformanceObserver((list) => {
+        for (const { value, hadRecentInput, sources } of list.getEntries())
+          if (!hadRecentInput && !sources.every(isClock)) shifts.push([value, ...sources.map(({ node }) => node?.className ?? node?.nodeName)])
+      }).observe({ type: 'layout-shift' })
+    }`)
+    writer.holdAt(3)
+    await page.getByRole('textbox').first().fill('What is in the guide?')
+    await page.keyboard.press('Enter')
+    await page.locator('.prose', { hasText: 'The reef' }).waitFor()
+    // A browser excuses what moves within 500 ms of a key.
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 600))')
+    await page.evaluate('shifts.length = 0')
+    await stage.browser.startTracing(page, { categories: CATEGORIES })
+    writer.go()
+    writer.holdAt(PIECES - 1)
+    await expect
+      .poll(
+        () =>
+          page
+            .locator('.prose')
+            .textContent()
+            .then((text) => text?.length),
+        { timeout: 60_000 },
+      )
+      .toBeGreaterThan(PIECES * 5)
+    const shifts = await page.evaluate('shifts')
+    // The end is the most work at once: citations are marked, and the trace is shown.
+    writer.go()
+    await page.locator('.prose', { hasText: LAST }).waitFor()
+    await page.locator('.turn[aria-busy="false"]').waitFor()
+    const { traceEvents } = JSON.parse((await stage.browser.stopTracing()).toString())
+    const tasks = tasksIn(traceEvents)
+    expect(tasks.length).toBeGreaterThan(10)
+    return { longest: Math.max(...tasks), shifts }
+  }
+
+  test('has no long task in the widget, and moves nothing', { timeout: 90_000 }, async () => {
+    const page = await stage.tab({}, 'off.html')
+    const html = `<!doctype html><html lang="en"><title>A page</title>
+      <script type="module" src="${url}/widget/parley-chat.js"></script>
+      <main><h1>A page</h1><parley-chat assistant="${assistant}" key="xyz"></parley-chat></main></html>`
+    await page.route('**/a-page', (route) => route.fulfill({ contentType: 'text/html', body: html }))
+    await page.goto(`${url}/a-page`)
+    const { longest, shifts } = await watch(page)
+    expect(longest).toBeLessThan(LONGEST_TASK_MS)
+    expect(shifts).toEqual([])
+  })
+
+  test("has no long task in the console's chat, and moves nothing", { timeout: 90_000 }, async () => {
+    const page = await stage.tab({}, `?assistant=${assistant}`)
+    const { longest, shifts } = await watch(page)
+    expect(longest).toBeLessThan(LONGEST_TASK_MS)
+    expect(shifts).toEqual([])
+  })
+})
