@@ -203,6 +203,12 @@ export interface ExportOptions {
 /** GET /collections/:name. Fields are in Typesense's order; embedders' keys are masked. */
 export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
 
+/** How far a change of the schema is, in documents. */
+export interface SchemaProgress {
+  validated_docs: number
+  altered_docs: number
+}
+
 export interface Step {
   /** documents done in this step */
   count: number

@@ -136,7 +136,10 @@ describe('writing one document', () => {
 
   it('answers that nothing is there when nothing was made', async () => {
     const { object } = newObject()
-    const missing = failure(404, 'Collection not found')
+    const missing = {
+      ok: false,
+      error: { status: 404, message: 'Collection not found', code: 'unknown_collection' },
+    }
     expect(await object.summary()).toEqual(missing)
     expect(await object.write('{}', { action: 'create' })).toEqual(missing)
     expect(await object.truncate()).toEqual({ count: 0, done: true })

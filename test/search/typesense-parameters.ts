@@ -95,8 +95,8 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   nl_model_id: NL_QUERY,
   nl_query_debug: NL_QUERY,
   nl_query_prompt_cache_ttl: NL_QUERY,
-  enable_analytics: harmless('Searches are not recorded.'),
-  analytics_tag: harmless('Searches are not recorded.'),
+  enable_analytics: WORKS,
+  analytics_tag: WORKS,
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
 }
 
@@ -116,7 +116,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   hnsw_params: harmless('Vectors are compared exactly.'),
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('Words are found by their script. The value is stored and shown.'),
-  stem: differs('English words match by their stems in every field.'),
+  stem: differs('It is stored and shown. Words match as they are written.'),
   truncate_len: differs('Long words are never cut.'),
 }
 

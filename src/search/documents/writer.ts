@@ -51,7 +51,7 @@ export class Writer {
   #embedders: Embedders
   #onTextRebuilt: () => void
 
-  /** @param onTextRebuilt text_index was recreated empty, and every document has to be indexed again */
+  /** @param onTextRebuilt the full-text indexes were recreated empty, and every document has to be indexed again */
   constructor(
     storage: DurableObjectStorage,
     store: Store,

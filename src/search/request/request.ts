@@ -20,6 +20,7 @@ import {
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
+import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { parseEmbeddingLimits } from './embedding-limits'
@@ -27,6 +28,7 @@ import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
 import { requireSupported } from './parameters'
+import { type PinnedHit, parsePinned } from './pinned'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
@@ -83,11 +85,13 @@ export interface SearchRequest {
   rerankHybridMatches: boolean
   /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
   fusion: 'rank' | 'score'
+  /** the full-text index to read: stems for questions, words as written for all other searches */
+  index: TextIndex
   /** what was said before `q` and tells what it is about; '' for nothing */
   contextQ: string
   /** words to leave out of the query */
   stopwords: string[]
-  pinnedHits: { id: string; position: number }[]
+  pinnedHits: PinnedHit[]
   /** filter_by applies to pinned documents too */
   filterPinned: boolean
   hiddenHits: string[]
@@ -191,6 +195,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     typos,
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     fusion: parseFusion(params.fusion),
+    index: params.match_stems === 'true' ? STEMS : WORDS,
     contextQ: params.context_q ?? '',
     stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
@@ -391,14 +396,4 @@ function parseHighlight(
     snippetThreshold: numbers.snippetThreshold,
     v1: params.enable_highlight_v1 !== 'false',
   }
-}
-
-function parsePinned(text: string): { id: string; position: number }[] {
-  return list(text).map((pin) => {
-    const match = /^(.+):(\d+)$/.exec(pin)
-    if (!match || Number(match[2]) < 1) {
-      throw new ApiError(400, 'Pinned hits are not in expected format.')
-    }
-    return { id: match[1]!.trim(), position: Number(match[2]) }
-  })
 }

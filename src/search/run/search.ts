@@ -13,6 +13,7 @@ import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
+import { STEMS } from '../text/analyzer'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
@@ -158,7 +159,9 @@ async function prepare(
   scope: SearchScope,
 ): Promise<Prepared> {
   const { schema } = context
-  const request = parseRequest(params, schema)
+  const parsed = parseRequest(params, schema)
+  // Until an older collection has its index of words, its stems serve.
+  const request = context.hasWordIndex() ? parsed : { ...parsed, index: STEMS }
   const query = withInfix(context, request, queryOf(context, request), request.infix.always)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)

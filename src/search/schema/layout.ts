@@ -3,7 +3,8 @@
  *
  *     meta(key, value)                          schema, slots, counters: a few rows of JSON
  *     documents(seq, id, body)                  the document as JSON, without its vectors
- *     text_index(t0, t1, ... )                  contentless FTS5, a column for each indexed string field
+ *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field
+ *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
@@ -26,7 +27,7 @@ import type { CollectionSchema, Field } from '../types'
 export interface FieldSlot {
   /** names s<slot>, n<slot>, values_<slot> and vectors_<slot> */
   slot: number
-  /** number of its column in text_index; only for indexed string fields */
+  /** number of its column in text_index and word_index; only for indexed string fields */
   text?: number
   /** it has an index of the parts of its words (infix-index.ts) */
   infix?: true
@@ -37,7 +38,7 @@ export interface StoredSchema extends CollectionSchema {
   slots: Record<string, FieldSlot>
   nextSlot: number
   nextText: number
-  /** how many columns text_index has */
+  /** how many columns text_index and word_index have each */
   textColumns: number
   /** by field name: embedding fields whose new vectors are being made (embedding/replacement.ts) */
   replacing?: Record<string, Replacement>
@@ -74,7 +75,7 @@ export const isGeopolygon = (field: Field): boolean => field.type === 'geopolygo
 export const isVector = (field: Field): boolean =>
   field.type === 'float[]' && (field.num_dim !== undefined || field.embed !== undefined)
 
-/** Whether the field has a column in text_index. */
+/** Whether the field has a column in text_index and word_index. */
 export const isSearchable = (field: Field): boolean => field.index && isString(field)
 
 /**
