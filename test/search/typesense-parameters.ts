@@ -16,7 +16,6 @@ const harmless = (why: string): Taken => ({ is: 'harmless', why })
 
 const EXACT_COUNTS = harmless('Facets are always counted exactly.')
 const ALL_MATCHES = harmless('A search always looks at every match.')
-const NL_QUERY = harmless('It belongs to `nl_query`, which is refused.')
 
 export const PARAMETERS: Readonly<Record<string, Taken>> = {
   q: WORKS,
@@ -92,9 +91,10 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   conversation_id: WORKS,
   conversation_model_id: WORKS,
   conversation_stream: WORKS,
-  nl_model_id: NL_QUERY,
-  nl_query_debug: NL_QUERY,
-  nl_query_prompt_cache_ttl: NL_QUERY,
+  nl_query: differs('A key for pages needs a scoped key that fixes `nl_model_id`.'),
+  nl_model_id: WORKS,
+  nl_query_debug: differs('Keys for pages get no `llm_response`.'),
+  nl_query_prompt_cache_ttl: WORKS,
   enable_analytics: WORKS,
   analytics_tag: WORKS,
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
@@ -115,9 +115,13 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   vec_dist: WORKS,
   hnsw_params: harmless('Vectors are compared exactly.'),
   range_index: harmless('SQLite compares numbers.'),
-  locale: differs('Words are found by their script. The value is stored and shown.'),
-  stem: differs('It is stored and shown. Words match as they are written.'),
-  truncate_len: differs('Long words are never cut.'),
+  locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
+  stem: differs(
+    'For `locale` de, en, es, fr, it, nl and pt, English by Porter. Other locales are refused with it.',
+  ),
+  truncate_len: WORKS,
+  token_separators: WORKS,
+  symbols_to_index: WORKS,
 }
 
 export const COLLECTION_OPTIONS: Readonly<Record<string, Taken>> = {

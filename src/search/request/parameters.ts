@@ -19,7 +19,7 @@ export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   prioritize_num_matching_fields: refused('BM25 scores text matches.', 'true'),
   synonym_sets: refused('There are no synonym sets.'),
   voice_query: refused('Parley does not transcribe speech.'),
-  nl_query: refused('Parley does not translate queries into filters.', 'false'),
+  nl_query: refused('Unions, conversations and assistants take no queries in plain language.', 'false'),
   personalization_user_id: PERSONAL,
   personalization_model_id: PERSONAL,
   personalization_type: PERSONAL,

@@ -2,7 +2,6 @@
 import { ApiError } from '../../errors'
 import type { SearchRequest } from '../request/request'
 import { wordsAround } from '../schema/infix-index'
-import { analyzerOf } from '../text/analyzer'
 import type { ParsedQuery } from '../text/query'
 import type { Field } from '../types'
 import type { SearchContext } from './context'
@@ -17,7 +16,7 @@ const MAX_WORDS = 500
  */
 export function withInfix(
   { sql, schema }: SearchContext,
-  { infix: { extra }, index }: SearchRequest,
+  { infix: { extra } }: SearchRequest,
   query: ParsedQuery,
   fields: Field[],
 ): ParsedQuery {
@@ -30,14 +29,12 @@ export function withInfix(
       `Could not find \`${name}\` in the infix index. Make sure to enable infix search by specifying \`infix: true\` in the schema.`,
     )
   })
-  const analyzer = analyzerOf(index, schema)
   const terms = query.terms.map((term) => {
     const [part, ...more] = term.tokens
     if (part === undefined || more.length > 0) return term
     const words = slots.flatMap((slot) => wordsAround(sql, slot, part, extra, MAX_WORDS))
     const others = [...new Set(words)].filter((word) => word !== part).slice(0, MAX_WORDS)
-    const written = others.map((word) => analyzer.prepare(word)).filter((word) => word !== '')
-    return { ...term, corrections: [...term.corrections, ...written] }
+    return { ...term, corrections: [...term.corrections, ...others] }
   })
   return { ...query, terms }
 }

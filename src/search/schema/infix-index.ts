@@ -6,7 +6,6 @@
  *
  * Words are never removed one by one: a word that no document has finds none.
  */
-import { normalForm, type TokenRules } from '../text/words'
 import type { FieldSlot } from './layout'
 
 const wordsTable = ({ slot }: FieldSlot): string => `infix_words_${slot}`
@@ -33,10 +32,9 @@ export function clearInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
   createInfixIndex(sql, slot)
 }
 
-/** Adds the words of a text. */
-export function addInfixWords(sql: SqlStorage, slot: FieldSlot, text: string, rules: TokenRules): void {
-  const words = new Set(normalForm(text, rules).split(' '))
-  const short = [...words].filter((word) => word !== '' && word.length <= LONGEST)
+/** Adds the words of a text, as word_index has them. */
+export function addInfixWords(sql: SqlStorage, slot: FieldSlot, words: readonly string[]): void {
+  const short = [...new Set(words)].filter((word) => word.length <= LONGEST)
   const added = sql
     .exec<{ id: number; word: string }>(
       `INSERT OR IGNORE INTO ${wordsTable(slot)} (word) SELECT value FROM json_each(?) RETURNING id, word`,
