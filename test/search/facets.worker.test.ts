@@ -222,6 +222,8 @@ describe('options of a facet', () => {
   it.each([
     ['name(top_k=true)', 'Invalid facet format.'],
     ['name(top-k:true)', 'Invalid facet param `top-k`.'],
+    ['name(sort_by:desc)', 'Invalid sort format.'],
+    ['name(sort:_alpha:desc)', 'Invalid facet param `sort`.'],
     ['name(topk:true)', 'Invalid facet param `topk`.'],
     ['name(top_k:10)', 'top_k string format is invalid.'],
     ['name(top_k:false sort_by:_alpha:desc)', 'top_k string format is invalid.'],

@@ -86,6 +86,34 @@ describe('functions of a number', () => {
   })
 })
 
+it('strings are missing when they are empty, and the largest unless told otherwise', async () => {
+  const words = await makeCollection(
+    [{ name: 'title', type: 'string', sort: true, optional: true }],
+    [
+      { id: 'a', title: 'alpha' },
+      { id: 'b', title: 'Beta' },
+      { id: 'empty', title: '' },
+      { id: 'g', title: 'gamma' },
+    ],
+  )
+  const ascending = ['a', 'b', 'g']
+  const descending = ['g', 'b', 'a']
+  for (const [sort, ids] of [
+    ['title:asc', [...ascending, 'empty']],
+    ['title:desc', ['empty', ...descending]],
+    ['title(missing_values: normal):desc', ['empty', ...descending]],
+    ['title(missing_values: first):asc', ['empty', ...ascending]],
+    ['title(missing_values: first):desc', ['empty', ...descending]],
+    ['title(missing_values: last):asc', [...ascending, 'empty']],
+    ['title(missing_values: last):desc', [...descending, 'empty']],
+  ] as const) {
+    expect(await order(words, sort), sort).toEqual(ids)
+  }
+  expect(await refusal(words, { q: '*', sort_by: 'title(foo: bar):desc' })).toBe(
+    '400 Bad syntax for sorting field `title`',
+  )
+})
+
 describe('_rand', () => {
   let many: TestCollection
   beforeAll(async () => {

@@ -87,6 +87,7 @@ function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRe
     } else if (!option.includes('[')) {
       const [, name = '', value = ''] = /^([\w-]+)\s*:\s*(.*)$/s.exec(option) ?? []
       if (name === '') throw new ApiError(400, 'Invalid facet format.')
+      if (name === 'sort_by') throw new ApiError(400, 'Invalid sort format.')
       if (name !== 'top_k' && name !== 'return_parent') {
         throw new ApiError(400, `Invalid facet param \`${name}\`.`)
       }

@@ -1,9 +1,15 @@
-/** `pinned_hits`: documents and their positions. */
+/** The grammar of pinned_hits: `id:position, id:position`. */
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
 
+export interface PinnedHit {
+  id: string
+  /** 1 is the first */
+  position: number
+}
+
 /** @throws ApiError 400 */
-export function parsePinned(text: string): { id: string; position: number }[] {
+export function parsePinned(text: string): PinnedHit[] {
   const pins = splitOutside(text, ',').filter((pin) => pin !== '')
   return pins.map((pin) => {
     const match = /^(.+):(\d+)$/.exec(pin)

@@ -37,7 +37,7 @@ import {
   weighted,
 } from './matching'
 import { requireSupported } from './parameters'
-import { parsePinned } from './pinned'
+import { type PinnedHit, parsePinned } from './pinned'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
@@ -96,7 +96,7 @@ export interface SearchRequest {
   stopwords: string[]
   /** the sets of the search, put in by run/named-sets.ts */
   synonyms?: SynonymRules
-  pinnedHits: { id: string; position: number }[]
+  pinnedHits: PinnedHit[]
   /** filter_by applies to pinned documents too */
   filterPinned: boolean
   hiddenHits: string[]

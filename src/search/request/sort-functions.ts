@@ -15,7 +15,8 @@ export interface Decay {
 }
 
 export interface FieldOptions {
-  missing: 'first' | 'last'
+  /** where documents without a value come; `normal`: numbers last, strings as if they had the largest one */
+  missing: 'first' | 'last' | 'normal'
   decay: Decay | undefined
 }
 
@@ -27,11 +28,11 @@ const FUNCTIONS = ['gauss', 'exp', 'linear', 'diff'] as const
  */
 export function parseFieldOptions(field: string, text: string): FieldOptions {
   const given = new Map<string, string>()
-  let missing: FieldOptions['missing'] = 'last'
+  let missing: FieldOptions['missing'] = 'normal'
   for (const option of text === '' ? [] : splitOutside(text, ',')) {
     const [, name = '', value = ''] = /^(\w+)\s*:\s*([^:]*)$/.exec(option) ?? []
-    if (name === 'missing_values' && ['first', 'last', 'normal'].includes(value)) {
-      missing = value === 'first' ? 'first' : 'last'
+    if (name === 'missing_values' && (value === 'first' || value === 'last' || value === 'normal')) {
+      missing = value
     } else if (['func', 'origin', 'scale', 'offset', 'decay'].includes(name)) given.set(name, value)
     else throw new ApiError(400, `Bad syntax for sorting field \`${field}\``)
   }

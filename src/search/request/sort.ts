@@ -1,4 +1,7 @@
-/** sort_by: its grammar, its defaults, and its ORDER BY. Documents without a value come last in either direction. */
+/**
+ * sort_by: its grammar, its defaults, and its ORDER BY. As in Typesense, documents without a number come last in either
+ * direction, and those without a string, or with an empty one, as if it were the largest.
+ */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { distanceSql } from '../filter/geopoint'
@@ -183,7 +186,7 @@ export function completeSort(
   if (search.vector) add({ kind: 'vector_distance', direction: 'ASC' })
   const field = findField(schema, schema.default_sorting_field)
   if (given === undefined && field !== undefined && hasValues(field)) {
-    keys.push({ kind: 'field', field, missing: 'last', decay: undefined, direction: 'DESC' })
+    keys.push({ kind: 'field', field, missing: 'normal', decay: undefined, direction: 'DESC' })
   }
   return keys
 }
@@ -264,8 +267,11 @@ function term(
     }
     case 'field': {
       const value = fieldValue(schema, key.field)
-      const { sql: text, bindings } = key.decay ? decaySql(value, key.decay) : fragment(value)
-      return { sql: `${text} ${direction} NULLS ${key.missing.toUpperCase()}`, bindings }
+      const written = isString(key.field) ? `nullif(${value}, '')` : value
+      const { sql: text, bindings } = key.decay ? decaySql(value, key.decay) : fragment(written)
+      const largest = isString(key.field) && direction === 'DESC' ? 'first' : 'last'
+      const nulls = key.missing === 'normal' ? largest : key.missing
+      return { sql: `${text} ${direction} NULLS ${nulls.toUpperCase()}`, bindings }
     }
     case 'geopoint': {
       const { sql: text, bindings } = nearestPlace(schema, key)
