@@ -66,6 +66,16 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       beginWordIndexing(sql)
     },
   ],
+  [
+    // What analytics rules count, until it is in documents, and what they log (analytics/ledger.ts).
+    `CREATE TABLE analytics_queries (rule TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, most INTEGER NOT NULL,
+      count INTEGER NOT NULL, PRIMARY KEY (rule, id)) WITHOUT ROWID`,
+    `CREATE TABLE analytics_counters (field TEXT NOT NULL, id TEXT NOT NULL, count INTEGER NOT NULL,
+      PRIMARY KEY (field, id)) WITHOUT ROWID`,
+    `CREATE TABLE analytics_log (seq INTEGER PRIMARY KEY, rule TEXT NOT NULL, user TEXT NOT NULL, at INTEGER NOT NULL,
+      event TEXT NOT NULL)`,
+    'CREATE INDEX analytics_log_by_user ON analytics_log (rule, user, seq)',
+  ],
 ]
 
 /** Whether this object has ever held a collection. */

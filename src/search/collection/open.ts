@@ -1,8 +1,9 @@
 /** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
 
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
+import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
+import { Ledger } from '../analytics/ledger'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
 import { EmbeddingQueues } from '../embedding/queues'
@@ -31,6 +32,8 @@ export interface Open {
   context: SearchContext
   background: BackgroundWorks
   reconciler: Reconciler
+  /** counts and logs of analytics rules */
+  ledger: Ledger
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -55,7 +58,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       return store.schema
     },
     requireOpen: () => {
-      if (store.closed) throw new ApiError(404, 'Collection not found')
+      if (store.closed) throw collectionGone()
     },
     count: () => store.count,
     hasWordIndex: () => hasWords,
@@ -70,6 +73,9 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
+    background.kick(ledger.work, true),
+  )
   const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
     {
@@ -83,6 +89,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     dropping,
     ...vectors.works,
     reconciler.work,
+    ledger.work,
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
@@ -103,6 +110,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     context,
     background,
     reconciler,
+    ledger,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)

@@ -54,6 +54,16 @@ export class Reindex {
     return this.#job !== undefined
   }
 
+  /** How many documents the job is done with; undefined without one. */
+  get done(): number | undefined {
+    const job = this.#job
+    if (job === undefined) return undefined
+    const [row] = this.#store.sql
+      .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', job.next)
+      .toArray()
+    return row!.count
+  }
+
   /** Starts a job for all present documents. Belongs in the transaction that changes the schema. */
   start(carried: CarriedVectors[]): void {
     const old = this.#job

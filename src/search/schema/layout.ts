@@ -18,7 +18,7 @@
  * share values. Text columns are created in advance (FTS5 cannot add any), scalar columns when a field is added. Long
  * strings have no scalar column: filters on them query text_index and then compare the document itself. String facets
  * have two columns, the value and its normal form. Geopoints have two as well: latitude in `s`, longitude in `n`; in
- * a values table `value` and `norm`. Booleans are 0 and 1. A missing optional field is NULL.
+ * a values table `value` and `norm`. A geopolygon is a JSON list of latitudes and longitudes. Booleans are 0 and 1. A missing optional field is NULL.
  */
 import type { CollectionSchema, Field } from '../types'
 
@@ -66,6 +66,8 @@ export const isBool = (field: Field): boolean => field.type === 'bool' || field.
 
 export const isGeopoint = (field: Field): boolean => field.type === 'geopoint' || field.type === 'geopoint[]'
 
+export const isGeopolygon = (field: Field): boolean => field.type === 'geopolygon'
+
 /** A float[] with a dimension or an embedder is a vector. Any other float[] is a list of numbers. */
 export const isVector = (field: Field): boolean =>
   field.type === 'float[]' && (field.num_dim !== undefined || field.embed !== undefined)
@@ -79,7 +81,11 @@ export const isSearchable = (field: Field): boolean => field.index && isString(f
  */
 export const hasValues = (field: Field): boolean =>
   field.index &&
-  (isNumber(field) || isBool(field) || isGeopoint(field) || (isString(field) && (field.facet || field.sort)))
+  (isNumber(field) ||
+    isBool(field) ||
+    isGeopoint(field) ||
+    isGeopolygon(field) ||
+    (isString(field) && (field.facet || field.sort)))
 
 // A slot has at most two columns, so 45 slots stay under SQLite's 100 columns.
 const SLOTS_PER_TABLE = 45

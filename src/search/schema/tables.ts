@@ -11,6 +11,7 @@ import {
   hasValues,
   isArray,
   isGeopoint,
+  isGeopolygon,
   isNumber,
   isSearchable,
   isString,
@@ -103,7 +104,7 @@ export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
 }
 
 function affinity(field: Field): string {
-  if (isString(field)) return 'TEXT'
+  if (isString(field) || isGeopolygon(field)) return 'TEXT'
   return isGeopoint(field) || (isNumber(field) && field.type.startsWith('float')) ? 'REAL' : 'INTEGER'
 }
 
