@@ -174,6 +174,8 @@ export interface SearchResult {
   out_of?: number
   /** only when rerank_model was given */
   rerank?: RerankInfo
+  /** what became of a search in plain language */
+  parsed_nl_query?: Record<string, unknown>
   page?: number
   offset?: number
   request_params: { collection_name: string; first_q: string; per_page: number; q: string }

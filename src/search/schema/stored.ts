@@ -5,7 +5,11 @@ import { type EmbeddingModelConfig, FIELD_TYPES, type Field } from '../types'
 import type { StoredSchema } from './layout'
 import { isObject } from './values'
 
-const fieldSlot = v.looseObject({ slot: v.number(), text: v.optional(v.number()) })
+const fieldSlot = v.looseObject({
+  slot: v.number(),
+  text: v.optional(v.number()),
+  infix: v.optional(v.literal(true)),
+})
 
 /** The model checks the rest of a config, which stays as its owner sent it. */
 const modelConfig = v.custom<EmbeddingModelConfig>(
