@@ -124,7 +124,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
   stem: differs(
-    'For `locale` de, en, es, fr, it, nl and pt, English by Porter. Other locales are refused with it.',
+    'English by Porter, German, Spanish and French by Snowball. Any other `locale` is refused with it.',
   ),
   truncate_len: WORKS,
   token_separators: WORKS,
