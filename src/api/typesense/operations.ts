@@ -45,9 +45,9 @@ async function metrics({ env }: Call): Promise<Response> {
 
 const REFUSED = {
   snapshot:
-    'Parley makes no snapshots of a node. Export collections (`GET /collections/:collection/documents/export`), go back in time with D1 Time Travel, or copy the folder of a local Parley while it is stopped.',
-  vote: 'Parley has no cluster of nodes: there is no leader to elect.',
-  'db/compact': 'Cloudflare compacts the databases of Parley: there is nothing to do.',
+    'Parley makes no snapshots of a node. Export collections, or use D1 Time Travel. Locally, stop Parley and copy its folder.',
+  vote: 'Parley has no cluster of nodes.',
+  'db/compact': 'Cloudflare compacts the databases.',
 }
 
 const refusing = (operation: keyof typeof REFUSED): Route => ({
@@ -70,7 +70,7 @@ async function config({ request }: Call): Promise<Response> {
   throw new ApiError(
     400,
     other[0] === SLOW
-      ? 'Parley logs each request with its milliseconds (`LOG_REQUESTS`), the slow ones too. There is no threshold to set.'
+      ? 'Parley logs the milliseconds of each request (`LOG_REQUESTS`). There is no threshold to set.'
       : `\`${other[0]}\` cannot be set while Parley runs. Settings are variables of the Worker.`,
   )
 }
