@@ -13,7 +13,6 @@ import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
-import { STEMS } from '../text/analyzer'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
@@ -25,6 +24,7 @@ import { fuse, neighboursGathered } from './gathered'
 import { withInfix } from './infix'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
+import { applyNamedSets, readNamedSets } from './named-sets'
 import {
   nearestNeighbours,
   resolveSortVectors,
@@ -34,7 +34,9 @@ import {
 } from './nearest'
 import { LongSearches, Pace } from './pace'
 import { bestMatches, type Found, makePage } from './page'
+import { pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
+import { findPlain, isPlain } from './ranking/found'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
 
@@ -108,7 +110,7 @@ export async function executeSearch(
 
 async function run(
   context: SearchContext,
-  { request, wide, query, vector, sortVectors, candidates, reranking, reranked }: Prepared,
+  { q, request, wide, query, vector, sortVectors, candidates, reranking, reranked, metadata }: Prepared,
   pace: Pace,
   started: number,
 ): Promise<SearchResult> {
@@ -126,12 +128,13 @@ async function run(
     ...request.window,
     request_params: {
       collection_name: context.schema.name,
-      first_q: request.q,
+      first_q: q,
       per_page: request.perPage,
-      q: request.q,
+      q,
     },
     search_cutoff: pace.cutoff,
     search_time_ms: Math.round(performance.now() - started),
+    ...(metadata !== undefined && { metadata }),
   }
   if (reranked) await rerank(context, request, result, seqs, reranked)
   else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
@@ -139,6 +142,8 @@ async function run(
 }
 
 interface Prepared {
+  /** as it was asked, before curations */
+  q: string
   request: SearchRequest
   /** the request, widened to all hits that are reranked */
   wide: SearchRequest
@@ -150,18 +155,19 @@ interface Prepared {
   reranking: ReturnType<typeof parseReranking>
   /** undefined if this page is not affected */
   reranked: Reranking | undefined
+  /** of a curation */
+  metadata: Record<string, unknown> | undefined
 }
 
 /** Does what a search waits for: embeds texts and asks Vectorize. */
 async function prepare(
   context: SearchContext,
-  params: SearchParameters,
+  given: SearchParameters,
   scope: SearchScope,
 ): Promise<Prepared> {
+  const sets = await readNamedSets(context, given)
   const { schema } = context
-  const parsed = parseRequest(params, schema)
-  // Until an older collection has its index of words, its stems serve.
-  const request = context.hasWordIndex() ? parsed : { ...parsed, index: STEMS }
+  const { params, request, metadata } = applyNamedSets(context, given, sets)
   const query = withInfix(context, request, queryOf(context, request), request.infix.always)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
@@ -179,10 +185,11 @@ async function prepare(
     )
   }
   const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const candidates = vector && (await seek(context, wide, query, vector, hasWords))
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
-  return { request, wide, query, vector, sortVectors, candidates, reranking, reranked }
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
+  const asked = { q: given.q ?? request.q, metadata }
+  return { ...asked, request, wide, query, vector, sortVectors, candidates, reranking, reranked }
 }
 
 /**
@@ -221,7 +228,7 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const first = sort[0]!
-  const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
+  const isByScore = first.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
   const order = orderBy(sort, sql, schema, false)
   // The columns of these keys are made of all matches.
@@ -278,12 +285,21 @@ async function find(
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, asked.query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
+  let { query } = asked
+  if (vector === undefined && isPlain(request)) {
+    const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
+    let found = await plain()
+    if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
+      query = withInfix(context, request, query, request.infix.fallback)
+      found = await plain()
+    }
+    return found ?? all(context, filter, pinned)
+  }
   const how = {
     top,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
-  let { query } = asked
   let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   if (keyword?.found === 0 && request.infix.fallback.length > 0) {
     query = withInfix(context, request, query, request.infix.fallback)
@@ -296,12 +312,11 @@ async function find(
     return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
   }
   if (vector === undefined) {
-    const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
-    const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
-    const known =
-      keyword?.rows && keyword.found !== undefined ? { rows: keyword.rows, found: keyword.found } : undefined
-    const candidates = { parts, text: keyword !== undefined, vector: false, found }
-    return { candidates, terms, pinned, top: known }
+    if (keyword === undefined) return all(context, filter, pinned)
+    const { found } = keyword
+    const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
+    const parts = textMatches(sql, keyword.match, filter)
+    return { candidates: { parts, text: true, vector: false, found }, terms, pinned, top: known }
   }
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
   if (seeking === 'unavailable' && keyword === undefined) {
@@ -327,6 +342,16 @@ async function find(
   await readBest(context, request, { fused, words, terms, vector }, pace)
   const { parts, size } = fused
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
+}
+
+/** Every document that passes the filter. */
+function all({ sql, count }: SearchContext, filter: RangedFilter, pinned: Found['pinned']): Found {
+  const found = filter(NOWHERE).sql === '1' ? count() : undefined
+  return {
+    candidates: { parts: everything(sql, filter), text: false, vector: false, found },
+    terms: [],
+    pinned,
+  }
 }
 
 /** What vectors weigh beside words where their scores are joined. */
@@ -356,37 +381,6 @@ function effectiveFilter(
     return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
   }
 }
-
-function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
-  // In a grouped search only groups have positions, so no hit can be pinned.
-  if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
-  const seqs = sequenceNumbers(
-    sql,
-    request.pinnedHits.map(({ id }) => id),
-    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
-  )
-  return request.pinnedHits
-    .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
-    .map(({ id, position }) => ({ seq: seqs.get(id)!, position }))
-    .sort((a, b) => a.position - b.position)
-}
-
-const sequenceNumbers = (
-  sql: SqlStorage,
-  ids: string[],
-  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
-): Map<string, number> =>
-  new Map(
-    sql
-      .exec<{ id: string; seq: number }>(
-        `SELECT d.id, d.seq FROM documents d
-          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
-        JSON.stringify(ids),
-        ...filter.bindings,
-      )
-      .toArray()
-      .map(({ id, seq }) => [id, seq]),
-  )
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = excludeFields.split(',').map((name) => name.trim())
