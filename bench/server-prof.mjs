@@ -1,0 +1,133 @@
+/**
+ * The bench Worker in one workerd process, without `wrangler dev`'s proxy in front: what is measured is the
+ * Worker. CPU time is the process's own account of user and system time.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
+import { unstable_readConfig } from 'wrangler'
+import { workerRoutes } from '../scripts/routes.mjs'
+
+const root = join(import.meta.dirname, '..')
+const TICKS_PER_SECOND = 100
+
+function bundle(outdir) {
+  const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js')
+  const args = [
+    wrangler,
+    'deploy',
+    '--dry-run',
+    '--outdir',
+    outdir,
+    '--config',
+    join(root, 'bench/wrangler.toml'),
+  ]
+  const run = spawnSync(process.execPath, args, {
+    encoding: 'utf8',
+    env: { ...process.env, WRANGLER_SEND_METRICS: 'false' },
+  })
+  if (run.status !== 0)
+    throw new Error(`wrangler could not bundle the bench Worker:\n${run.stdout}${run.stderr}`)
+}
+
+/** The workerd children of this process. */
+const workerds = () =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        const [, name, rest] = /\((.*)\) (.*)/s.exec(stat)
+        const fields = rest.split(' ')
+        return name === 'workerd' && Number(fields[1]) === process.pid ? [{ pid, fields }] : []
+      } catch {
+        return [] // the process ended while it was being read
+      }
+    })
+
+/** Seconds of CPU that workerd has used so far. */
+const workerdCpu = () =>
+  workerds().reduce((sum, { fields }) => sum + Number(fields[11]) + Number(fields[12]), 0) / TICKS_PER_SECOND
+
+/** Memory of workerd now, resident, in MiB. */
+const workerdMemory = () =>
+  workerds().reduce((sum, { pid }) => {
+    const [, kilobytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return sum + Number(kilobytes ?? 0) / 1024
+  }, 0)
+
+/** Starts it on a free port with empty storage and migrated D1. `close()` removes everything again. */
+export async function startServer() {
+  const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
+  bundle(join(scratch, 'bundle'))
+  const { assets } = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      name: 'parley',
+      inspectorPort: 0,
+      // As in a local start, which makes no call of its own beside a request.
+      routes: workerRoutes(assets),
+      cf: false,
+      logRequests: false,
+      modules: true,
+      modulesRoot: join(scratch, 'bundle'),
+      scriptPath: join(scratch, 'bundle/worker.js'),
+      compatibilityDate: '2026-08-15',
+      bindings: {
+        AI_BACKEND: 'local',
+        ALLOWED_HOSTS: 'localhost, 127.0.0.1',
+        LOG_REQUESTS: 'off',
+        CONSOLE: 'on',
+        ADMIN_API_KEY: 'xyz',
+        ENCRYPTION_KEY: 'a key for benchmarks only',
+      },
+      assets: { directory: join(root, 'ui'), binding: 'ASSETS', routerConfig: { has_user_worker: true } },
+      d1Databases: { DB: 'parley' },
+      durableObjects: {
+        CONVERSATION: { className: 'Conversation', useSQLite: true },
+        COLLECTION: { className: 'Collection', useSQLite: true },
+        RAW: { className: 'Raw', useSQLite: true },
+      },
+      resourcePersistencePath: join(scratch, 'storage'),
+    }),
+  )
+  const url = (await miniflare.ready).origin
+  const db = await miniflare.getD1Database('DB')
+  const migrations = readdirSync(join(root, 'migrations'))
+    .filter((file) => file.endsWith('.sql'))
+    .sort()
+  for (const file of migrations) {
+    const statements = readFileSync(join(root, 'migrations', file), 'utf8').split('--> statement-breakpoint')
+    for (const statement of statements) await db.prepare(statement.trim()).run()
+  }
+  return {
+    url,
+    cpu: workerdCpu,
+    inspector: async () => { const u = await miniflare.getInspectorURL(); const l = await (await fetch('http://' + u.host + '/json')).json(); return l[0].webSocketDebuggerUrl },
+    memory: workerdMemory,
+    db,
+    /** Fires the cron trigger. Settles with its end. */
+    cron: async () => {
+      const worker = await miniflare.getWorker()
+      const { outcome } = await worker.scheduled({ cron: '* * * * *' })
+      if (outcome !== 'ok') throw new Error(`the scheduled handler ended with ${outcome}`)
+    },
+    close: async () => {
+      await miniflare.dispose()
+      rmSync(scratch, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A call with the admin key; throws with the body when it fails. */
+export async function call(server, path, init = {}) {
+  const response = await fetch(server.url + path, {
+    ...init,
+    headers: { 'x-typesense-api-key': 'xyz', ...init.headers },
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${init.method ?? 'GET'} ${path}: ${response.status} ${text}`)
+  return text
+}
