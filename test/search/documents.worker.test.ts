@@ -12,9 +12,6 @@ const FIELDS = [
 
 const failure = (status: number, message: string) => ({ ok: false, error: { status, message } })
 
-const NO_OPERATIONS =
-  '`$operations` is not supported in a document. Send the new values of the fields instead.'
-
 describe('writing one document', () => {
   it('gives documents without an id the number of their place', async () => {
     const object = await newCollection(FIELDS)
@@ -45,8 +42,6 @@ describe('writing one document', () => {
       ['{"id":1,"title":"a","points":1}', 'create', 400, "Document's `id` field should be a string."],
       ['{"id":"","title":"a","points":1}', 'create', 400, 'The `id` should not be empty.'],
       ['[1]', 'create', 400, 'Bad JSON: not a properly formed document.'],
-      ['{"id":"1","$operations":{"increment":{"points":1}}}', 'update', 400, NO_OPERATIONS],
-      ['{"id":"1","title":"a","points":1,"$operations":{}}', 'emplace', 400, NO_OPERATIONS],
       [
         '{"points":1}',
         'create',

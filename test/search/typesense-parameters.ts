@@ -20,6 +20,7 @@ const NL_QUERY = harmless('It belongs to `nl_query`, which is refused.')
 
 export const PARAMETERS: Readonly<Record<string, Taken>> = {
   q: WORKS,
+  validate_field_names: WORKS,
   query_by: WORKS,
   query_by_weights: WORKS,
   prefix: WORKS,
@@ -30,15 +31,17 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   filter_by: WORKS,
   max_filter_by_candidates: ALL_MATCHES,
   enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
-  sort_by: differs('`_eval`, `_text_match`, `_group_found`, places and fields. Other functions are refused.'),
+  sort_by: differs('`_vector_distance(buckets: 2)` is refused.'),
   rank_tokens_by: harmless('No candidate word is left out.'),
   facet_by: WORKS,
-  facet_query: differs('It is matched without typos.'),
+  facet_query: WORKS,
+  facet_query_num_typos: WORKS,
+  facet_return_parent: WORKS,
   facet_strategy: EXACT_COUNTS,
   facet_sample_percent: EXACT_COUNTS,
   facet_sample_slope: EXACT_COUNTS,
   facet_sample_threshold: EXACT_COUNTS,
-  max_facet_values: differs('At most 10,000.'),
+  max_facet_values: differs('At most 100,000.'),
   page: WORKS,
   per_page: WORKS,
   offset: WORKS,
@@ -95,8 +98,8 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   nl_model_id: NL_QUERY,
   nl_query_debug: NL_QUERY,
   nl_query_prompt_cache_ttl: NL_QUERY,
-  enable_analytics: harmless('Searches are not recorded.'),
-  analytics_tag: harmless('Searches are not recorded.'),
+  enable_analytics: WORKS,
+  analytics_tag: WORKS,
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
 }
 
@@ -115,7 +118,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   hnsw_params: harmless('Vectors are compared exactly.'),
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('Words are found by their script. The value is stored and shown.'),
-  stem: differs('English words match by their stems in every field.'),
+  stem: differs('It is stored and shown. Words match as they are written.'),
   truncate_len: differs('Long words are never cut.'),
 }
 

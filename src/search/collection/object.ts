@@ -5,6 +5,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
 import { ApiError, attempt, collectionGone, forbidden, type Outcome } from '../../errors'
+import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import { exportPage, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
 import { project } from '../documents/projection'
@@ -24,6 +25,7 @@ import type {
   Document,
   ImportOptions,
   RecentMessages,
+  SchemaProgress,
   SearchParameters,
   SearchResult,
   SearchScope,
@@ -140,6 +142,11 @@ export class Collection extends DurableObject implements CollectionRpc {
     if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
+  }
+
+  async schemaProgress(): Promise<SchemaProgress | undefined> {
+    const done = this.#life.open()?.reindex.done
+    return done === undefined ? undefined : { validated_docs: done, altered_docs: done }
   }
 
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
@@ -318,6 +325,26 @@ export class Collection extends DurableObject implements CollectionRpc {
   async expireMessages(documentIds: string[]): Promise<void> {
     const open = this.#life.open()
     if (open !== undefined) turns.expireMessages(this.ctx.storage, open.store, documentIds)
+  }
+
+  recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>> {
+    return attempt(() => this.#life.existing().ledger.record(records))
+  }
+
+  loggedEvents(rule: string, user: string, most: number): Promise<Outcome<Record<string, unknown>[]>> {
+    return attempt(() => this.#life.existing().ledger.events(rule, user, most))
+  }
+
+  forgetEvents(rule: string, user?: string): Promise<Outcome<number>> {
+    return attempt(() => this.#life.existing().ledger.forget(rule, user))
+  }
+
+  flushEvents(): Promise<Outcome<void>> {
+    return attempt(() => this.#life.existing().ledger.flush())
+  }
+
+  eventStatus(): Promise<Outcome<AnalyticsStatus>> {
+    return attempt(() => this.#life.existing().ledger.status())
   }
 
   override alarm(): Promise<void> {

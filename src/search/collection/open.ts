@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
+import { Ledger } from '../analytics/ledger'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
 import { EmbeddingQueues } from '../embedding/queues'
@@ -18,6 +19,7 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { Reindex } from './reindex'
+import { isWordIndexing, wordIndexing } from './word-indexing'
 
 export interface Open {
   store: Store
@@ -30,6 +32,8 @@ export interface Open {
   context: SearchContext
   background: BackgroundWorks
   reconciler: Reconciler
+  /** counts and logs of analytics rules */
+  ledger: Ledger
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -57,13 +61,21 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       if (store.closed) throw collectionGone()
     },
     count: () => store.count,
+    hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
+  let hasWords = !isWordIndexing(sql)
+  const words = wordIndexing(storage, store, () => {
+    hasWords = true
+  })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
+    background.kick(ledger.work, true),
+  )
   const works: Background[] = [
     { name: 'history', step: async () => open.mirror?.step() },
     {
@@ -73,9 +85,11 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
         return store.closed || reindex.step().done ? undefined : 0
       },
     },
+    words,
     dropping,
     ...vectors.works,
     reconciler.work,
+    ledger.work,
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
@@ -96,10 +110,12 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     context,
     background,
     reconciler,
+    ledger,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
+  if (!hasWords) background.kick(words)
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.

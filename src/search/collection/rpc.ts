@@ -8,6 +8,7 @@
  */
 import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
+import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -16,6 +17,7 @@ import type {
   ExportOptions,
   ImportOptions,
   RecentMessages,
+  SchemaProgress,
   SearchParameters,
   SearchResult,
   SearchScope,
@@ -43,6 +45,8 @@ export interface CollectionRpc {
   /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>>
   reindex(): Promise<Step>
+  /** How far the last change of the schema is; undefined when it is done. Documents are validated as they are altered. */
+  schemaProgress(): Promise<SchemaProgress | undefined>
   /**
    * Compares some of the vectors with what Vectorize shows, and sends again what differs.
    * @param after the last answer's `cursor`, '' at first; it is '' at the end
@@ -110,6 +114,16 @@ export interface CollectionRpc {
   ): Promise<Outcome<void>>
   /** Removes expired messages that the sweep found in D1. The sweep deletes its rows afterwards. */
   expireMessages(documentIds: string[]): Promise<void>
+
+  /** Takes what analytics rules count or log. */
+  recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>>
+  /** A user's latest events in the log of a rule, newest first. */
+  loggedEvents(rule: string, user: string, most: number): Promise<Outcome<Record<string, unknown>[]>>
+  /** Erases the log of a rule, or what it has of one user. @returns how many events it had */
+  forgetEvents(rule: string, user?: string): Promise<Outcome<number>>
+  /** Puts all counts into documents now. */
+  flushEvents(): Promise<Outcome<void>>
+  eventStatus(): Promise<Outcome<AnalyticsStatus>>
 }
 
 /** Which calls may be repeated when their outcome is unknown (object-calls.ts). */
@@ -117,6 +131,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   // Reading.
   summary: 'repeat',
   schema: 'repeat',
+  schemaProgress: 'repeat',
   get: 'repeat',
   exportPage: 'repeat',
   search: 'repeat',
@@ -134,6 +149,10 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   removeConversation: 'repeat',
   appendTurn: 'repeat',
   expireMessages: 'repeat',
+  loggedEvents: 'repeat',
+  forgetEvents: 'repeat',
+  flushEvents: 'repeat',
+  eventStatus: 'repeat',
   // A second call would find what the first one did, and answer with an error, another id or other counts.
   create: 'once',
   alter: 'once',
@@ -143,4 +162,5 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   removeWhere: 'once',
   truncate: 'once',
   importLines: 'once',
+  recordEvents: 'once',
 }

@@ -3,9 +3,11 @@
  * type.
  *
  *     expression := operand (('&&' | '||') operand)*      equal precedence, from left to right
- *     operand    := '(' expression ')' | clause
- *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' value (',' value)* ']')
- *     value      := '`' any text '`' | text up to && || , ] or an unmatched )
+ *     operand    := '(' expression ')' | field '.{' expression '}' | clause
+ *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' [value (',' value)*] ']')
+ *     value      := '`' any text '`' | '"' phrase '"' | text up to && || , ] or an unmatched ) or }
+ *
+ * `field.{...}` holds for a document if one object at the field meets the whole expression.
  */
 import { ApiError } from '../../errors'
 
@@ -15,6 +17,8 @@ export interface FilterValue {
   text: string
   /** it was in backticks: `*`, `>` and `..` are ordinary characters in it */
   quoted: boolean
+  /** it was in double quotes, which `text` still has: on a string its words have to follow each other */
+  phrase?: true
 }
 
 export interface FilterClause {
@@ -32,10 +36,20 @@ export interface FilterGroup {
   children: FilterNode[]
 }
 
-export type FilterNode = FilterClause | FilterGroup
+/** Conditions that one and the same object at `field` has to meet. Names in `child` are relative to it. */
+export interface FilterObject {
+  kind: 'object'
+  field: string
+  child: FilterNode
+}
+
+export type FilterNode = FilterClause | FilterGroup | FilterObject
 
 /** A filter with more clauses is refused. A list of values is one clause, of any length. */
 export const MAX_CLAUSES = 4000
+
+/** Characters in which the head of an object filter is looked for. */
+const MAX_NAME = 1000
 
 /** How deep a tree may be. Each pair of parentheses and each change between && and || adds a level. */
 export const MAX_DEPTH = 100
@@ -43,6 +57,7 @@ export const MAX_DEPTH = 100
 const MALFORMED = 'Could not parse the filter query.'
 const TOO_DEEP = `The filter is nested too deeply: at most ${MAX_DEPTH} levels are allowed.`
 const UNBALANCED = 'Could not parse the filter query: unbalanced parentheses.'
+const OPEN_BRACE = 'Could not parse the object filter: unbalanced curly braces.'
 
 /**
  * @returns the tree of a filter, undefined for a blank one
@@ -53,6 +68,31 @@ export function parseFilter(text: string): FilterNode | undefined {
   return new FilterParser(text).parse()
 }
 
+/**
+ * A filter in which clauses on unknown fields match nothing.
+ * @param isKnown whether there is a field of this name
+ * @throws ApiError 400 for a filter that does not parse
+ */
+export function withoutUnknown(text: string, isKnown: (field: string) => boolean): string {
+  if (text.trim() === '') return text
+  let known = ''
+  let end = 0
+  new FilterParser(text, (node, from, to) => {
+    if (fieldsOf(node).every(isKnown)) return
+    known += `${text.slice(end, from)}${NOTHING}`
+    end = to
+  }).parse()
+  return known + text.slice(end)
+}
+
+const NOTHING = 'id:[] '
+
+const fieldsOf = (node: FilterNode): string[] => {
+  if (node.kind === 'clause') return [node.field]
+  if (node.kind === 'object') return fieldsOf(node.child).map((name) => `${node.field}.${name}`)
+  return node.children.flatMap(fieldsOf)
+}
+
 interface Subtree {
   node: FilterNode
   depth: number
@@ -61,8 +101,14 @@ interface Subtree {
 class FilterParser {
   #position = 0
   #clauses = 0
+  /** open braces: a value in them ends at `}` */
+  #braces = 0
 
-  constructor(readonly text: string) {}
+  /** @param operand is called for each clause and each object outside of objects, with its place in the text */
+  constructor(
+    readonly text: string,
+    readonly operand?: (node: FilterNode, from: number, to: number) => void,
+  ) {}
 
   parse(): FilterNode {
     const { node } = this.#expression(0)
@@ -94,13 +140,32 @@ class FilterParser {
 
   #operand(level: number): Subtree {
     this.#skipSpace()
-    if (this.text[this.#position] !== '(') return { node: this.#clause(), depth: 0 }
+    if (this.text[this.#position] !== '(') {
+      const from = this.#position
+      const subtree = this.#object(level) ?? { node: this.#clause(), depth: 0 }
+      if (this.#braces === 0) this.operand?.(subtree.node, from, this.#position)
+      return subtree
+    }
     this.#position++
     const inner = this.#expression(level + 1)
     this.#skipSpace()
     if (this.text[this.#position] !== ')') throw new ApiError(400, UNBALANCED)
     this.#position++
     return inner
+  }
+
+  /** `field.{...}`, or undefined if none begins here. */
+  #object(level: number): Subtree | undefined {
+    const head = /^([^:(){}&|`]+)\.\{/.exec(this.text.slice(this.#position, this.#position + MAX_NAME))
+    if (!head) return undefined
+    this.#position += head[0].length
+    this.#braces++
+    const { node, depth } = this.#expression(level + 1)
+    this.#skipSpace()
+    if (this.text[this.#position] !== '}') throw new ApiError(400, OPEN_BRACE)
+    this.#position++
+    this.#braces--
+    return { node: { kind: 'object', field: head[1]!.trim(), child: node }, depth: depth + 1 }
   }
 
   #clause(): FilterClause {
@@ -179,6 +244,15 @@ class FilterParser {
         return { text, quoted: true }
       }
     }
+    if (this.text[this.#position] === '"') {
+      const end = this.text.indexOf('"', this.#position + 1)
+      const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
+      if (end > this.#position + 1 && this.#endsValue(next, inList)) {
+        const text = this.text.slice(this.#position, end + 1)
+        this.#position = next
+        return { text, quoted: false, phrase: true }
+      }
+    }
     return { text: this.#plainValue(inList), quoted: false }
   }
 
@@ -208,6 +282,7 @@ class FilterParser {
     const character = this.text[at]
     if (character === undefined) return true
     if (inList) return character === ',' || character === ']'
+    if (character === '}') return this.#braces > 0
     return character === ')' || this.text.startsWith('&&', at) || this.text.startsWith('||', at)
   }
 
@@ -235,11 +310,12 @@ export function printFilter(node: FilterNode): string {
     const values = node.values.map(({ text, quoted }) => (quoted ? `\`${text}\`` : text)).join(', ')
     return `${node.field}${node.operator}${node.list ? `[${values}]` : values}`
   }
+  if (node.kind === 'object') return `${node.field}.{${printFilter(node.child)}}`
   const sign = node.kind === 'and' ? ' && ' : ' || '
   return node.children
     .map((child, index) =>
       // Left to right without precedence: only the first operand may be a group without parentheses.
-      child.kind === 'clause' || (index === 0 && child.kind !== node.kind)
+      child.kind === 'clause' || child.kind === 'object' || (index === 0 && child.kind !== node.kind)
         ? printFilter(child)
         : `(${printFilter(child)})`,
     )

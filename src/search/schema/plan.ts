@@ -22,6 +22,7 @@ export type Kind =
   | 'float'
   | 'bool'
   | 'geopoint'
+  | 'geopolygon'
   | 'vector'
   | 'object'
   | 'image'
