@@ -1,30 +1,28 @@
 /**
  * The tables of a Conversation object.
  *
- *     meta(key, value)                      whose the conversation is, and what else it knows of itself
+ *     meta(key, value)                      the conversation's owner and its other facts
  *     turns(turn, status, ...)              one row a turn; numbers are never used twice
  *     log(turn, segment, lines)             its events, lines of JSON, cut into segments
- *     results(turn, seq, segment, lines)    what an engine replied, before the event of this number: for readers who
- *                                           ask for it
+ *     results(turn, seq, segment, lines)    an engine's reply before the event of this number, for readers who ask
+ *                                           for it
  *     outbox(turn, history_id, documents, replaced)
- *                                           finished turns that are not yet in their history, and those that they
- *                                           take the place of
+ *                                           finished turns that their history lacks, and the turns that they replace
  *     records(turn, record)                 finished turns that are not yet in D1
  *
- * Of a turn: `status` is running, done, failed, or interrupted, which means that the same request may well
- * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
- * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
- * `finish_reason` says why its answer ended.
+ * A turn's `status` is running, done, failed, or interrupted. An interrupted turn may succeed if it is asked again.
+ * `idempotency_key` and `fingerprint` come from the request that began it. `abandoned`: its caller had left when it
+ * ended. `said_at`: the timestamp of its messages, once they become history. `finish_reason`: why its answer ended.
  *
- * `version` says in which words its log is written (turn/events.ts), older ones included (turn/upgrade.ts).
+ * `version` is the format of its log (turn/events.ts). Older formats are upgraded on reading (turn/upgrade.ts).
  *
- * `spent` is what it has cost so far (JSON), as long as no record tells of it.
+ * `spent` is its cost so far (JSON), until a record reports it.
  *
- * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
- * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
+ * A conversation's first token waits for these tables, and an index row costs as much as a table row. So there are no
+ * indexes: reading hundreds of turns takes a fraction of a millisecond.
  *
- * A segment is a piece of the text of all lines: its borders mean nothing, because a single line can be longer
- * than a row may be.
+ * A segment is a piece of the text of all lines. It may begin or end inside a line, because a line can be longer than
+ * a row may be.
  */
 
 import { type Meta, metaShapes, readStored } from './stored'
@@ -68,7 +66,7 @@ const MIGRATIONS = [
    ) WITHOUT ROWID;`,
 ]
 
-/** Whether this object has ever held anything. One that was merely asked about stays empty. */
+/** Whether this object has ever stored anything. An object that was only queried stays empty. */
 export const isCreated = (sql: SqlStorage): boolean =>
   sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").toArray().length > 0
 
