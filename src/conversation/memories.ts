@@ -2,7 +2,7 @@
  * Conversations as memories: created before anything is said, and filled with messages that no turn made. The
  * façade has checked before (openMemory) whose the conversation is and whether the caller may open it.
  */
-import * as v from 'valibot'
+import { parse } from 'valibot'
 import { database } from '../db/client'
 import type { ConversationRow } from '../db/conversations'
 import {
@@ -10,7 +10,6 @@ import {
   countTurns,
   findMessageTurn,
   isAny,
-  type MessageTurn,
   mergeDetails,
   mergeMessage,
   messagesBeforeTurns,
@@ -26,84 +25,22 @@ import { memoryHistory, storeNew, TTL } from '../registry/resources'
 import type { Asker, Begun } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { storeFeedback } from './feedback'
+import {
+  Details,
+  type MemoryView,
+  type MessageView,
+  memoryOf,
+  messageOf,
+  type NewTrace,
+  pairs,
+  tracesOf,
+} from './memory-views'
 import { scopeOf } from './ownership'
 import { sealedId } from './sealed-id'
 import type { SaidMessage } from './tell'
 
-const Info = v.record(v.string(), v.unknown())
-
-const Details = v.object({
-  name: v.nullish(v.string()),
-  application_type: v.optional(v.string()),
-  additional_info: v.optional(Info),
-  version: v.optional(v.number()),
-})
-
-const More = v.object({
-  origin: v.optional(v.string()),
-  prompt_template: v.optional(v.string()),
-  additional_info: v.optional(Info),
-  version: v.optional(v.number()),
-  updated: v.optional(v.number()),
-})
-
-const Trace = v.object({
-  ...More.entries,
-  input: v.optional(v.string()),
-  response: v.optional(v.string()),
-  trace_number: v.number(),
-  created: v.number(),
-})
-
-/** A memory as it describes itself. Times are in milliseconds since 1970. */
-export interface MemoryView {
-  id: string
-  /** null: it was created without one */
-  name: string | null
-  info: Record<string, unknown> | undefined
-  applicationType: string | undefined
-  version: number
-  owner: string
-  created: number
-  updated: number
-}
-
-export interface MessageView {
-  memoryId: string
-  /** its turn; 0 together with `before` for messages from before the first turn */
-  turn: number
-  before?: number
-  /** for a trace: its place, from 0 */
-  trace?: number
-  traceNumber?: number
-  input?: string | undefined
-  response?: string | undefined
-  promptTemplate?: string | undefined
-  origin?: string | undefined
-  info?: Record<string, unknown> | undefined
-  version: number
-  created: number
-  updated?: number | undefined
-}
-
 /** A memory's record, for the calls that follow. */
 export type MemoryRow = ConversationRow
-
-export function memoryOf(row: ConversationRow): MemoryView {
-  // A conversation begun by another protocol is named after its first question.
-  const details =
-    row.details === null ? { name: row.name ?? row.title } : v.parse(Details, JSON.parse(row.details))
-  return {
-    id: row.id,
-    name: details.name ?? null,
-    info: 'additional_info' in details ? details.additional_info : undefined,
-    applicationType: 'application_type' in details ? details.application_type : undefined,
-    version: ('version' in details ? details.version : undefined) ?? 1,
-    owner: row.owner,
-    created: row.createdAt,
-    updated: row.updatedAt,
-  }
-}
 
 /** The model id of messages that no model wrote. */
 const NO_MODEL = 'opensearch'
@@ -160,7 +97,7 @@ export async function changeMemory(
   if (name !== undefined) {
     unwrap(await conversationObject(env, row.id).tell({ what: 'title', title: name, ...whose(row, asker) }))
   }
-  return v.parse(Details, JSON.parse(details)).version ?? 1
+  return parse(Details, JSON.parse(details)).version ?? 1
 }
 
 /** What D1 knows of a conversation goes along: its object may have forgotten it since. */
@@ -238,59 +175,6 @@ async function beforeTurns(
 /** Messages of a transcript that are listed at most: no page reaches further. */
 const MOST_BEFORE = 10_000
 
-/** Pairs questions with their answers, as messages. */
-function pairs(
-  memoryId: string,
-  said: { role: string; message: string; timestamp: number }[],
-): MessageView[] {
-  const messages: MessageView[] = []
-  for (const { role, message, timestamp } of said) {
-    const last = messages.at(-1)
-    if (role !== 'user' && last !== undefined && last.response === undefined) last.response = message
-    else {
-      const part = role === 'user' ? { input: message } : { response: message }
-      const created = timestamp * 1000
-      messages.push({ memoryId, turn: 0, before: messages.length, version: 1, created, ...part })
-    }
-  }
-  return messages
-}
-
-function messageOf(row: MessageTurn): MessageView {
-  const more = row.more === null ? {} : v.parse(More, JSON.parse(row.more))
-  return {
-    memoryId: row.conversationId,
-    turn: row.turn,
-    input: row.question,
-    response: row.answer,
-    promptTemplate: more.prompt_template,
-    origin: more.origin,
-    info: more.additional_info,
-    version: more.version ?? 1,
-    created: row.createdAt,
-    updated: more.updated,
-  }
-}
-
-function tracesOf(row: MessageTurn): MessageView[] {
-  const list = row.traces === null ? [] : v.parse(v.array(Trace), JSON.parse(row.traces))
-  return list.map(
-    ({ input, response, prompt_template, origin, additional_info, trace_number, created }, trace) => ({
-      memoryId: row.conversationId,
-      turn: row.turn,
-      trace,
-      traceNumber: trace_number,
-      input,
-      response,
-      promptTemplate: prompt_template,
-      origin,
-      info: additional_info,
-      version: 1,
-      created,
-    }),
-  )
-}
-
 /** Finds a message by its place; undefined if there is none. */
 export async function findMessage(
   env: Cloudflare.Env,
@@ -311,8 +195,6 @@ export async function listTraces(
   const row = await findMessageTurn(database(env), memoryId, turn, Date.now())
   return row === undefined ? [] : tracesOf(row).sort((a, b) => a.traceNumber! - b.traceNumber!)
 }
-
-export type NewTrace = Omit<v.InferInput<typeof Trace>, 'created' | 'version' | 'updated'>
 
 /** @returns its place among the message's traces; undefined if there is no such message */
 export const addTraceTo = (

@@ -61,7 +61,6 @@ export class Memory {
       created_at: 0,
       histories: [],
     }
-    if (!self) this.#save()
     this.log = new TurnLog(sql)
     this.outbox = new Outbox(sql, env, `${conversationId}/${this.#self.incarnation}`)
     this.records = new Records(sql, env, onErased)

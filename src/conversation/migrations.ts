@@ -1,30 +1,28 @@
 /**
  * The tables of a Conversation object.
  *
- *     meta(key, value)                      whose the conversation is, and what else it knows of itself
+ *     meta(key, value)                      the conversation's owner and its other facts
  *     turns(turn, status, ...)              one row a turn; numbers are never used twice
  *     log(turn, segment, lines)             its events, lines of JSON, cut into segments
- *     results(turn, seq, segment, lines)    what an engine replied, before the event of this number: for readers who
- *                                           ask for it
+ *     results(turn, seq, segment, lines)    an engine's reply before the event of this number, for readers who ask
+ *                                           for it
  *     outbox(turn, history_id, documents, replaced)
- *                                           finished turns that are not yet in their history, and those that they
- *                                           take the place of
+ *                                           finished turns that their history lacks, and the turns that they replace
  *     records(turn, record)                 finished turns that are not yet in D1
  *
- * Of a turn: `status` is running, done, failed, or interrupted, which means that the same request may well
- * succeed. `idempotency_key` and `fingerprint` are those of the request that began it, `abandoned` says that its
- * caller had gone when it ended, `said_at` is the timestamp of its messages, once they are to be history, and
- * `finish_reason` says why its answer ended.
+ * A turn's `status` is running, done, failed, or interrupted. An interrupted turn may succeed if it is asked again.
+ * `idempotency_key` and `fingerprint` come from the request that began it. `abandoned`: its caller had left when it
+ * ended. `said_at`: the timestamp of its messages, once they become history. `finish_reason`: why its answer ended.
  *
- * `version` says in which words its log is written (turn/events.ts), older ones included (turn/upgrade.ts).
+ * `version` is the format of its log (turn/events.ts). Older formats are upgraded on reading (turn/upgrade.ts).
  *
- * `spent` is what it has cost so far (JSON), as long as no record tells of it.
+ * `spent` is its cost so far (JSON), until a record reports it.
  *
- * The tables are made on the way to the first token of a conversation, and a row of an index costs as much as one
- * of a table: there are none, since hundreds of turns are read in a fraction of a millisecond.
+ * A conversation's first token waits for these tables, and an index row costs as much as a table row. So there are no
+ * indexes: reading hundreds of turns takes a fraction of a millisecond.
  *
- * A segment is a piece of the text of all lines: its borders mean nothing, because a single line can be longer
- * than a row may be.
+ * A segment is a piece of the text of all lines. It may begin or end inside a line, because a line can be longer than
+ * a row may be.
  */
 
 import { type Meta, metaShapes, readStored } from './stored'
@@ -68,12 +66,61 @@ const MIGRATIONS = [
    ) WITHOUT ROWID;`,
 ]
 
-/** Whether this object has ever held anything. One that was merely asked about stays empty. */
+/** Whether this object has ever stored anything. An object that was only queried stays empty. */
 export const isCreated = (sql: SqlStorage): boolean =>
   sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").toArray().length > 0
 
-/** Brings the tables up to date, making them where there are none. */
+/**
+ * What all migrations make together. A new object creates its tables on the way to the first token of a conversation,
+ * and step by step that takes three times the CPU: each `ALTER TABLE` makes SQLite parse the schema again.
+ */
+const TABLES = `
+  CREATE TABLE migrations (version INTEGER PRIMARY KEY);
+  CREATE TABLE turns (
+    turn INTEGER PRIMARY KEY AUTOINCREMENT,
+    status TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    idempotency_key TEXT,
+    fingerprint TEXT,
+    ended_at INTEGER,
+    abandoned INTEGER NOT NULL DEFAULT 0,
+    said_at INTEGER,
+    finish_reason TEXT,
+    spent TEXT,
+    version INTEGER NOT NULL DEFAULT 1
+  );
+  CREATE TABLE log (
+    turn INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    lines TEXT NOT NULL,
+    PRIMARY KEY (turn, segment)
+  ) WITHOUT ROWID;
+  CREATE TABLE outbox (
+    turn INTEGER PRIMARY KEY,
+    history_id TEXT NOT NULL,
+    documents TEXT NOT NULL,
+    replaced TEXT NOT NULL DEFAULT '[]'
+  );
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);
+  CREATE TABLE results (
+    turn INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    lines TEXT NOT NULL,
+    PRIMARY KEY (turn, seq, segment)
+  ) WITHOUT ROWID;
+  INSERT INTO migrations (version) VALUES ${MIGRATIONS.map((_, index) => `(${index + 1})`).join()};`
+
+/** Creates the tables of a new object, or brings those of an older one up to date. */
 export function migrate(sql: SqlStorage): void {
+  if (isCreated(sql)) upgradeTables(sql)
+  else sql.exec(TABLES)
+}
+
+/** Runs the migrations that an object has not run yet: all of them if it has no tables. */
+export function upgradeTables(sql: SqlStorage): void {
   sql.exec('CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY)')
   const { version } = sql.exec<{ version: number }>('SELECT count(*) AS version FROM migrations').one()
   for (const [index, migration] of MIGRATIONS.entries()) {

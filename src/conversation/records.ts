@@ -3,9 +3,9 @@
  * record holds the conversation's row, the turn's row with its trace, and its cost.
  *
  * A record is written here in the transaction that makes the turn history. It is removed once D1 has it, at the
- * first attempt or at an alarm's. D1 counts a turn once, however often it is sent. The beginning is sent by
- * alarm only: it is for turns that take long, and a turn that ends sooner reports it. That a turn has failed is
- * told in the same way.
+ * first attempt or at an alarm's. D1 counts a turn once, however often it is sent. Only the
+ * alarm sends a beginning, for turns that take long: a turn that ends sooner reports it too. Failures and
+ * interruptions are sent in the same way.
  */
 import { backoff } from '../backoff'
 import { database } from '../db/client'

@@ -1,7 +1,7 @@
 /**
  * Shapes of the JSON that conversations store: in their object's tables and in D1's rows of turns.
  *
- * A shape admits what every version has written. Properties that it does not name are kept.
+ * A shape accepts what any version has written, and keeps properties that it does not name.
  */
 import * as v from 'valibot'
 import type { ConversationEntry, FailedConversation } from '../db/conversations'
@@ -28,13 +28,13 @@ const ownerShape: v.GenericSchema<Owner> = v.object({
   proof: v.exactOptional(v.string()),
 })
 
-/** What a conversation knows of itself from its beginning. */
+/** Facts of a conversation from its beginning. */
 export interface Self {
   /** tells this conversation from an earlier one of its id, which was deleted */
   incarnation: string
   /**
-   * whose it is: who asked first; absent before, and where that was before conversations had owners. In one of the time
-   * before proofs there is none: a user may have been claimed
+   * who asked first. Absent before the first turn, and in conversations from before there were owners. Without a proof in
+   * conversations from before there were proofs: their user may only have been claimed
    */
   owner?: Owner
   /** the beginning of the first question */
@@ -44,16 +44,16 @@ export interface Self {
   created_at: number
   /** until when, in milliseconds since 1970, the same request leads to its id; absent: its id is random */
   found_until?: number
-  /** objects of the history collections that it was written to */
+  /** ids of the history collections' objects that hold its messages */
   histories: string[]
 }
 
 /** Values of the object's `meta` table, by their key. */
 export interface Meta {
   self: Self
-  /** the last id given out for a request that is this conversation's, asked again */
+  /** id of the conversation that began when this one's first question was asked again */
   successor: string
-  /** set when it is being deleted: nothing may be read any more */
+  /** true while it is being deleted: nothing may be read any more */
   erasing: boolean
 }
 

@@ -61,8 +61,10 @@ export class TurnLog extends EventLog {
         names.fingerprint ?? null,
       )
       .one()
-    this.#sql.exec('DELETE FROM log WHERE turn <= ?', turn - LOGGED_TURNS)
-    this.#sql.exec('DELETE FROM results WHERE turn <= ?', turn - LOGGED_TURNS)
+    if (turn > LOGGED_TURNS) {
+      this.#sql.exec('DELETE FROM log WHERE turn <= ?', turn - LOGGED_TURNS)
+      this.#sql.exec('DELETE FROM results WHERE turn <= ?', turn - LOGGED_TURNS)
+    }
     return turn
   }
 

@@ -1,8 +1,8 @@
 /**
- * Rows of conversations: what there is to list, and whose it is.
+ * Rows of conversations, for listing and ownership.
  *
- * A conversation whose messages were deleted through its history collection gets `expires_at` 0 (messages.ts), and so
- * does one that cannot be deleted whole now: from then on it is not found, and the sweep erases what is left of it.
+ * A conversation gets `expires_at` 0 if its messages were deleted through its history collection (messages.ts), or if it
+ * cannot be deleted completely now. From then on nobody finds it, and the sweep erases the rest.
  */
 import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Database } from './client'
@@ -19,7 +19,7 @@ export interface PageEnd {
 }
 
 /**
- * Conversations that have not expired, the last used first.
+ * Conversations that have not expired, most recently used first.
  * @param owner undefined: any @param userId undefined: any @param proof undefined: any @param now milliseconds
  */
 export const listConversationRows = (
@@ -33,13 +33,13 @@ export const listConversationRows = (
       and(
         areOf({ owner, userId, proof }),
         filteredBy(filter),
-        // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
+        // The plus stops SQLite from using this column's index. With that index it would sort all rows for one page.
         sql`+${conversations.expiresAt} > ${now}`,
         after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
       ),
     )
     .orderBy(
-      // Few rows fit these filters, and each index on it leads to them. So SQLite is kept from walking all conversations.
+      // Few rows match these filters, and each filter has an index. So stop SQLite from walking all conversations.
       filter.words || filter.rating ? desc(sql`+${conversations.updatedAt}`) : desc(conversations.updatedAt),
       desc(conversations.id),
     )
@@ -52,7 +52,7 @@ export interface Of {
   proof?: string | undefined
 }
 
-/** SQLite uses an index with a condition of its own only for a query that states the same condition. */
+/** SQLite uses a partial index only for a query that repeats the index's condition. */
 export const areOf = ({ owner, userId, proof }: Of) =>
   and(
     owner === undefined ? undefined : eq(conversations.owner, owner),
@@ -95,11 +95,11 @@ export const conversationsOfUser = (
     .limit(limit)
 
 export interface EmptiedConversation extends Pick<ConversationRow, 'id' | 'historyId'> {
-  /** 1 where messages of its id have come in since, as when a backup is put back */
+  /** 1 if messages with its id have arrived since, for example from a restored backup */
   refilled: number
 }
 
-/** Some conversations whose messages somebody has deleted, in the order of their ids. */
+/** Some conversations whose messages somebody has deleted, by id. */
 export const emptiedConversations = (
   db: Database,
   after: string,
@@ -116,15 +116,15 @@ export const emptiedConversations = (
     .orderBy(asc(conversations.id))
     .limit(limit)
 
-/** A conversation as its object tells of it; how many turns it has is counted here. */
+/** A conversation as its object reports it. Its turns are counted here. */
 export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details' | 'failedAt'> & {
   proof?: string
   details?: string
-  /** absent: leaves what is known */
+  /** absent: the stored value stays */
   failedAt?: number
 }
 
-/** Writes a conversation's row, or what has changed in it: a part of the transactions that tell of it. */
+/** Inserts or updates a conversation's row, as a part of a transaction. */
 export function upsertConversation(db: Database, conversation: ConversationEntry) {
   const { id, expiresAt } = conversation
   const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
@@ -137,30 +137,30 @@ export function upsertConversation(db: Database, conversation: ConversationEntry
       set: {
         ...conversation,
         turns: many,
-        // An id that begins anew has no name and no failure yet.
+        // A new conversation with an old id has no name and no failure yet.
         failedAt: sql`CASE WHEN ${same} THEN max(coalesce(${conversations.failedAt}, excluded.failed_at),
           coalesce(excluded.failed_at, ${conversations.failedAt})) ELSE excluded.failed_at END`,
         name: sql`CASE WHEN ${same} THEN ${conversations.name} END`,
-        // What an earlier version began without a proof, and a migration knows to be proven, stays so.
+        // A migration may have marked a conversation of an earlier version as proven. Keep that mark.
         proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,
         updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
           ELSE excluded.updated_at END`,
-        // One that is about to be erased stays so, whatever arrives late.
+        // If it is about to be erased, a late write does not change that.
         expiresAt: sql`CASE WHEN ${same} AND ${conversations.expiresAt} = 0 THEN 0
           WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
       },
     })
 }
 
-/** Gives a conversation a title of its own, which its turns do not change. A memory has it in what it says of itself. */
+/** Gives a conversation a title that its turns do not change. A memory has it in its details too. */
 export async function nameConversation(db: Database, id: string, name: string): Promise<void> {
   const details = sql`CASE WHEN ${conversations.details} IS NOT NULL THEN json_set(${conversations.details}, '$.name', ${name}) END`
   await db.update(conversations).set({ name, details }).where(eq(conversations.id, id))
 }
 
 /**
- * Writes down that a conversation has begun. May be repeated.
- * @returns whether it has to go: its user's conversations were erased since (erasures.ts)
+ * Records that a conversation has begun. May be repeated.
+ * @returns whether it must be erased because its user's conversations were, after it began (erasures.ts)
  */
 export async function recordBeginning(db: Database, conversation: ConversationEntry): Promise<boolean> {
   const marks = await marksFor(conversation)
@@ -190,12 +190,12 @@ export async function recordFailure(
     .where(and(eq(conversations.id, id), eq(conversations.createdAt, createdAt)))
 }
 
-/** Has a conversation not found any more, until its rows can be removed. */
+/** Hides a conversation until its rows can be removed. */
 export async function hideConversation(db: Database, id: string): Promise<void> {
   await db.update(conversations).set({ expiresAt: 0 }).where(eq(conversations.id, id))
 }
 
-/** Removes a conversation's row and those of its turns. Its messages are its history collection's to remove. */
+/** Removes the rows of a conversation and its turns. Its history collection removes the messages. */
 export async function deleteConversationRows(db: Database, id: string): Promise<void> {
   await db.batch([
     db.delete(turns).where(eq(turns.conversationId, id)),
@@ -203,7 +203,7 @@ export async function deleteConversationRows(db: Database, id: string): Promise<
   ])
 }
 
-/** Deletes some conversations that have expired: their objects forget them by themselves. @returns how many */
+/** Deletes some expired conversations. Their objects expire by their own alarms. @returns how many */
 export async function deleteExpiredConversations(db: Database, now: number, limit: number): Promise<number> {
   const expired = db
     .select({ id: conversations.id })

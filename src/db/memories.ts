@@ -1,4 +1,4 @@
-/** Conversations as OpenSearch's memories: pages by number, and what their messages say of themselves. */
+/** Conversations as OpenSearch's memories: numbered pages, and the details of messages. */
 import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { areOf, type Of } from './conversations'
@@ -8,9 +8,9 @@ export type MessageTurn = Pick<
   typeof Turns.$inferSelect,
   'conversationId' | 'turn' | 'question' | 'answer' | 'createdAt'
 > & {
-  /** JSON of MessageDetails; null where a turn says nothing of itself */
+  /** JSON of MessageDetails; null: none */
   more: string | null
-  /** JSON, in the order in which they were told; null: none */
+  /** JSON, in the order in which they were added; null: none */
   traces: string | null
 }
 
@@ -34,7 +34,7 @@ export const pageOfConversations = (
     .where(
       and(
         areOf(whose),
-        // The plus keeps SQLite from the index of this column, or it would sort all there is for one page.
+        // The plus stops SQLite from using this column's index. With that index it would sort all rows for one page.
         sql`+${conversations.expiresAt} > ${now}`,
       ),
     )
@@ -81,7 +81,7 @@ export async function findMessageTurn(
 }
 
 /**
- * The first messages of the transcript that a client brought: what was said before the first turn. Oldest first,
+ * The first messages of a client's transcript, from before the first turn. Oldest first,
  * timestamps in seconds.
  */
 export const messagesBeforeTurns = (db: Database, conversationId: string, most: number) => {
@@ -104,7 +104,7 @@ export async function countTurns(db: Database, conversationId: string, now: numb
   return row!.many
 }
 
-/** Merges into what a conversation says of itself, key by key. @returns its new JSON */
+/** Merges a patch into a conversation's details, key by key. @returns the new JSON */
 export async function mergeDetails(
   db: Database,
   id: string,
@@ -118,7 +118,7 @@ export async function mergeDetails(
       details: sql`json_set(json_patch(coalesce(${conversations.details}, '{}'), ${JSON.stringify(patch)}), '$.version',
         coalesce(json_extract(${conversations.details}, '$.version'), 1) + 1)`,
       updatedAt: now,
-      // The latest name counts, whoever gave it.
+      // The latest name wins, whoever set it.
       ...(title !== undefined && { title, name: null }),
     })
     .where(eq(conversations.id, id))
@@ -126,7 +126,7 @@ export async function mergeDetails(
   return row?.details ?? '{}'
 }
 
-/** Merges into what a turn's message says of itself, key by key. @returns its new version */
+/** Merges a patch into the details of a turn's message, key by key. @returns the new version */
 export async function mergeMessage(
   db: Database,
   conversationId: string,
@@ -140,7 +140,7 @@ export async function mergeMessage(
     .update(turns)
     .set({
       trace: sql`json_set(${turns.trace}, '$.message', json(json_set(${message}, '$.version', ${version})))`,
-      // The places of citations are those of the old text.
+      // Citations point to places in the old text.
       ...(answer !== undefined && { answer, citations: '[]' }),
     })
     .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
@@ -148,7 +148,7 @@ export async function mergeMessage(
   return row?.version ?? 1
 }
 
-/** Adds a trace to a turn's message, in one statement. @returns its place; undefined where there is no such turn */
+/** Adds a trace to a turn's message, in one statement. @returns its place; undefined if there is no such turn */
 export async function addTrace(
   db: Database,
   conversationId: string,
@@ -166,7 +166,7 @@ export async function addTrace(
   return row === undefined ? undefined : row.many - 1
 }
 
-/** Whether there is any conversation, or any turn, whoever's it is. */
+/** Whether there is any conversation, or any turn, of any owner. */
 export async function isAny(db: Database, what: 'conversation' | 'turn'): Promise<boolean> {
   const table = what === 'turn' ? turns : conversations
   return (await db.select({ one: sql`1` }).from(table).limit(1)).length > 0

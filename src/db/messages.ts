@@ -1,4 +1,4 @@
-/** Rows of history. Every write is idempotent, since the outbox of a history collection may send it twice. */
+/** Rows of history. Every write is idempotent, because the outbox of a history collection may send it twice. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversations, messages, turns } from './schema'
@@ -7,11 +7,11 @@ export type MessageRow = typeof messages.$inferSelect
 
 /** Changes to the messages of one history. */
 export interface MessageChanges {
-  /** at most about 1 MB of text: they are one JSON parameter, since D1 binds 100 at most */
+  /** at most about 1 MB of text. They go as one JSON parameter, because D1 binds at most 100 */
   rows: Omit<MessageRow, 'historyId'>[]
   /** ids of documents that were deleted */
   removed: string[]
-  /** ids of documents that were replaced; their conversation takes care of their turns' records */
+  /** ids of replaced documents. Their conversation updates the records of their turns */
   replaced?: string[]
 }
 
@@ -61,8 +61,8 @@ const named = (historyId: string, documentIds: string[]): SQL =>
  * Removes messages and the records of their turns, which quote them. A conversation without messages gets
  * `expires_at` 0: nobody finds it any more, and the sweep erases it.
  *
- * Messages identify their turn only by its second. Another turn in the same second loses its record too; that errs on
- * the safe side.
+ * Messages identify their turn only by its second. Another turn in the same second loses its record too, which is the
+ * safe mistake.
  */
 function removal(db: Database, going: SQL) {
   const concerned = sql`SELECT ${messages.conversationId} FROM ${messages} WHERE ${going}`
@@ -97,7 +97,7 @@ const withoutTraces = (db: Database, going: SQL) =>
 const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
 const NO_FOLLOWUPS = '[]'
 
-/** Messages that one step removes: D1 runs one query at a time, and everybody waits for it. */
+/** Messages that one step removes. D1 runs one query at a time, so a long one delays everybody. */
 export const HISTORY_STEP = 500
 
 /** Removes some messages of a deleted history collection. @returns how many; fewer than a step at the end */

@@ -1,18 +1,16 @@
-/** Rows of D1 in the isolate's memory, so that a turn waits for no query. One policy for all of them. */
+/** Caches rows of D1 in the isolate's memory, so that a turn waits for no query. All caches share one policy. */
 import { reasonOf } from '../errors'
 
-/** Entries of one cache. When it is full it begins anew. */
+/** Entries of one cache. A full cache is emptied. */
 const MOST_CACHED = 1_000
 
 /**
- * A cache of what D1 holds under a key.
+ * A cache of D1's rows by key.
  *
  * - An entry is used for `ms`. Another isolate sees a change that much later.
- * - An unknown key is never remembered, so that what was just created is found.
- * - While D1 does not answer, an old entry goes on being used: it is better than none, and is seldom wrong. A budget
- *   turns this off.
- * - Whoever writes a row forgets its key after the write. Forgetting it before would let a reader in between put the old
- *   row back.
+ * - An unknown key is never cached, so a new row is found at once.
+ * - While D1 does not answer, an old entry is used further: it is better than none, and seldom wrong. Budgets turn this off.
+ * - Code that writes a row must forget its key after the write. Before the write, a reader could cache the old row again.
  */
 export class RowCache<Row> {
   readonly #entries = new Map<string, { row: Row; until: number }>()

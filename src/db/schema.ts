@@ -1,17 +1,17 @@
 /**
  * D1: the registry (small, read often) and the record of history (large, swept by the cron trigger).
  *
- * Documents are not here: they live in their collection's Durable Object (src/search), because a search
- * then is one hop and an import one transaction.
+ * Documents are not here. They live in their collection's Durable Object (src/search), so that a search is one hop
+ * and an import is one transaction.
  */
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
-/** The name of a collection and the Durable Object that holds it. A new collection of an old name is a new object. */
+/** The name of a collection and its Durable Object. A new collection with an old name gets a new object. */
 export const collections = sqliteTable('collections', {
   name: text('name').primaryKey(),
   objectId: text('object_id').notNull().unique(),
-  /** what its documents are kept in (registry/engines.ts) */
+  /** the engine that stores its documents (registry/engines.ts) */
   engine: text('engine').notNull().default('object'),
   createdAt: integer('created_at').notNull(),
 })
@@ -22,10 +22,10 @@ export const aliases = sqliteTable('aliases', {
 })
 
 /**
- * Conversation models. `config` is the stored object as JSON without its secrets; they are sealed beside it with
- * their masked form, so that listing models never opens one (registry/model-secrets.ts; the columns have their
- * names from when the `api_key` was the only secret). A deleted model keeps its row (`deletedAt`) until its last
- * message has expired: its ttl must go on.
+ * Conversation models. `config` is the stored object as JSON without its secrets. They are encrypted in a column of
+ * their own, with their masked form beside it, so that listing models decrypts nothing (registry/model-secrets.ts).
+ * The column names date from when `api_key` was the only secret. A deleted model keeps its row (`deletedAt`) until
+ * its last message has expired, because the messages need its ttl.
  */
 export const conversationModels = sqliteTable('conversation_models', {
   id: text('id').primaryKey(),
@@ -37,8 +37,8 @@ export const conversationModels = sqliteTable('conversation_models', {
 })
 
 /**
- * API keys. The value itself is not stored: `hash` finds a key that is presented. `sealedValue` is kept
- * only for keys whose sole action is documents:search, since a scoped key is an HMAC under its parent's value.
+ * API keys. The value itself is not stored: a key is looked up by its `hash`. Only keys whose sole action is
+ * documents:search have a `sealedValue`, because a scoped key is an HMAC under its parent's value.
  */
 export const apiKeys = sqliteTable(
   'api_keys',
@@ -59,8 +59,8 @@ export const apiKeys = sqliteTable(
 )
 
 /**
- * History: a row a message, for every history collection. The collection's own object is the view that
- * the documents API reads and writes; each change there arrives here through that object's outbox.
+ * History: one row for each message of every history collection. The documents API reads and writes the
+ * collection's object. Each change there arrives here through that object's outbox.
  */
 export const messages = sqliteTable(
   'messages',
@@ -83,7 +83,7 @@ export const messages = sqliteTable(
   ],
 )
 
-/** A row a conversation, whatever protocol began it: what listing and ownership ask for. */
+/** One row for each conversation of any protocol, for listing and ownership. */
 export const conversations = sqliteTable(
   'conversations',
   {
@@ -93,19 +93,19 @@ export const conversations = sqliteTable(
     modelId: text('model_id').notNull(),
     /** the key that began it: `admin`, or the id of an API key */
     owner: text('owner').notNull(),
-    /** the user on whose behalf the key asked; '' where none was named */
+    /** the user on whose behalf the key asked; '' if none was named */
     userId: text('user_id').notNull(),
-    /** who is proven to have begun it (conversation/ownership.ts); '' where nobody is, and the user is only a label */
+    /** who provably began it (conversation/ownership.ts); '': nobody, and the user is only a label */
     proof: text('proof').notNull().default(''),
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
     title: text('title').notNull(),
-    /** the title that somebody gave it instead */
+    /** a title that replaces it */
     name: text('name'),
-    /** JSON: what a memory says of itself (conversation/memories.ts); null for one that another protocol began */
+    /** JSON: details of a memory (conversation/memories.ts); null if another protocol began it */
     details: text('details'),
     turns: integer('turns').notNull(),
-    /** when one of its turns failed last; null: none did. A stop is no failure */
+    /** when a turn last failed or was interrupted; null: never. A stop is not a failure */
     failedAt: integer('failed_at'),
     /** unix milliseconds, as everywhere but in `messages` */
     createdAt: integer('created_at').notNull(),
@@ -134,11 +134,11 @@ export const conversations = sqliteTable(
   ],
 )
 
-/** That all conversations of a user were erased, for those that are not in D1 yet (erasures.ts). */
+/** Marks that all conversations of a user were erased, for those that are not in D1 yet (erasures.ts). */
 export const erasures = sqliteTable(
   'erasures',
   {
-    /** a digest of the user and the key: the name itself was to be forgotten */
+    /** a digest of the user and the key, because the name itself must be forgotten */
     id: text('id').primaryKey(),
     /** when, in unix milliseconds */
     at: integer('at').notNull(),
@@ -146,7 +146,7 @@ export const erasures = sqliteTable(
   (table) => [index('erasures_at').on(table.at)],
 )
 
-/** A row a finished turn: what `messages` has no room for. `trace` is for whoever debugs an answer. */
+/** One row for each finished turn, with what `messages` lacks. `trace` is for debugging an answer. */
 export const turns = sqliteTable(
   'turns',
   {
@@ -170,13 +170,13 @@ export const turns = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.conversationId, table.turn] }),
     index('turns_expiry').on(table.expiresAt),
-    // A message that nobody asked a model for (conversation/tell.ts) has no timings.
+    // A message that no model answered (conversation/tell.ts) has no timings.
     index('turns_unanswered').on(table.conversationId).where(sql`citations = '[]' AND timings <> '{}'`),
   ],
 )
 
 /**
- * What people said of an answer: a row for each turn and giver. Triggers of migration 0010 delete it with its turn. They
+ * Feedback on answers: one row for each turn and giver. Triggers of migration 0010 delete it with its turn. They
  * also keep the full-text index `turns_text`, which drizzle cannot declare.
  */
 export const feedback = sqliteTable(
@@ -184,7 +184,7 @@ export const feedback = sqliteTable(
   {
     conversationId: text('conversation_id').notNull(),
     turn: integer('turn').notNull(),
-    /** who gave it: a proof of a user or visitor (conversation/ownership.ts), or the owner of a key that proves nobody */
+    /** who gave it: a proof of a user or visitor (conversation/ownership.ts), or the owner of the key if nobody is proven */
     giver: text('giver').notNull(),
     rating: text('rating', { enum: ['up', 'down'] }),
     /** 1 to 5 */
@@ -221,8 +221,8 @@ export const usage = sqliteTable(
 )
 
 /**
- * Assistants: what a chat on somebody's site is made of (collections, model, prompt, allowed overrides).
- * `config` is JSON; the conversation layer knows its shape.
+ * Assistants: the settings of a chat (collections, model, prompt, allowed overrides). `config` is JSON; the registry
+ * knows its shape.
  */
 export const assistants = sqliteTable('assistants', {
   name: text('name').primaryKey(),
@@ -233,8 +233,8 @@ export const assistants = sqliteTable('assistants', {
 })
 
 /**
- * What an API registers and alone understands: connectors, models, search pipelines, settings. `body` is JSON without
- * secrets; they are sealed beside it.
+ * Resources that only one API understands: connectors, models, search pipelines, settings. `body` is JSON without
+ * secrets, which are encrypted in a column of their own.
  */
 export const resources = sqliteTable(
   'resources',
@@ -242,7 +242,7 @@ export const resources = sqliteTable(
     /** `connector`, `model`, `pipeline`, ... */
     kind: text('kind').notNull(),
     id: text('id').notNull(),
-    /** one of its kind has it; null where names need not differ */
+    /** unique within its kind; null if names need not differ */
     uniqueName: text('unique_name'),
     body: text('body').notNull(),
     sealed: text('sealed'),

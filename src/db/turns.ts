@@ -34,7 +34,7 @@ export interface TurnRecord extends Cost {
  * Statements after the turn's insertion count the usage, each only if the one before it wrote a row. A row with the
  * same number and another time is left from an expired conversation of this id, and is replaced.
  *
- * @returns whether the conversation has to be erased: its user's conversations were, after it began (erasures.ts)
+ * @returns whether the conversation must be erased because its user's conversations were, after it began (erasures.ts)
  */
 export async function recordTurn(
   db: Database,
@@ -164,7 +164,7 @@ export async function findTurn(
   return row
 }
 
-/** Deletes a turn that did not make it into the history. */
+/** Deletes a turn that the history refused. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
   await db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
 }

@@ -1,7 +1,7 @@
 /**
- * The two ports to what a collection is kept in: a conversation finds documents through a `Retriever`, and keeps what was
- * said in a `HistoryStore`. The registry's row says which engine a collection has. `object`, the collection's own Durable
- * Object, is the only one so far; another one is one more entry of `RETRIEVERS`.
+ * The two ports to the engine of a collection. A conversation finds documents through a `Retriever` and stores messages in a
+ * `HistoryStore`. The registry's row names the engine. The only one so far is `object`, the collection's own Durable Object.
+ * To add another, add an entry to `RETRIEVERS`.
  */
 import { ApiError, type Outcome } from '../errors'
 import { collectionObject } from '../search/collection/handle'
@@ -17,22 +17,22 @@ import type {
   StoredMessage,
 } from '../search/types'
 
-/** What a turn finds documents with. */
+/** Finds documents for a turn. */
 export interface Retriever {
   /**
    * @param scope what the search's key may see; absent: no history collection
    * @param ticket names the search for `abandon`: unique, and the caller's secret
    */
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
-  /** Nobody waits for the search of this ticket any more. */
+  /** Ends the search with this ticket, because nobody waits for it any more. */
   abandon(ticket: string): Promise<void>
-  /** The fields of the collection: a turn shows a model no vectors. */
+  /** The fields of the collection. A turn needs them to keep vectors out of the prompt. */
   schema(): Promise<Outcome<CollectionSchema>>
 }
 
 /**
- * What keeps the messages of conversations. Messages need no turn that made them: a caller may import some, or write them
- * through the documents API.
+ * Stores the messages of conversations. A message need not come from a turn: callers can import messages, or write them through
+ * the documents API.
  */
 export interface HistoryStore {
   schema(): Promise<Outcome<CollectionSchema>>
@@ -81,7 +81,7 @@ export async function databaseBytes(env: Pick<Cloudflare.Env, 'DB'>): Promise<nu
 }
 
 /**
- * What was said is always kept by Parley itself, whatever engine has the documents.
+ * Parley always stores messages itself, whatever engine stores the documents.
  * @param historyId the id of a history collection's object
  */
 export const historyStore = (env: Cloudflare.Env, historyId: string): HistoryStore =>

@@ -14,8 +14,12 @@ afterEach(() => vi.restoreAllMocks())
 const { collectionObject } = handle
 
 /** Takes a turn. @returns its calls to collections, and its writes, in their order */
-async function orderOf(request: AskRequest): Promise<string[]> {
+const orderOf = async (request: AskRequest): Promise<string[]> => (await tracked(request)).order
+
+/** Takes a turn. @returns the same, and the tables that its object writes before the answer begins */
+async function tracked(request: AskRequest): Promise<{ order: string[]; begun: string[] }> {
   const order: string[] = []
+  const writes: string[] = []
   vi.spyOn(handle, 'collectionObject').mockImplementation(
     (env, id) =>
       new Proxy({} as CollectionRpc, {
@@ -30,13 +34,17 @@ async function orderOf(request: AskRequest): Promise<string[]> {
   await runInDurableObject(stub(request.conversationId), (_, { storage: { sql } }) => {
     const exec = sql.exec.bind(sql)
     vi.spyOn(sql, 'exec').mockImplementation(((query: string, ...bindings: unknown[]) => {
-      if (/\b(CREATE|INSERT|UPDATE|DELETE)\b/.test(query)) order.push('write')
+      const [, verb, table] =
+        /\b(CREATE|INSERT|UPDATE|DELETE)\b(?: (?:OR REPLACE )?(?:INTO|FROM))? (\w+)/.exec(query) ?? []
+      if (verb) order.push('write')
+      if (verb) writes.push(verb === 'CREATE' ? 'tables' : table!)
       return exec(query, ...bindings)
     }) as typeof sql.exec)
   })
   const events = await take(request)
   expect(events.at(-1)).toMatchObject({ type: 'done' })
-  return order
+  // The first write of the log comes with the answer.
+  return { order, begun: writes.slice(0, writes.indexOf('log')) }
 }
 
 const QUESTION = 'Who directed Alien?'
@@ -70,4 +78,14 @@ it('so is a question with a transcript before it', async () => {
   ]
   const order = await orderOf(await asking(QUESTION, { model: openai, transcript }))
   expect(order.slice(0, order.indexOf('write'))).toEqual(['search', 'schema'])
+})
+
+it('what is written before the answer is written once: a call waits for it', async () => {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+  const first = await asking(QUESTION, { model: openai })
+  expect((await tracked(first)).begun).toEqual(['tables', 'meta', 'records', 'turns'])
+  vi.restoreAllMocks()
+  vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+  const second = { ...first, question: contentOf('And what of Heat, the film?'), continues: true }
+  expect((await tracked(second)).begun).toEqual(['turns'])
 })

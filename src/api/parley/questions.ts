@@ -21,14 +21,18 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const { embedded } = access
   const question = embedded.q ?? body.question
   record.question = question
-  const searches = await planSearches(env, access, record, body)
   const modelId = embedded.conversation_model_id ?? body.model ?? pinnedModel([access])
+  // Read beside the plan of the searches, and awaited after it, so that an error of a search comes first.
+  const reading = modelId === undefined ? undefined : findOpenModel(env, [access], modelId)
+  const history = reading?.then((found) => found && findHistory(env, found))
+  history?.catch(() => {})
+  const searches = await planSearches(env, access, record, body)
   if (modelId === undefined) throw new ApiError(400, '`model` is needed.')
-  const model = await findOpenModel(env, [access], modelId)
+  const model = await reading
   if (!model) throw modelMissing()
   const files = partsOf(body.files)
   requireRoom(files, model)
-  const historyId = await findHistory(env, model)
+  const historyId = (await history)!
   const conversationId = embedded.conversation_id ?? body.conversation_id
   const stream = wantsStream(request, body)
 

@@ -1,6 +1,7 @@
 /** Memories: conversations to create, list, rename, search and delete. */
 import { deleteConversation } from '../../../conversation/conversations'
-import { changeMemory, createMemory, listMemories, memoryOf, wasEver } from '../../../conversation/memories'
+import { changeMemory, createMemory, listMemories, wasEver } from '../../../conversation/memories'
+import { memoryOf } from '../../../conversation/memory-views'
 import type { Asker } from '../../../turn/request'
 import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'

@@ -1,5 +1,5 @@
 /** Bodies, pages and shapes of memories and messages, in the wording of both generations. */
-import type { MemoryView, MessageView } from '../../../conversation/memories'
+import type { MemoryView, MessageView } from '../../../conversation/memory-views'
 import { byteLength } from '../../../turn/serialise'
 import type { Call } from '../../edge/route'
 import { illegalArgument, OpenSearchError } from '../errors'
