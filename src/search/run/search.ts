@@ -36,6 +36,7 @@ import { LongSearches, Pace } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
+import { findPlain, isPlain } from './ranking/found'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
 
@@ -227,7 +228,7 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const first = sort[0]!
-  const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
+  const isByScore = first.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
   const order = orderBy(sort, sql, schema, false)
   // The columns of these keys are made of all matches.
@@ -284,12 +285,21 @@ async function find(
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, asked.query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
+  let { query } = asked
+  if (vector === undefined && isPlain(request)) {
+    const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
+    let found = await plain()
+    if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
+      query = withInfix(context, request, query, request.infix.fallback)
+      found = await plain()
+    }
+    return found ?? all(context, filter, pinned)
+  }
   const how = {
     top,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
-  let { query } = asked
   let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   if (keyword?.found === 0 && request.infix.fallback.length > 0) {
     query = withInfix(context, request, query, request.infix.fallback)
@@ -302,12 +312,11 @@ async function find(
     return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
   }
   if (vector === undefined) {
-    const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
-    const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
-    const known =
-      keyword?.rows && keyword.found !== undefined ? { rows: keyword.rows, found: keyword.found } : undefined
-    const candidates = { parts, text: keyword !== undefined, vector: false, found }
-    return { candidates, terms, pinned, top: known }
+    if (keyword === undefined) return all(context, filter, pinned)
+    const { found } = keyword
+    const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
+    const parts = textMatches(sql, keyword.match, filter)
+    return { candidates: { parts, text: true, vector: false, found }, terms, pinned, top: known }
   }
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
   if (seeking === 'unavailable' && keyword === undefined) {
@@ -333,6 +342,16 @@ async function find(
   await readBest(context, request, { fused, words, terms, vector }, pace)
   const { parts, size } = fused
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
+}
+
+/** Every document that passes the filter. */
+function all({ sql, count }: SearchContext, filter: RangedFilter, pinned: Found['pinned']): Found {
+  const found = filter(NOWHERE).sql === '1' ? count() : undefined
+  return {
+    candidates: { parts: everything(sql, filter), text: false, vector: false, found },
+    terms: [],
+    pinned,
+  }
 }
 
 /** What vectors weigh beside words where their scores are joined. */
