@@ -73,6 +73,17 @@ describe('a search of a collection with a synonym set', () => {
     }
   })
 
+  it('ranks a synonym as the words for which it stands', async () => {
+    const scoreOf = async (q: string) => {
+      const { hits } = await clothes.search({ q, query_by: 'title', prefix: 'false' })
+      return new Map(hits!.map(({ document, text_match }) => [document.id, text_match!]))
+    }
+    // A word for a word, and words for a word.
+    const [coats, chiefs] = [await scoreOf('coat'), await scoreOf('ceo')]
+    expect(coats.get('1')).toBe(coats.get('2'))
+    expect(chiefs.get('4')).toBe(chiefs.get('5'))
+  })
+
   it('answers a question by either word', async () => {
     const question = forQuestion({ q: 'What is a jacket for?', query_by: 'title' }, undefined)
     expect(idsOf(await clothes.search(question)).sort()).toEqual(['1', '2'])

@@ -3,6 +3,7 @@ import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
 import type { Analyzer } from '../../text/analyzer'
 import type { Term } from '../../text/query'
+import { waysOf } from '../../text/synonyms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
 import { WordReader } from './reader'
@@ -25,34 +26,56 @@ export interface Scored {
   quality: number
 }
 
+/** Of a query with synonyms, so many ways to write it are compared with a document. */
+const MOST_WAYS = 16
+
+/** A way to write the query, with or without synonyms. */
+interface Way {
+  rules: MatchRules
+  /** by field of the request */
+  readers: WordReader[]
+}
+
 export class DocumentScorer {
-  readonly rules: MatchRules
   readonly #context: SearchContext
   readonly #request: SearchRequest
-  /** by field of the request */
-  readonly #readers: WordReader[]
+  readonly #ways: Way[]
 
   constructor(context: SearchContext, request: SearchRequest, terms: readonly Term[]) {
     this.#context = context
     this.#request = request
-    const known = new Map<Analyzer, WordReader>()
-    this.#readers = columnsOf(context, request).map(({ analyzer }) => {
-      const reader = known.get(analyzer) ?? new WordReader(terms, analyzer, request.ranking.tokenPosition)
-      known.set(analyzer, reader)
-      return reader
-    })
-    this.rules = { ...request.ranking, sequence: this.#readers[0]!.sequence }
+    const [asked = [], ...others] = waysOf(terms).slice(0, MOST_WAYS)
+    const own = wayOf(context, request, asked)
+    const { length: insteadOf } = own.rules.sequence
+    const demoted = request.synonyms?.demotes ?? false
+    this.#ways = [
+      own,
+      ...others.map((way) => {
+        const { rules, readers } = wayOf(context, request, way)
+        return { rules: { ...rules, insteadOf, demoted }, readers }
+      }),
+    ]
   }
 
+  /** By the way to write the query that fits best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
+    let best: Omit<Scored, 'seq'> | undefined
+    for (const way of this.#ways) {
+      const scored = this.#scoreBy(way, document)
+      if (best === undefined || scored.text.rank > best.text.rank) best = scored
+    }
+    return best!
+  }
+
+  #scoreBy({ rules, readers }: Way, document: Record<string, unknown>): Omit<Scored, 'seq'> {
     const fields: ReadField[] = []
     let quality = 0
     for (const [index, { field, rank, weight }] of this.#request.queryFields.entries()) {
-      const texts = textsAt(document, field.name).map((text) => this.#readers[index]!.read(text))
+      const texts = textsAt(document, field.name).map((text) => readers[index]!.read(text))
       fields.push({ weight: rank, texts })
       for (const { length, occurrences } of texts) quality += weight * saturated(occurrences.length, length)
     }
-    return { text: scoreDocument(fields, this.rules), quality }
+    return { text: scoreDocument(fields, rules), quality }
   }
 
   /** Scores documents by sequence number, in this order. Deleted ones are left out. */
@@ -76,6 +99,16 @@ export class DocumentScorer {
       return { seq, ...this.score(document) }
     })
   }
+}
+
+function wayOf(context: SearchContext, request: SearchRequest, terms: readonly Term[]): Way {
+  const known = new Map<Analyzer, WordReader>()
+  const readers = columnsOf(context, request).map(({ analyzer }) => {
+    const reader = known.get(analyzer) ?? new WordReader(terms, analyzer, request.ranking.tokenPosition)
+    known.set(analyzer, reader)
+    return reader
+  })
+  return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }
 }
 
 const textsAt = (document: Record<string, unknown>, name: string): string[] => {

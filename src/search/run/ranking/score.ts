@@ -37,6 +37,10 @@ export interface ReadField {
 export interface MatchRules extends RankingRules {
   /** the words of the query as they were typed, repetitions included */
   sequence: readonly number[]
+  /** the words are synonyms, in the place of so many words. They count as those would */
+  insteadOf?: number
+  /** come after all matches that are not demoted */
+  demoted?: boolean
 }
 
 /** The parts of a field's score, most important first. */
@@ -101,7 +105,7 @@ export function scoreDocument(fields: readonly ReadField[], rules: MatchRules): 
     highest = value
     weight = field.weight
   }
-  const tokens = Math.min(MOST_WORDS, found.size)
+  const tokens = rules.demoted ? 0 : Math.min(MOST_WORDS, asAsked(found.size, rules))
   const counted = rules.matchingFields ? Math.min(MOST_FIELDS, matching) : 0
   const score = { tokens, fields: counted, best, weight: Math.min(MOST_WEIGHT, weight) }
   return { ...score, rank: best === undefined ? 0 : rankOf(score, highest, sum, rules.type) }
@@ -152,11 +156,14 @@ function matchOfField(
   return best
 }
 
-export function matchOfText(
-  text: Reading,
-  { sequence, exactMatch, tokenPosition }: MatchRules,
-  found: Set<number> = new Set(),
-): FieldMatch {
+/** A number of words, if as many stood for them as the query has. */
+const asAsked = (words: number, { sequence, insteadOf }: MatchRules): number =>
+  insteadOf === undefined || words === 0
+    ? words
+    : Math.max(1, Math.round((words * insteadOf) / sequence.length))
+
+export function matchOfText(text: Reading, rules: MatchRules, found: Set<number> = new Set()): FieldMatch {
+  const { sequence, exactMatch, tokenPosition, insteadOf = sequence.length } = rules
   const { occurrences } = text
   const costs = new Map<number, number>()
   for (const { word, cost } of occurrences) {
@@ -167,11 +174,16 @@ export function matchOfText(
   const window = bestWindow(occurrences, costs.size)
   const cost = [...costs.values()].reduce((sum, each) => sum + each, 0)
   return {
-    together: Math.min(MOST_WORDS, window.words),
-    present: Math.min(MOST_WORDS, costs.size),
+    together: Math.min(MOST_WORDS, asAsked(window.words, rules)),
+    present: Math.min(MOST_WORDS, asAsked(costs.size, rules)),
     cost: Math.min(MOST_COST, cost),
-    distance: Math.min(MOST_DISTANCE, window.distance),
-    order: exactMatch && isWhole(text, sequence) ? 2 : window.inOrder && window.words > 1 ? 1 : 0,
+    distance: Math.min(MOST_DISTANCE, Math.max(0, window.distance + insteadOf - sequence.length)),
+    order:
+      exactMatch && isWhole(text, sequence)
+        ? 2
+        : window.inOrder && insteadOf > 1 && (window.words > 1 || sequence.length === 1)
+          ? 1
+          : 0,
     position: tokenPosition ? Math.min(LAST_POSITION, window.last) : LAST_POSITION,
   }
 }

@@ -5,7 +5,11 @@
  * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
  */
 import type { Analyzer } from '../../text/analyzer'
+
 import { matchExpression, type SearchedColumn, type Term, typed } from '../../text/query'
+
+import { hasSynonyms } from '../../text/synonyms'
+
 import type { TextMatch } from '../candidates'
 
 export interface Tier {
@@ -37,7 +41,7 @@ export function tiersOf(
   columns: readonly Column[],
 ): Tier[] {
   const all = { match: whole, tied: false }
-  if (terms.length === 0 || terms.length > MOST_NEAR) return [all]
+  if (terms.length === 0 || terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
   const unwanted =
     excluded.length === 0 ? '' : ` NOT (${matchExpression([], [...excluded], [...columns], 'AND')})`
   const tier = (match: string, tied: boolean): Tier => ({
