@@ -89,7 +89,7 @@ export interface CollectionSchema {
   enable_nested_fields: boolean
   token_separators: string[]
   symbols_to_index: string[]
-  /** names of synonym and curation sets, stored and returned */
+  /** names of the synonym sets and curation sets that searches use */
   synonym_sets?: string[]
   curation_sets?: string[]
   metadata?: Record<string, unknown>
@@ -181,6 +181,8 @@ export interface SearchResult {
   request_params: { collection_name: string; first_q: string; per_page: number; q: string }
   search_cutoff: boolean
   search_time_ms?: number
+  /** of a curation that the search has met */
+  metadata?: Record<string, unknown>
 }
 
 export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'

@@ -92,8 +92,23 @@ test('"Move from Typesense" moves a collection from a server of that protocol', 
     },
   ])
     expect((await request('POST', '/collections/library/documents', document)).status).toBe(201)
+  await request('PUT', '/synonym_sets/words', { items: [{ id: 'boat', synonyms: ['boat', 'ship'] }] })
+  await request('PUT', '/collections/library/synonyms/shark', { root: 'shark', synonyms: ['sharks'] })
+  const override = { rule: { query: 'inn', match: 'exact' }, includes: [{ id: '3', position: 1 }] }
+  await request('PUT', '/collections/library/overrides/inn', override)
   const names = { 'http://typesense.example:8108': inject('url'), '=secret': `=${KEY}` }
-  expect(await reader.follow('tutorials/from-typesense.md', names)).toEqual({ commands: 13, shown: 8 })
+  expect(await reader.follow('tutorials/from-typesense.md', names)).toEqual({ commands: 21, shown: 10 })
+  const headers = { 'x-typesense-api-key': KEY }
+  const found = async (q: string) => {
+    const path = `${url}/collections/library/documents/search?q=${q}&query_by=title,summary`
+    const { hits } = (await (await fetch(path, { headers })).json()) as {
+      hits: { document: { id: string } }[]
+    }
+    return hits.map(({ document }) => document.id)
+  }
+  expect(await found('ship')).toContain('2')
+  expect(await found('shark')).toContain('1')
+  expect((await found('inn'))[0]).toBe('3')
 }, 120_000)
 
 test('"Move from OpenSearch" moves an index from a server of that protocol', async () => {

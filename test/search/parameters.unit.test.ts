@@ -66,7 +66,9 @@ describe('what is not implemented', () => {
       'The option `async_reference` of the field `title` is not supported. Collections cannot be joined. Leave it out, or set it to `false`.',
     )
     expect(() => parseSchema(schema({ reference: 'authors.id' }))).toThrow('`reference` of the field `title`')
-    expect(() => parseSchema(schema({}, { synonym_sets: ['coats'] }))).toThrow('The option `synonym_sets`')
+    expect(() => parseSchema(schema({}, { voice_query_model: { model_name: 'a' } }))).toThrow(
+      'The option `voice_query_model`',
+    )
     parseSchema(
       schema({ truncate_len: 100, infix: false, stem_dictionary: '', symbols_to_index: [], locale: 'de' }),
     )

@@ -9,6 +9,7 @@ const PLAIN = { token_separators: [], symbols_to_index: [] }
 const STEMS = stemAnalyzer(PLAIN)
 
 const term = (...tokens: string[]): Term => ({ tokens, written: tokens, prefix: false, corrections: [] })
+const quoted = (...tokens: string[]): Term => ({ ...term(...tokens), quoted: true })
 const unfinished = (...tokens: string[]): Term => ({ ...term(...tokens), prefix: true })
 
 describe('parseQuery', () => {
@@ -16,10 +17,10 @@ describe('parseQuery', () => {
     ['quick fox', [term('quick'), unfinished('fox')], []],
     ['quick ', [unfinished('quick')], []],
     ['the the fox', [term('the'), unfinished('fox')], []],
-    ['"quick fox" runs', [term('quick', 'fox'), unfinished('runs')], []],
-    ['runs "quick fox"', [term('runs'), term('quick', 'fox')], []],
+    ['"quick fox" runs', [quoted('quick', 'fox'), unfinished('runs')], []],
+    ['runs "quick fox"', [term('runs'), quoted('quick', 'fox')], []],
     ['fox -lazy', [term('fox')], [term('lazy')]],
-    ['-"lazy dog" fox', [unfinished('fox')], [term('lazy', 'dog')]],
+    ['-"lazy dog" fox', [unfinished('fox')], [quoted('lazy', 'dog')]],
     ['state-of-the-art', [{ ...unfinished('state', 'of', 'the', 'art'), text: 'state-of-the-art' }], []],
     ['--x', [{ ...unfinished('x'), text: '--x' }], []],
     ['?? ! "" -', [], []],

@@ -162,6 +162,122 @@ export const typesense = {
       ],
     },
     {
+      title: 'Synonym sets',
+      about: 'A collection names its sets in `synonym_sets`, a search its own in the parameter of that name.',
+      routes: [
+        route('PUT', '/synonym_sets/:name', 'Stores a set of synonyms.', {
+          send: '/synonym_sets/clothes',
+          body: { items: [{ id: 'coat', synonyms: ['coat', 'jacket'] }] },
+        }),
+        route('GET', '/synonym_sets', 'Lists sets of synonyms.'),
+        route('GET', '/synonym_sets/:name', 'Reads a set of synonyms.', { send: '/synonym_sets/clothes' }),
+        route('PUT', '/synonym_sets/:name/items/:id', 'Stores a synonym of a set.', {
+          send: '/synonym_sets/clothes/items/ceo',
+          body: { root: 'ceo', synonyms: ['chief executive officer'] },
+        }),
+        route('GET', '/synonym_sets/:name/items', 'Lists the synonyms of a set.', {
+          send: '/synonym_sets/clothes/items?limit=10',
+        }),
+        route('GET', '/synonym_sets/:name/items/:id', 'Reads a synonym.', {
+          send: '/synonym_sets/clothes/items/ceo',
+        }),
+        route('DELETE', '/synonym_sets/:name/items/:id', 'Deletes a synonym.', {
+          send: '/synonym_sets/clothes/items/ceo',
+        }),
+        route('DELETE', '/synonym_sets/:name', 'Deletes a set of synonyms.', {
+          send: '/synonym_sets/clothes',
+        }),
+      ],
+    },
+    {
+      title: 'Curation sets',
+      about: 'A collection names its sets in `curation_sets`.',
+      routes: [
+        route('PUT', '/curation_sets/:name', 'Stores a set of rules that change searches.', {
+          send: '/curation_sets/sale',
+          body: {
+            items: [
+              {
+                id: 'pin',
+                rule: { query: 'reef', match: 'exact' },
+                includes: [{ id: '1', position: 1 }],
+              },
+            ],
+          },
+        }),
+        route('GET', '/curation_sets', 'Lists curation sets.'),
+        route('GET', '/curation_sets/:name', 'Reads a curation set.', { send: '/curation_sets/sale' }),
+        route('PUT', '/curation_sets/:name/items/:id', 'Stores a rule of a set.', {
+          send: '/curation_sets/sale/items/recent',
+          body: { rule: { query: 'new', match: 'contains' }, filter_by: 'year:>2020' },
+        }),
+        route('GET', '/curation_sets/:name/items', 'Lists the rules of a set.', {
+          send: '/curation_sets/sale/items',
+        }),
+        route('GET', '/curation_sets/:name/items/:id', 'Reads a rule.', {
+          send: '/curation_sets/sale/items/recent',
+        }),
+        route('DELETE', '/curation_sets/:name/items/:id', 'Deletes a rule.', {
+          send: '/curation_sets/sale/items/recent',
+        }),
+        route('DELETE', '/curation_sets/:name', 'Deletes a curation set.', { send: '/curation_sets/sale' }),
+      ],
+    },
+    {
+      title: 'Synonyms and overrides of a collection',
+      about:
+        'The routes of releases before 30. They write the sets `<collection>_synonyms_index` and `<collection>_curations_index`.',
+      routes: [
+        route('PUT', '/collections/:collection/synonyms/:id', 'Stores a synonym of a collection.', {
+          send: '/collections/books/synonyms/sea',
+          body: { synonyms: ['sea', 'ocean'] },
+        }),
+        route('GET', '/collections/:collection/synonyms', 'Lists the synonyms of a collection.', {
+          send: '/collections/books/synonyms',
+        }),
+        route('GET', '/collections/:collection/synonyms/:id', 'Reads a synonym.', {
+          send: '/collections/books/synonyms/sea',
+        }),
+        route('DELETE', '/collections/:collection/synonyms/:id', 'Deletes a synonym.', {
+          send: '/collections/books/synonyms/sea',
+        }),
+        route('PUT', '/collections/:collection/overrides/:id', 'Stores a rule of a collection.', {
+          send: '/collections/books/overrides/pin',
+          body: { rule: { query: 'reef', match: 'exact' }, excludes: [{ id: '9' }] },
+        }),
+        route('GET', '/collections/:collection/overrides', 'Lists the rules of a collection.', {
+          send: '/collections/books/overrides',
+        }),
+        route('GET', '/collections/:collection/overrides/:id', 'Reads a rule.', {
+          send: '/collections/books/overrides/pin',
+        }),
+        route('DELETE', '/collections/:collection/overrides/:id', 'Deletes a rule.', {
+          send: '/collections/books/overrides/pin',
+        }),
+      ],
+    },
+    {
+      title: 'Stemming dictionaries',
+      routes: [
+        route(
+          'POST',
+          '/stemming/dictionaries/import',
+          'Adds words and their roots to the dictionary `?id=`.',
+          {
+            send: '/stemming/dictionaries/import?id=plurals',
+            body: '{"word":"people","root":"person"}\n{"word":"mice","root":"mouse"}',
+          },
+        ),
+        route('GET', '/stemming/dictionaries', 'Lists the ids of dictionaries.'),
+        route('GET', '/stemming/dictionaries/:id', 'Reads a dictionary.', {
+          send: '/stemming/dictionaries/plurals',
+        }),
+        route('DELETE', '/stemming/dictionaries/:id', 'Deletes a dictionary.', {
+          send: '/stemming/dictionaries/plurals',
+        }),
+      ],
+    },
+    {
       title: 'Analytics',
       about: '[What is counted](/docs/analytics), and what is stored of people.',
       routes: [

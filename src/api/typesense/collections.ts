@@ -1,6 +1,6 @@
 /** Collections: their schemas, not their documents. */
 import { requireCollections } from '../../auth/admit'
-import { ApiError, plainFailure, unwrap } from '../../errors'
+import { plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSummary } from '../../search/types'
@@ -9,6 +9,7 @@ import { isTrue, listed } from '../edge/parameters'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
+import { unsigned } from './unsigned'
 
 /**
  * A summary as the request's key may read it. `embedding_error` quotes the embedding provider, so a key made for pages
@@ -66,12 +67,6 @@ async function alter({ env, request, path }: Call): Promise<Response> {
 
 async function drop(call: Call): Promise<Response> {
   return json(shown(await dropCollection(call.env, call.path.collection!), call))
-}
-
-function unsigned(value: string | undefined, message: string): number {
-  if (value === undefined) return 0
-  if (!/^\d{1,9}$/.test(value)) throw new ApiError(400, message)
-  return Number(value)
 }
 
 const COLLECTION = '/collections/:collection'

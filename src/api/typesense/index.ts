@@ -9,6 +9,7 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
+import { namedSetRoutes } from './named-sets'
 import { nlModelRoutes } from './nl/models'
 import { operationRoutes } from './operations'
 import { searchRoutes } from './search'
@@ -25,6 +26,7 @@ export const typesenseRoutes: Route[] = [
   ...aliasRoutes,
   ...keyRoutes,
   ...searchSetRoutes,
+  ...namedSetRoutes,
   ...analyticsRoutes,
   ...operationRoutes,
   ...nlModelRoutes,

@@ -1,4 +1,5 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
+import { database } from '../../db/client'
 import { ApiError, collectionGone } from '../../errors'
 import { matches } from '../documents/detect'
 import { coerceDocument, FieldFault } from '../documents/document'
@@ -11,6 +12,7 @@ import { planOf } from '../schema/plan'
 import { maskField } from '../schema/schema'
 import { addField, rebuildTextIndex, removeField } from '../schema/tables'
 import { isObject } from '../schema/values'
+import { curationSets, synonymSets } from '../sets/kept'
 import type { Field } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
 
@@ -61,9 +63,24 @@ export async function readAlteration(
   return parseAlteration(body, { ...schema, fields: await openWhatOpens(fields, env) })
 }
 
+/** @throws ApiError 404 for sets that do not exist */
+async function requireSets({ synonym_sets, curation_sets }: Alteration, env: Cloudflare.Env): Promise<void> {
+  const db = database(env)
+  for (const name of synonym_sets ?? []) {
+    if ((await synonymSets.find(db, name)) === undefined) {
+      throw new ApiError(404, `Synonym set \`${name}\` not found.`)
+    }
+  }
+  for (const name of curation_sets ?? []) {
+    if ((await curationSets.find(db, name)) === undefined) {
+      throw new ApiError(404, `Curation set \`${name}\` not found.`)
+    }
+  }
+}
+
 /**
- * Does everything that has to happen before a PATCH is applied: asks models, seals keys, checks documents.
- * @throws ApiError 400
+ * Does everything that has to happen before a PATCH is applied: asks models, seals keys, checks documents and sets.
+ * @throws ApiError 400, 404
  */
 export async function prepareAlteration(
   alteration: Alteration,
@@ -74,6 +91,7 @@ export async function prepareAlteration(
     await discoverDimensions(alteration[changed], env)
     alteration[changed] = await sealFields(alteration[changed], env)
   }
+  await requireSets(alteration, env)
   await checkDocuments(store, alteration.added)
 }
 

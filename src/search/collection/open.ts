@@ -1,6 +1,7 @@
 /** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
 
 import * as v from 'valibot'
+import { database } from '../../db/client'
 import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
 import { Ledger } from '../analytics/ledger'
@@ -13,6 +14,7 @@ import { HistoryMirror } from '../history/mirror'
 import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import type { StoredSchema } from '../schema/layout'
+import { curationSets, stemmingDictionaries, synonymSets } from '../sets/kept'
 import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
 import { VectorMirror } from '../vectors/vectorize/vector-mirror'
@@ -65,6 +67,9 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
+    synonymSet: (name) => synonymSets.find(database(env), name),
+    curationSet: (name) => curationSets.find(database(env), name),
+    stemmingDictionary: (name) => stemmingDictionaries.find(database(env), name),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
   }
   let hasWords = !isWordIndexing(sql)

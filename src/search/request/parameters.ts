@@ -9,7 +9,6 @@ const PERSONAL = refused('Parley does not personalize searches.')
 export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   pre_segmented_query: refused('Parley segments queries as it segments documents.', 'false'),
   split_join_tokens: refused('Words are neither split nor joined.', 'off', 'false', 'fallback', 'true'),
-  synonym_sets: refused('There are no synonym sets.'),
   voice_query: refused('Parley does not transcribe speech.'),
   nl_query: refused('Unions, conversations and assistants take no queries in plain language.', 'false'),
   personalization_user_id: PERSONAL,

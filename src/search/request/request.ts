@@ -21,6 +21,7 @@ import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
 import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { parseEmbeddingLimits } from './embedding-limits'
@@ -36,6 +37,7 @@ import {
   weighted,
 } from './matching'
 import { requireSupported } from './parameters'
+import { parsePinned } from './pinned'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
@@ -92,6 +94,8 @@ export interface SearchRequest {
   contextQ: string
   /** words to leave out of the query */
   stopwords: string[]
+  /** the sets of the search, put in by run/named-sets.ts */
+  synonyms?: SynonymRules
   pinnedHits: { id: string; position: number }[]
   /** filter_by applies to pinned documents too */
   filterPinned: boolean
@@ -387,14 +391,4 @@ function parseHighlight(
     snippetThreshold: numbers.snippetThreshold,
     v1: params.enable_highlight_v1 !== 'false',
   }
-}
-
-function parsePinned(text: string): { id: string; position: number }[] {
-  return list(text).map((pin) => {
-    const match = /^(.+):(\d+)$/.exec(pin)
-    if (!match || Number(match[2]) < 1) {
-      throw new ApiError(400, 'Pinned hits are not in expected format.')
-    }
-    return { id: match[1]!.trim(), position: Number(match[2]) }
-  })
 }

@@ -42,7 +42,12 @@ export interface TextMatch {
   table: TextIndex['table']
   /** `bm25(2.0, 1.0)` */
   rank: string
+  /** an FTS5 expression: what it matches comes before all other matches */
+  first?: string
 }
+
+/** More than any score of BM25. */
+const FIRST = 1_000
 
 const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =>
   filter.sql === '1'
@@ -69,21 +74,27 @@ export const everything = (sql: SqlStorage, filter: RangedFilter): Candidates['p
 
 /** Text matches among the documents of a range. */
 export const textMatchesIn = (
-  { match, table, rank }: TextMatch,
+  { match, table, rank, first }: TextMatch,
   filter: SqlFragment,
-  range: Range,
-): SqlFragment =>
-  where(
+  { low, high }: Range,
+): SqlFragment => {
+  const score =
+    first === undefined
+      ? 'rank'
+      : `rank - iif(rowid IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?), ${FIRST}, 0)`
+  return where(
     fragment(
-      `SELECT rowid AS seq, rank AS score, NULL AS distance, NULL AS fused
+      `SELECT rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
          FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
+      ...(first === undefined ? [] : [first, low, high]),
       match,
       rank,
-      range.low,
-      range.high,
+      low,
+      high,
     ),
     filter,
   )
+}
 
 export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
   inRanges(sql, (range) => textMatchesIn(match, filter(range), range))

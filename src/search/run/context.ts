@@ -2,6 +2,8 @@
 import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
 import type { StoredSchema } from '../schema/layout'
+import type { Curation } from '../sets/curation'
+import type { Synonym } from '../sets/synonym'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 
@@ -20,6 +22,12 @@ export interface SearchContext {
   embedder(field: Field): EmbeddingModel
   /** A reranking model by name; undefined if this deployment cannot serve it. @throws ApiError 400 */
   reranker(name: string): Reranker | undefined
+  /** a synonym set by name, undefined for none */
+  synonymSet(name: string): Promise<readonly Synonym[] | undefined>
+  /** a curation set by name, in the order in which its items are tried */
+  curationSet(name: string): Promise<readonly Curation[] | undefined>
+  /** a stemming dictionary by name: from words to their roots */
+  stemmingDictionary(name: string): Promise<ReadonlyMap<string, string> | undefined>
   /** Documents by sequence number, with their vectors unless `withoutVectors`. Missing ones are left out. */
   read(seqs: number[], withoutVectors?: boolean): Map<number, Document>
 }

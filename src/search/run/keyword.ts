@@ -28,6 +28,7 @@ import {
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
+import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { corrections, vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
 import {
@@ -123,11 +124,17 @@ const matchOf = (
   query: ParsedQuery,
   terms: Term[],
   operator: 'AND' | 'OR',
-): TextMatch => ({
-  match: matchExpression(terms, query.excluded, columnsOf(context, request), operator),
-  table: request.index.table,
-  rank: rankOf(context, request),
-})
+): TextMatch => {
+  const expression = (some: Term[]): string =>
+    matchExpression(some, query.excluded, columnsOf(context, request), operator)
+  const demotes = request.synonyms?.demotes && hasSynonyms(terms)
+  return {
+    match: expression(terms),
+    table: request.index.table,
+    rank: rankOf(context, request),
+    ...(demotes && { first: expression(withoutSynonyms(terms)) }),
+  }
+}
 
 /** Matches documents with any of the terms' words. */
 export const matchOfAny = (
@@ -201,13 +208,14 @@ export function withoutExcluded(
 /** Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. */
 export function queryOf(
   { sql, schema }: SearchContext,
-  { q, queryFields, stopwords, index }: SearchRequest,
+  { q, queryFields, stopwords, synonyms, index }: SearchRequest,
 ): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
   const analyzer = analyzerOf(index, rulesOf(schema, queryFields[0]?.field))
   const query = withoutStopwords(parseQuery(q, analyzer, unfinished), stopwords, analyzer)
-  return mostTelling(query, (words) => documentsWith(sql, index, schema, words))
+  const telling = mostTelling(query, (words) => documentsWith(sql, index, schema, words))
+  return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
 }
 
 /** A word that is searched for, with its corrections, and how much it says: its IDF in the collection. */
@@ -221,7 +229,7 @@ export interface WeighedWord {
 export function weighWords(context: SearchContext, index: TextIndex, terms: Term[]): WeighedWord[] {
   const words = relax(terms)
     .filter(({ tokens }) => tokens.length === 1)
-    .map(({ tokens, corrections: others }) => [...tokens, ...others])
+    .map(({ tokens, corrections: others, synonyms }) => [...tokens, ...others, ...singleWords(synonyms)])
   const documentsOf = documentsWith(context.sql, index, context.schema, words.flat())
   const all = context.count()
   return words.map((alternatives) => {
@@ -230,6 +238,12 @@ export function weighWords(context: SearchContext, index: TextIndex, terms: Term
     return { words: alternatives, says: Math.max(LEAST_SAID, says || 0) }
   })
 }
+
+/** The synonyms of one word. */
+const singleWords = (synonyms: Term['synonyms']): string[] =>
+  (synonyms?.instead ?? []).flatMap((terms) =>
+    terms.length === 1 && terms[0]!.tokens.length === 1 ? terms[0]!.tokens : [],
+  )
 
 /**
  * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most

@@ -13,7 +13,6 @@ import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
-import { STEMS } from '../text/analyzer'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
@@ -25,6 +24,7 @@ import { fuse, neighboursGathered } from './gathered'
 import { withInfix } from './infix'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
+import { applyNamedSets, readNamedSets } from './named-sets'
 import {
   nearestNeighbours,
   resolveSortVectors,
@@ -34,6 +34,7 @@ import {
 } from './nearest'
 import { LongSearches, Pace } from './pace'
 import { bestMatches, type Found, makePage } from './page'
+import { pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
 import { readBest } from './reading'
@@ -109,7 +110,7 @@ export async function executeSearch(
 
 async function run(
   context: SearchContext,
-  { request, wide, query, vector, sortVectors, candidates, reranking, reranked }: Prepared,
+  { q, request, wide, query, vector, sortVectors, candidates, reranking, reranked, metadata }: Prepared,
   pace: Pace,
   started: number,
 ): Promise<SearchResult> {
@@ -127,12 +128,13 @@ async function run(
     ...request.window,
     request_params: {
       collection_name: context.schema.name,
-      first_q: request.q,
+      first_q: q,
       per_page: request.perPage,
-      q: request.q,
+      q,
     },
     search_cutoff: pace.cutoff,
     search_time_ms: Math.round(performance.now() - started),
+    ...(metadata !== undefined && { metadata }),
   }
   if (reranked) await rerank(context, request, result, seqs, reranked)
   else if (reranking) result.rerank = { model: reranking.name, reranked: 0, time_ms: 0 }
@@ -140,6 +142,8 @@ async function run(
 }
 
 interface Prepared {
+  /** as it was asked, before curations */
+  q: string
   request: SearchRequest
   /** the request, widened to all hits that are reranked */
   wide: SearchRequest
@@ -151,18 +155,19 @@ interface Prepared {
   reranking: ReturnType<typeof parseReranking>
   /** undefined if this page is not affected */
   reranked: Reranking | undefined
+  /** of a curation */
+  metadata: Record<string, unknown> | undefined
 }
 
 /** Does what a search waits for: embeds texts and asks Vectorize. */
 async function prepare(
   context: SearchContext,
-  params: SearchParameters,
+  given: SearchParameters,
   scope: SearchScope,
 ): Promise<Prepared> {
+  const sets = await readNamedSets(context, given)
   const { schema } = context
-  const parsed = parseRequest(params, schema)
-  // Until an older collection has its index of words, its stems serve.
-  const request = context.hasWordIndex() ? parsed : { ...parsed, index: STEMS }
+  const { params, request, metadata } = applyNamedSets(context, given, sets)
   const query = withInfix(context, request, queryOf(context, request), request.infix.always)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
@@ -180,10 +185,11 @@ async function prepare(
     )
   }
   const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const candidates = vector && (await seek(context, wide, query, vector, hasWords))
-  if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
-  return { request, wide, query, vector, sortVectors, candidates, reranking, reranked }
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
+  const asked = { q: given.q ?? request.q, metadata }
+  return { ...asked, request, wide, query, vector, sortVectors, candidates, reranking, reranked }
 }
 
 /**
@@ -375,37 +381,6 @@ function effectiveFilter(
     return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
   }
 }
-
-function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
-  // In a grouped search only groups have positions, so no hit can be pinned.
-  if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
-  const seqs = sequenceNumbers(
-    sql,
-    request.pinnedHits.map(({ id }) => id),
-    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
-  )
-  return request.pinnedHits
-    .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
-    .map(({ id, position }) => ({ seq: seqs.get(id)!, position }))
-    .sort((a, b) => a.position - b.position)
-}
-
-const sequenceNumbers = (
-  sql: SqlStorage,
-  ids: string[],
-  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
-): Map<string, number> =>
-  new Map(
-    sql
-      .exec<{ id: string; seq: number }>(
-        `SELECT d.id, d.seq FROM documents d
-          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
-        JSON.stringify(ids),
-        ...filter.bindings,
-      )
-      .toArray()
-      .map(({ id, seq }) => [id, seq]),
-  )
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = excludeFields.split(',').map((name) => name.trim())

@@ -12,8 +12,6 @@ export const REFUSED_OF_FIELDS: Refusals = {
 }
 
 export const REFUSED_OF_COLLECTIONS: Refusals = {
-  synonym_sets: refused('There are no synonym sets.', ''),
-  curation_sets: refused('There are no curation sets.', ''),
   voice_query_model: refused('Parley does not transcribe speech.', ''),
 }
 

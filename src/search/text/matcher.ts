@@ -56,6 +56,26 @@ export class WordMatcher {
       }
       for (const correction of corrections) this.#addForm(correction, ids.get(tokens[0]!) ?? 0)
     }
+    for (const [at, { synonyms }] of terms.entries()) {
+      if (synonyms === undefined) continue
+      const replaced = terms.slice(at, at + synonyms.span).flatMap(({ tokens }) => tokens)
+      this.#addSynonyms(
+        replaced.map((token) => ids.get(token)!),
+        synonyms.instead,
+      )
+    }
+  }
+
+  /** Marks synonyms as the words that they stand for. */
+  #addSynonyms(ids: number[], instead: Term[][]): void {
+    for (const terms of instead) {
+      const words = terms.flatMap((term) => this.#analyzer.phrase(typed(term)).words)
+      for (const [at, text] of words.entries()) {
+        const id = ids[Math.min(at, ids.length - 1)]!
+        if (!this.#exact.has(text)) this.#exact.set(text, id)
+        this.#addForm(text, id)
+      }
+    }
   }
 
   #addForm(word: string, id: number): void {

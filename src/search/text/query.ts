@@ -7,25 +7,12 @@
  */
 import { type Analyzer, stemAnalyzer } from './analyzer'
 import { STOPWORDS } from './stopwords'
+import { expressionsOf, relaxSynonyms } from './synonyms'
+import { type ParsedQuery, type Term, termOf, typed } from './term'
 import { PLAIN } from './words'
 
-export interface Term {
-  /** folded words; several make a phrase */
-  tokens: string[]
-  /** the words as typed */
-  written: string[]
-  /** the whole term as typed, where it is more than its words with blanks between */
-  text?: string
-  /** the last token matches every word that begins with it */
-  prefix: boolean
-  /** words of the index to use instead, because it lacks this one */
-  corrections: string[]
-}
-
-export interface ParsedQuery {
-  terms: Term[]
-  excluded: Term[]
-}
+export type { ParsedQuery, Term }
+export { termOf, typed }
 
 /**
  * Parses all that a query asks for. long-query.ts decides how much of it a search uses.
@@ -48,26 +35,13 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
       const key = `${minus ? '-' : ''}${term.tokens.join(' ')}${term.prefix ? '*' : ''}`
       if (seen.has(key)) continue
       seen.add(key)
+      if (part[2] !== undefined) term.quoted = true
       if (minus) excluded.push(term)
       else terms.push(term)
     }
   }
   return { terms, excluded }
 }
-
-/** A piece of a query as a term, if it has words. */
-export function termOf(piece: string, analyzer: Analyzer): Term | undefined {
-  const { words: tokens } = analyzer.phrase(piece)
-  if (tokens.length === 0) return undefined
-  const words = analyzer.tokenize(piece).slice(0, tokens.length)
-  const written = words.map(({ start, end }) => piece.slice(start, end))
-  const text = piece.trim()
-  const term: Term = { tokens, written, prefix: false, corrections: [] }
-  return text === written.join(' ') ? term : { ...term, text }
-}
-
-/** A term as it was typed. */
-export const typed = ({ text, written }: Term): string => text ?? written.join(' ')
 
 /** The query without some words. A query of such words alone stays as it is, and so does a phrase in quotes. */
 export function withoutStopwords(query: ParsedQuery, stopwords: string[], analyzer: Analyzer): ParsedQuery {
@@ -101,7 +75,7 @@ export function relax(terms: Term[]): Term[] {
     }
   }
   const informative = relaxed.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token)))
-  return informative.length > 0 ? informative : relaxed
+  return relaxSynonyms(terms, informative.length > 0 ? informative : relaxed)
 }
 
 /** How many words of a query are not stopwords. */
@@ -158,8 +132,8 @@ export function matchExpression(
 ): string {
   const byPrefix = groupsOf(columns)
   const byAnalyzer = groupsOf(columns.map((column) => ({ ...column, prefix: false })))
-  const expressions = terms.map((term) => inColumns(term, term.prefix ? byPrefix : byAnalyzer))
-  const wanted = expressions.filter((each) => each !== undefined).join(` ${operator} `)
+  const expressions = expressionsOf(terms, (term) => inColumns(term, term.prefix ? byPrefix : byAnalyzer))
+  const wanted = expressions.join(` ${operator} `)
   const unwanted = excluded
     .map((term) => inColumns(term, byAnalyzer))
     .filter((each) => each !== undefined)

@@ -176,6 +176,9 @@ export class LabelledCollection {
         throw new Error('nothing is embedded')
       },
       reranker: () => undefined,
+      synonymSet: async () => undefined,
+      curationSet: async () => undefined,
+      stemmingDictionary: async () => undefined,
       read: (seqs, withoutVectors) => this.store.read(seqs, withoutVectors),
     }
     const result = await executeSearch(context, {

@@ -1,0 +1,140 @@
+/**
+ * Resources that are maps: a synonym set, a curation set, a stemming dictionary. The body is an object from ids to
+ * strings, so that one statement can put or drop an entry, whoever else writes at the same time.
+ */
+import { and, eq, sql } from 'drizzle-orm'
+import * as v from 'valibot'
+import type { Database } from './client'
+import { resources } from './schema'
+
+/** In order of their first appearance. */
+export type Entries = Map<string, string>
+
+const Body = v.record(v.string(), v.string())
+
+/** JavaScript moves keys like `1` to the front of an object, and `__proto__` is none of its own. With this they are plain. */
+const MARK = ':'
+
+const bodyOf = (entries: Iterable<readonly [string, string | null]>): string =>
+  JSON.stringify(Object.fromEntries([...entries].map(([id, entry]) => [MARK + id, entry])))
+
+export const entriesOf = (body: string): Entries =>
+  new Map(
+    Object.entries(v.parse(Body, JSON.parse(body))).map(([id, entry]) => [id.slice(MARK.length), entry]),
+  )
+
+export const entriesBody = (entries: Entries): string => bodyOf(entries)
+
+const is = (kind: string, id: string) => and(eq(resources.kind, kind), eq(resources.id, id))
+
+/** What tells one state of a resource from another. */
+export interface Stamp {
+  version: number
+  createdAt: number
+}
+
+export interface StampedBody extends Stamp {
+  /** undefined: it is as the caller knows it */
+  body: string | undefined
+}
+
+/** A resource, without its body if the caller has it. */
+export async function findNewer(
+  db: Database,
+  kind: string,
+  id: string,
+  known: Stamp | undefined,
+): Promise<StampedBody | undefined> {
+  const { version, createdAt } = known ?? { version: 0, createdAt: 0 }
+  const unchanged = sql`${resources.version} = ${version} AND ${resources.createdAt} = ${createdAt}`
+  const [row] = await db
+    .select({
+      version: resources.version,
+      createdAt: resources.createdAt,
+      body: sql<string | null>`CASE WHEN ${unchanged} THEN NULL ELSE ${resources.body} END`,
+    })
+    .from(resources)
+    .where(is(kind, id))
+  return row && { ...row, body: row.body ?? undefined }
+}
+
+/**
+ * Puts entries into a resource. null drops one.
+ * @returns false where there is no such resource
+ */
+export async function putEntries(
+  db: Database,
+  kind: string,
+  id: string,
+  entries: Iterable<readonly [string, string | null]>,
+): Promise<boolean> {
+  const written = await db
+    .update(resources)
+    .set({
+      body: sql`json_patch(${resources.body}, ${bodyOf(entries)})`,
+      updatedAt: Date.now(),
+      version: sql`${resources.version} + 1`,
+    })
+    .where(is(kind, id))
+    .returning({ id: resources.id })
+  return written.length === 1
+}
+
+/** Makes an empty resource, unless there is one of this id. */
+export async function beginEntries(db: Database, kind: string, id: string): Promise<void> {
+  const now = Date.now()
+  await db
+    .insert(resources)
+    .values({
+      kind,
+      id,
+      body: '{}',
+      uniqueName: null,
+      sealed: null,
+      version: 1,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .onConflictDoNothing()
+}
+
+export interface Sizes {
+  /** resources of the kind, besides this one */
+  others: number
+  /** of the body, 0 where there is none */
+  bytes: number
+  entries: number
+  /** whether it has this entry */
+  has: boolean
+}
+
+/** How many resources there are of a kind, and how large one is. */
+export async function sizesOf(db: Database, kind: string, id: string, entry = ''): Promise<Sizes> {
+  const of = sql`FROM ${resources} WHERE ${resources.kind} = ${kind} AND ${resources.id}`
+  const keys = sql`json_each((SELECT body ${of} = ${id}))`
+  const [row] = await db.all<Omit<Sizes, 'has'> & { has: number }>(sql`SELECT
+    (SELECT count(*) ${of} <> ${id}) AS others,
+    coalesce((SELECT length(CAST(body AS BLOB)) ${of} = ${id}), 0) AS bytes,
+    (SELECT count(*) FROM ${keys}) AS entries,
+    (SELECT count(*) FROM ${keys} WHERE key = ${MARK + entry}) AS has`)
+  return { ...row!, has: row!.has > 0 }
+}
+
+/** Bytes of all bodies of a kind. */
+export async function bytesOfKind(db: Database, kind: string): Promise<number> {
+  const [row] = await db
+    .select({ bytes: sql<number>`coalesce(sum(length(CAST(${resources.body} AS BLOB))), 0)` })
+    .from(resources)
+    .where(eq(resources.kind, kind))
+  return row!.bytes
+}
+
+/** The ids of a kind, the oldest first, without their bodies. */
+export async function idsOfKind(db: Database, kind: string): Promise<string[]> {
+  const rows = await db
+    .select({ id: resources.id })
+    .from(resources)
+    .where(eq(resources.kind, kind))
+    .orderBy(resources.createdAt, resources.id)
+  return rows.map(({ id }) => id)
+}

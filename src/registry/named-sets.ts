@@ -1,0 +1,208 @@
+/** Synonym sets and curation sets: lists of items that the API writes as a whole or one at a time. */
+import { database } from '../db/client'
+import {
+  beginEntries,
+  bytesOfKind,
+  type Entries,
+  entriesBody,
+  entriesOf,
+  putEntries,
+  type Sizes,
+  sizesOf,
+} from '../db/resource-entries'
+import { deleteResource, findResource, listResources, putResource } from '../db/resources'
+import { ApiError } from '../errors'
+import { isObject } from '../search/schema/values'
+import { curationOf, shownCuration } from '../search/sets/curation'
+import { CURATION_SET, curationSets, type KeptSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
+import { synonymOf } from '../search/sets/synonym'
+
+/** Bytes of a set as stored JSON: a row of D1 holds 2 MB. */
+export const MAX_SET_BYTES = 1_000_000
+/** Items of a set. */
+export const MAX_SET_ITEMS = 10_000
+/** Sets of a kind. */
+export const MAX_SETS = 1_000
+/** Bytes of a list of all sets. */
+export const MAX_LIST_BYTES = 16_000_000
+
+type Item = { id: string }
+
+/** A kind of named sets. */
+export interface SetKind {
+  kind: string
+  /** what messages call a set: `Synonym` */
+  title: string
+  /** what `kept` reads of the collection's old routes: releases before 30 had one list a collection */
+  ofCollection: (collection: string) => string
+  kept: Pick<KeptSets<unknown>, 'forget'>
+  /** checks an item @returns it as it is stored and shown @throws ApiError 400 */
+  parse(body: unknown): Item
+}
+
+export const SYNONYMS: SetKind = {
+  kind: SYNONYM_SET,
+  title: 'Synonym',
+  // The names under which release 30 keeps what release 29 had.
+  ofCollection: (collection) => `${collection}_synonyms_index`,
+  kept: synonymSets,
+  parse: synonymOf,
+}
+
+export const CURATIONS: SetKind = {
+  kind: CURATION_SET,
+  title: 'Curation',
+  ofCollection: (collection) => `${collection}_curations_index`,
+  kept: curationSets,
+  parse: (body) => shownCuration(curationOf(body)),
+}
+
+const missing = ({ title }: SetKind): ApiError => new ApiError(404, `${title} index not found`)
+
+const itemsIn = (entries: Entries): unknown[] => [...entries.values()].map((entry) => JSON.parse(entry))
+
+/** @throws ApiError 422 for a set that would be too large, or one too many */
+function requireRoom({ title }: SetKind, { others, bytes }: Pick<Sizes, 'others' | 'bytes'>): void {
+  const what = title.toLowerCase()
+  if (bytes > MAX_SET_BYTES) {
+    throw new ApiError(
+      422,
+      `A ${what} set can have at most ${MAX_SET_BYTES} bytes. Divide it into several sets.`,
+    )
+  }
+  if (others >= MAX_SETS) throw new ApiError(422, `There can be at most ${MAX_SETS} ${what} sets.`)
+}
+
+/** PUT: stores a set in place of the one of this name. @returns it as GET shows it @throws ApiError 400, 422 */
+export async function putSet(
+  env: Cloudflare.Env,
+  kind: SetKind,
+  name: string,
+  body: unknown,
+): Promise<unknown> {
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!Array.isArray(body.items)) throw new ApiError(400, "Missing or invalid 'items' field")
+  const entries: Entries = new Map()
+  for (const given of body.items) {
+    const item = kind.parse(given)
+    entries.set(item.id, JSON.stringify(item))
+  }
+  if (entries.size > MAX_SET_ITEMS) throw tooManyItems(kind)
+  const stored = entriesBody(entries)
+  const { others } = await sizesOf(database(env), kind.kind, name)
+  requireRoom(kind, { others, bytes: bytesOf(stored) })
+  await putResource(database(env), { kind: kind.kind, id: name, body: stored })
+  kind.kept.forget(name)
+  return { items: itemsIn(entries), name }
+}
+
+const tooManyItems = ({ title }: SetKind): ApiError =>
+  new ApiError(
+    422,
+    `A ${title.toLowerCase()} set can have at most ${MAX_SET_ITEMS} items. Divide it into several sets.`,
+  )
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length
+
+async function readSet(env: Cloudflare.Env, kind: SetKind, name: string): Promise<Entries | undefined> {
+  const row = await findResource(database(env), kind.kind, name)
+  return row && entriesOf(row.body)
+}
+
+async function requireSet(env: Cloudflare.Env, kind: SetKind, name: string): Promise<Entries> {
+  const entries = await readSet(env, kind, name)
+  if (entries === undefined) throw missing(kind)
+  return entries
+}
+
+/** @throws ApiError 404 */
+export async function getSet(env: Cloudflare.Env, kind: SetKind, name: string): Promise<unknown> {
+  return { items: itemsIn(await requireSet(env, kind, name)), name }
+}
+
+/** @throws ApiError 422 where they are too large for one reply */
+export async function listSets(env: Cloudflare.Env, kind: SetKind): Promise<unknown[]> {
+  if ((await bytesOfKind(database(env), kind.kind)) > MAX_LIST_BYTES) {
+    throw new ApiError(
+      422,
+      `A list of sets can have at most ${MAX_LIST_BYTES} bytes. Read them one by one, by their names.`,
+    )
+  }
+  const rows = await listResources(database(env), kind.kind)
+  return rows.map(({ id, body }) => ({ items: itemsIn(entriesOf(body)), name: id }))
+}
+
+/** @throws ApiError 404 */
+export async function deleteSet(env: Cloudflare.Env, kind: SetKind, name: string): Promise<unknown> {
+  const deleted = await deleteResource(database(env), kind.kind, name)
+  kind.kept.forget(name)
+  if (!deleted) throw missing(kind)
+  return { name }
+}
+
+/** Some items of a set, all by default. @throws ApiError 400 for an offset past the end, 404 */
+export async function listItems(
+  env: Cloudflare.Env,
+  kind: SetKind,
+  name: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<unknown[]> {
+  const items = itemsIn(await requireSet(env, kind, name))
+  if (offset > 0 && offset >= items.length) throw new ApiError(400, 'Invalid offset param.')
+  return items.slice(offset, limit > 0 ? offset + limit : undefined)
+}
+
+/** The items of a set, none where there is no such set. */
+export async function itemsOf(env: Cloudflare.Env, kind: SetKind, name: string): Promise<unknown[]> {
+  const entries = await readSet(env, kind, name)
+  return entries ? itemsIn(entries) : []
+}
+
+/** @throws ApiError 404 */
+export async function getItem(
+  env: Cloudflare.Env,
+  kind: SetKind,
+  name: string,
+  id: string,
+): Promise<unknown> {
+  const entry = (await requireSet(env, kind, name)).get(id)
+  if (entry === undefined) throw new ApiError(404, 'Not Found')
+  return JSON.parse(entry)
+}
+
+/**
+ * Stores an item in place of the one of its id.
+ * @param begins makes the set if there is none
+ * @returns the body with the id @throws ApiError 400, 404, 422
+ */
+export async function putItem(
+  env: Cloudflare.Env,
+  kind: SetKind,
+  { name, id, begins = false }: { name: string; id: string; begins?: boolean },
+  body: unknown,
+): Promise<unknown> {
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  const given = { ...body, id }
+  const stored = JSON.stringify(kind.parse(given))
+  const db = database(env)
+  const { others, bytes, entries, has } = await sizesOf(db, kind.kind, name, id)
+  requireRoom(kind, { others, bytes: bytes + bytesOf(stored) })
+  if (!has && entries >= MAX_SET_ITEMS) throw tooManyItems(kind)
+  if (begins) await beginEntries(db, kind.kind, name)
+  if (!(await putEntries(db, kind.kind, name, [[id, stored]]))) throw missing(kind)
+  kind.kept.forget(name)
+  return given
+}
+
+/** @throws ApiError 404 */
+export async function deleteItem(
+  env: Cloudflare.Env,
+  kind: SetKind,
+  name: string,
+  id: string,
+): Promise<unknown> {
+  if (!(await requireSet(env, kind, name)).has(id)) throw new ApiError(404, 'Could not find that `id`.')
+  await putEntries(database(env), kind.kind, name, [[id, null]])
+  kind.kept.forget(name)
+  return { id }
+}

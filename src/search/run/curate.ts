@@ -1,0 +1,182 @@
+/**
+ * Curations: rules by which the owner of a collection changes searches. Which rules a search meets, and what they do to
+ * its parameters.
+ *
+ * As in Typesense, rules are tried in order, and the first one that is met ends it unless its `stop_processing` is false.
+ * A rule whose filter does not fit the collection is not met.
+ */
+import { ApiError } from '../../errors'
+import { compileFilter } from '../filter/compile'
+import { NOWHERE } from '../range'
+import type { Curation } from '../sets/curation'
+import { type Token, type TokenRules, tokenize } from '../text/words'
+import type { SearchParameters } from '../types'
+import type { SearchContext } from './context'
+import { type HasValue, type Met, meetFilter, meetQuery, type RuleWords } from './curation-rules'
+
+export interface Curated {
+  params: SearchParameters
+  pins: { id: string; position: number }[]
+  hidden: string[]
+  /** whether pinned documents have to pass the filter */
+  filtersPins: boolean
+  metadata: Record<string, unknown> | undefined
+}
+
+const EVERYTHING = '*'
+
+/** The query while rules change it. */
+class Query {
+  readonly #rules: TokenRules
+  #tokens: Token[] = []
+  text: string
+
+  constructor(text: string, rules: TokenRules) {
+    this.#rules = rules
+    this.text = text
+    this.#read()
+  }
+
+  #read(): void {
+    this.#tokens = this.text.trim() === EVERYTHING ? [] : tokenize(this.text, this.#rules)
+  }
+
+  /** what rules compare */
+  get words(): string[] {
+    return this.text.trim() === EVERYTHING ? [EVERYTHING] : this.#tokens.map(({ text }) => text)
+  }
+
+  /** Takes words out, by their places. */
+  remove(places: ReadonlySet<number>): void {
+    if (places.size === 0) return
+    let text = ''
+    let at = 0
+    for (const [place, { start, end }] of this.#tokens.entries()) {
+      if (!places.has(place)) continue
+      text += this.text.slice(at, start)
+      at = end
+    }
+    this.text = (text + this.text.slice(at)).replace(/\s+/g, ' ').trim()
+    if (tokenize(this.text, this.#rules).length === 0) this.text = EVERYTHING
+    this.#read()
+  }
+}
+
+/** What the curations make of a search. */
+export function curate(
+  context: SearchContext,
+  given: SearchParameters,
+  curations: readonly Curation[],
+  lists: Pick<RuleWords, 'synonyms' | 'dictionaries'>,
+): Curated {
+  const params = { ...given }
+  const curated: Curated = { params, pins: [], hidden: [], filtersPins: false, metadata: undefined }
+  if (curations.length === 0) return curated
+  const query = new Query(params.q ?? EVERYTHING, context.schema)
+  const known: RuleWords = { ...lists, tokens: context.schema, hasValue: valuesOf(context) }
+  const filter = (params.filter_by ?? '').trim()
+  let replaced: string | undefined
+  for (const each of tagged(curations, tagsOf(params))) {
+    let any = false
+    for (const curation of each) {
+      const met = meets(curation, query.words, filter, known)
+      if (met === undefined) continue
+      const own = substituted(curation.filter_by, met)
+      if (!fits(context, own)) continue
+      any = true
+      if (own !== '') params.filter_by = params.filter_by ? `(${params.filter_by}) && (${own})` : own
+      if (curation.sort_by !== '') params.sort_by = substituted(curation.sort_by, met)
+      curated.hidden.push(...curation.excludes.map(({ id }) => id))
+      for (const { id, position } of curation.includes)
+        curated.pins.push({ id, position: Math.max(1, position) })
+      curated.filtersPins ||= curation.filter_curated_hits
+      curated.metadata ??= curation.metadata
+      if (curation.replace_query !== '') replaced = curation.replace_query
+      else if (curation.remove_matched_tokens) query.remove(met.places)
+      if (curation.stop_processing) break
+    }
+    if (any) break
+  }
+  const text = replaced ?? query.text
+  if (params.q !== undefined || text !== EVERYTHING) params.q = text
+  return curated
+}
+
+const tagsOf = ({ curation_tags: tags, override_tags: earlier }: SearchParameters): string[] =>
+  (tags ?? earlier ?? '')
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '')
+
+/**
+ * The curations to try for some tags: lists, of which the first counts that has one which is met. Several tags mean those
+ * with just these tags first, then those with any. Without tags: those that have none, or `*`.
+ */
+function tagged(curations: readonly Curation[], tags: string[]): Curation[][] {
+  if (tags.length === 0) {
+    return [curations.filter(({ rule }) => rule.tags.length === 0 || isForAll(rule.tags))]
+  }
+  const wanted = new Set(tags)
+  const some = curations.filter(({ rule }) => rule.tags.some((tag) => wanted.has(tag)))
+  const all = some.filter(({ rule }) => {
+    const own = new Set(rule.tags)
+    return own.size === wanted.size && rule.tags.every((tag) => wanted.has(tag))
+  })
+  return wanted.size > 1 ? [all, some] : [some]
+}
+
+const isForAll = (tags: string[]): boolean => tags.length === 1 && tags[0] === '*'
+
+function meets(
+  { rule, effective_from_ts: from, effective_to_ts: to }: Curation,
+  words: string[],
+  filter: string,
+  known: RuleWords,
+): Met | undefined {
+  const now = Math.floor(Date.now() / 1000)
+  if ((from !== undefined && now < from) || (to !== undefined && now > to)) return undefined
+  const byFilter = rule.filter_by === '' ? undefined : meetFilter(rule.filter_by, filter)
+  if (rule.filter_by !== '' && byFilter === undefined) return undefined
+  if (rule.query === '') return rule.tags.length > 0 ? (byFilter ?? NOTHING) : byFilter
+  const byQuery = meetQuery(rule, words, known)
+  return byQuery && { ...byQuery, values: new Map([...(byFilter?.values ?? []), ...byQuery.values]) }
+}
+
+const NOTHING: Met = { values: new Map(), places: new Set() }
+
+/** A filter or sort with values in place of its placeholders. */
+function substituted(text: string, { values }: Met): string {
+  return text.replace(/\{\s*([^{}\s]+)\s*\}/g, (placeholder, name: string) => values.get(name) ?? placeholder)
+}
+
+function fits({ sql, schema }: SearchContext, filter: string): boolean {
+  try {
+    compileFilter(sql, schema, filter, NOWHERE)
+    return true
+  } catch (error) {
+    if (error instanceof ApiError) return false
+    throw error
+  }
+}
+
+/** Looks for values in the collection, each once. */
+function valuesOf({ sql, schema }: SearchContext): HasValue {
+  const known = new Map<string, boolean>()
+  const look = (field: string, words: readonly string[]): boolean => {
+    try {
+      const { where, bindings } = compileFilter(sql, schema, `${field}:=\`${words.join(' ')}\``)
+      const rows = sql.exec(`SELECT 1 FROM documents d WHERE ${where} LIMIT 1`, ...bindings)
+      return rows.toArray().length > 0
+    } catch (error) {
+      // The collection has no such field, or of another type.
+      if (error instanceof ApiError) return false
+      throw error
+    }
+  }
+  return (field, words) => {
+    const key = `${field}:${words.join(' ')}`
+    const found = known.get(key) ?? look(field, words)
+    known.set(key, found)
+    return found
+  }
+}

@@ -1,0 +1,193 @@
+/** Whether a search meets the rule of a curation: by its words, with placeholders for values of fields, or its filter. */
+import type { CurationRule } from '../sets/curation'
+import { type SynonymRules, withSynonyms } from '../text/synonyms'
+import { stem, type TokenRules, tokenize } from '../text/words'
+
+/** How a rule was met. */
+export interface Met {
+  /** what stands for placeholders, by their names */
+  values: Map<string, string>
+  /** the places of the query's words that the rule took */
+  places: Set<number>
+}
+
+/** Whether documents have these words as a value of a field. */
+export type HasValue = (field: string, words: readonly string[]) => boolean
+
+/** What rules are compared by. */
+export interface RuleWords {
+  tokens: TokenRules
+  synonyms: SynonymRules | undefined
+  /** stemming dictionaries by name */
+  dictionaries: ReadonlyMap<string, ReadonlyMap<string, string>>
+  hasValue: HasValue
+}
+
+/** Words of a query that placeholders are tried with. */
+const MOST_WORDS = 16
+/** Ways to say a query with synonyms that a rule is tried with. */
+const MOST_VARIANTS = 64
+
+type RulePart = string | { field: string }
+
+const PLACEHOLDER = /\{\s*([^{}\s]+)\s*\}/
+
+/** The words and placeholders of a rule, in order. */
+function partsOf(query: string, tokens: TokenRules): RulePart[] {
+  if (query.trim() === '*') return ['*']
+  const parts = query.matchAll(new RegExp(`${PLACEHOLDER.source}|[^\\s{}]+`, 'g'))
+  return [...parts].flatMap(([part, field]): RulePart[] =>
+    field === undefined ? tokenize(part, tokens).map(({ text }) => text) : [{ field }],
+  )
+}
+
+/** A query as it may be said. @property places for each word: the places of the query's own words */
+interface Variant {
+  words: string[]
+  places: number[][]
+}
+
+/** @param words of the query, folded @returns undefined if the rule is not met */
+export function meetQuery(rule: CurationRule, words: string[], known: RuleWords): Met | undefined {
+  if (rule.match === '') return undefined
+  const parts = partsOf(rule.query, known.tokens)
+  if (parts.length === 0) return undefined
+  const rootOf = rootsOf(rule, known)
+  const wanted = parts.map((part) => (typeof part === 'string' ? rootOf(part) : part))
+  for (const variant of variantsOf(words, rule.synonyms ? known.synonyms : undefined)) {
+    const roots = variant.words.map(rootOf)
+    const met = meetWords(wanted, { ...variant, roots }, rule.match === 'exact', known.hasValue)
+    if (met !== undefined) return met
+  }
+  return undefined
+}
+
+function rootsOf(
+  { stem: stems, stemming_dictionary: name }: CurationRule,
+  { dictionaries }: RuleWords,
+): (word: string) => string {
+  const dictionary = name === undefined ? undefined : dictionaries.get(name)
+  return (word) => dictionary?.get(word) ?? (stems ? stem(word) : word)
+}
+
+/** The query as it is, and then with each synonym. */
+function variantsOf(words: string[], synonyms: SynonymRules | undefined): Variant[] {
+  const own: Variant = { words, places: words.map((_, place) => [place]) }
+  if (synonyms === undefined) return [own]
+  const terms = words.map((word) => ({ tokens: [word], written: [word], prefix: false, corrections: [] }))
+  const variants = [own]
+  for (const [from, { synonyms: standing }] of withSynonyms(terms, synonyms).entries()) {
+    const { span = 0, instead = [] } = standing ?? {}
+    const replaced = own.places.slice(from, from + span).flat()
+    for (const way of instead) {
+      const said = way.flatMap(({ tokens }) => tokens)
+      variants.push({
+        words: words.toSpliced(from, span, ...said),
+        places: own.places.toSpliced(from, span, ...said.map(() => replaced)),
+      })
+    }
+  }
+  return variants.slice(0, MOST_VARIANTS)
+}
+
+type Said = Variant & { roots: string[] }
+
+function meetWords(parts: RulePart[], said: Said, exact: boolean, hasValue: HasValue): Met | undefined {
+  const fixed = parts.filter((part) => typeof part === 'string')
+  return fixed.length === parts.length
+    ? meetFixed(fixed, said, exact)
+    : meetPlaceholders(parts, said, exact, hasValue)
+}
+
+/** A rule of words alone: they are the query, or lie together in it, where all their places count. */
+function meetFixed(wanted: string[], { roots, places }: Said, exact: boolean): Met | undefined {
+  const taken = new Set<number>()
+  let any = false
+  for (let at = 0; at + wanted.length <= roots.length; at++) {
+    if (!wanted.every((word, index) => roots[at + index] === word)) continue
+    any = true
+    for (const place of places.slice(at, at + wanted.length).flat()) taken.add(place)
+  }
+  if (!any || (exact && roots.length !== wanted.length)) return undefined
+  return { values: new Map(), places: taken }
+}
+
+/**
+ * A rule with placeholders. Each takes the most words, of those up to the rule's next word, that are a value of its
+ * field. Only their places count, as in Typesense: `{brand} phone` with `remove_matched_tokens` leaves `phone`.
+ */
+function meetPlaceholders(
+  parts: RulePart[],
+  said: Said,
+  exact: boolean,
+  hasValue: HasValue,
+): Met | undefined {
+  const met: Met = { values: new Map(), places: new Set() }
+  const end = Math.min(said.words.length, MOST_WORDS)
+  let at = 0
+  for (let index = 0; index < parts.length; ) {
+    const part = parts[index]!
+    if (typeof part === 'string') {
+      const found = said.roots.indexOf(part, at)
+      if (found < 0 || (exact && found !== at)) return undefined
+      at = found + 1
+      index++
+      continue
+    }
+    const next = parts.findIndex((other, place) => place > index && typeof other === 'string')
+    const last = next < 0 ? parts.length : next
+    const wall = next < 0 ? -1 : said.roots.indexOf(parts[next] as string, at)
+    let free = range(at, wall < 0 ? end : wall)
+    at = wall < 0 ? end : wall
+    for (const [order, placeholder] of parts.slice(index, last).entries()) {
+      const { field } = placeholder as { field: string }
+      const window = longestValue(free, said.words, order > 0, (words) => hasValue(field, words))
+      if (window === undefined || (exact && window[0] !== free[0])) return undefined
+      met.values.set(field, window.map((place) => said.words[place]).join(' '))
+      for (const place of window.flatMap((each) => said.places[each]!)) met.places.add(place)
+      free = free.filter((place) => place > window.at(-1)!)
+    }
+    if (exact && free.length > 0) return undefined
+    index = last
+  }
+  return exact && at < said.words.length ? undefined : met
+}
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index)
+
+/** The places of the longest value, the first of equals. @param first it has to begin at the first place */
+function longestValue(
+  places: number[],
+  words: readonly string[],
+  first: boolean,
+  isValue: (words: string[]) => boolean,
+): number[] | undefined {
+  for (let length = places.length; length > 0; length--) {
+    for (let from = 0; from + length <= places.length && !(first && from > 0); from++) {
+      const window = places.slice(from, from + length)
+      if (isValue(window.map((place) => words[place]!))) return window
+    }
+  }
+  return undefined
+}
+
+/**
+ * Whether a search's filter is the rule's. Placeholders stand for any text.
+ * @returns undefined if it is not
+ */
+export function meetFilter(rule: string, filter: string): Met | undefined {
+  const met: Met = { values: new Map(), places: new Set() }
+  const wanted = rule.trim()
+  if (!PLACEHOLDER.test(wanted)) return wanted === filter ? met : undefined
+  const names: string[] = []
+  const pieces = wanted.split(new RegExp(PLACEHOLDER.source, 'g')).map((piece, index) => {
+    if (index % 2 === 0) return piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    names.push(piece)
+    return '([^&|()]+?)'
+  })
+  const found = new RegExp(`^${pieces.join('')}$`).exec(filter)
+  if (found === null) return undefined
+  for (const [index, name] of names.entries()) met.values.set(name, found[index + 1]!.trim())
+  return met
+}

@@ -1,0 +1,187 @@
+/** A curation as a curation set has it, and the checks of its JSON, in Typesense's words. */
+import { ApiError } from '../../errors'
+import { isObject } from '../schema/values'
+
+export interface CurationRule {
+  /** words, and placeholders like `{brand}` for values of a field; '' for none */
+  query: string
+  match: '' | 'exact' | 'contains'
+  /** the filter that a search has to have; placeholders stand for any text */
+  filter_by: string
+  tags: string[]
+  /** words with the same stem are the same, or with the same root in the dictionary */
+  stem?: boolean
+  stemming_dictionary?: string
+  /** synonyms of the query's words count as those words */
+  synonyms?: boolean
+}
+
+export interface Curation {
+  id: string
+  rule: CurationRule
+  includes: { id: string; position: number }[]
+  excludes: { id: string }[]
+  filter_by: string
+  sort_by: string
+  replace_query: string
+  remove_matched_tokens: boolean
+  filter_curated_hits: boolean
+  stop_processing: boolean
+  /** unix seconds */
+  effective_from_ts?: number
+  effective_to_ts?: number
+  metadata?: Record<string, unknown>
+}
+
+type Json = Record<string, unknown>
+
+function refuse(message: string): never {
+  throw new ApiError(400, message)
+}
+
+const EFFECTS = [
+  'includes',
+  'excludes',
+  'filter_by',
+  'sort_by',
+  'remove_matched_tokens',
+  'metadata',
+  'replace_query',
+]
+
+/** @throws ApiError 400 */
+export function curationOf(body: unknown): Curation {
+  if (!isObject(body)) refuse('Bad JSON.')
+  const { rule } = body
+  if (!isObject(rule)) refuse('Missing `rule` definition.')
+  const hasQuery = rule.query !== undefined && rule.match !== undefined
+  if (rule.filter_by === undefined && rule.tags === undefined && !hasQuery) {
+    refuse('The `rule` definition must contain either a `tags` or a `query` and `match`.')
+  }
+  if (body.diversity !== undefined) {
+    refuse(
+      'The property `diversity` of a curation is not supported. Parley does not diversify results. Leave it out.',
+    )
+  }
+  if (EFFECTS.every((name) => body[name] === undefined)) {
+    refuse(
+      'Must contain one of: `includes`, `excludes`, `metadata`, `filter_by`, `sort_by`, `remove_matched_tokens`, `replace_query`.',
+    )
+  }
+  const parsedRule = ruleOf(rule)
+  const includes = includesOf(body.includes)
+  const excludes = excludesOf(body.excludes)
+  const filterBy = textOf(body, 'filter_by')
+  if (body.filter_by === '') refuse('The `filter_by` must be a non-empty string.')
+  const removes = flagOf(body, 'remove_matched_tokens')
+  const filtersHits = flagOf(body, 'filter_curated_hits') ?? false
+  const stops = flagOf(body, 'stop_processing') ?? true
+  if (body.id === undefined) refuse('Curation `id` not provided.')
+  if (typeof body.id !== 'string' || body.id === '')
+    refuse('The `id` of a curation should be a non-empty string.')
+  const replacement = textOf(body, 'replace_query')
+  if (replacement !== '' && removes === true) {
+    refuse('Only one of `replace_query` or `remove_matched_tokens` can be specified.')
+  }
+  if (body.metadata !== undefined && !isObject(body.metadata)) refuse('The `metadata` must be a JSON object.')
+  const from = secondsOf(body, 'effective_from_ts')
+  const to = secondsOf(body, 'effective_to_ts')
+  return {
+    id: body.id,
+    rule: parsedRule,
+    includes,
+    excludes,
+    filter_by: filterBy,
+    sort_by: textOf(body, 'sort_by'),
+    replace_query: replacement,
+    remove_matched_tokens: removes ?? (filterBy !== '' && replacement === ''),
+    filter_curated_hits: filtersHits,
+    stop_processing: stops,
+    ...(from === undefined ? {} : { effective_from_ts: from }),
+    ...(to === undefined ? {} : { effective_to_ts: to }),
+    ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
+  }
+}
+
+function ruleOf(rule: Json): CurationRule {
+  const { tags = [], match = '' } = rule
+  if (!Array.isArray(tags) || !tags.every((tag) => typeof tag === 'string')) {
+    refuse('The `tags` value must be an array of strings.')
+  }
+  const query = rule.query ?? ''
+  if (typeof query !== 'string') refuse('Curation `rule.query` must be a string.')
+  if (match !== '' && match !== 'exact' && match !== 'contains') {
+    refuse('Curation `rule.match` must be `exact` or `contains`.')
+  }
+  const filterBy = rule.filter_by ?? ''
+  if (typeof filterBy !== 'string') refuse('Curation `rule.filter_by` must be a string.')
+  const { stemming_dictionary: dictionary } = rule
+  if (dictionary !== undefined && typeof dictionary !== 'string') {
+    refuse('Curation `rule.stemming_dictionary` must be a string.')
+  }
+  const stem = flagOf(rule, 'stem')
+  const synonyms = flagOf(rule, 'synonyms')
+  return {
+    query,
+    match,
+    filter_by: filterBy,
+    tags,
+    ...(stem === undefined ? {} : { stem }),
+    ...(dictionary ? { stemming_dictionary: dictionary } : {}),
+    ...(synonyms === undefined ? {} : { synonyms }),
+  }
+}
+
+function includesOf(given: unknown = []): Curation['includes'] {
+  if (!Array.isArray(given)) refuse('The `includes` value must be an array.')
+  return given.map((include: unknown) => {
+    if (!isObject(include)) refuse('The `includes` value must be an array of objects.')
+    const { id, position } = include
+    if (id === undefined || position === undefined) {
+      refuse('Inclusion definition must define both `id` and `position` keys.')
+    }
+    if (typeof id !== 'string') refuse('Inclusion `id` must be a string.')
+    if (!Number.isSafeInteger(position)) refuse('Inclusion `position` must be an integer.')
+    return { id, position: Number(position) }
+  })
+}
+
+function excludesOf(given: unknown = []): Curation['excludes'] {
+  if (!Array.isArray(given)) refuse('The `excludes` value must be an array.')
+  return given.map((exclude: unknown) => {
+    if (!isObject(exclude)) refuse('The `excludes` value must be an array of objects.')
+    if (exclude.id === undefined) refuse('Exclusion definition must define an `id`.')
+    if (typeof exclude.id !== 'string') refuse('Exclusion `id` must be a string.')
+    return { id: exclude.id }
+  })
+}
+
+function textOf(body: Json, name: string): string {
+  const value = body[name] ?? ''
+  if (typeof value !== 'string') refuse(`The \`${name}\` must be a string.`)
+  return value
+}
+
+function flagOf(body: Json, name: string): boolean | undefined {
+  const value = body[name]
+  if (value !== undefined && typeof value !== 'boolean') refuse(`The \`${name}\` must be a boolean.`)
+  return value
+}
+
+/** Typesense keeps -1 for "no bound". */
+function secondsOf(body: Json, name: string): number | undefined {
+  const value = body[name]
+  if (value === undefined || value === null || value === -1) return undefined
+  if (!Number.isSafeInteger(value)) refuse(`The \`${name}\` must be a whole number of seconds.`)
+  return Number(value)
+}
+
+/** A curation as it is stored and as the API shows it: without the texts that were not given. */
+export function shownCuration({ id, rule, filter_by, sort_by, replace_query, ...rest }: Curation): Json & {
+  id: string
+} {
+  return { id, ...rest, rule: present(rule), ...present({ filter_by, sort_by, replace_query }) }
+}
+
+const present = (given: object): Json =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '' && value.length !== 0))
