@@ -4,12 +4,13 @@ import { env } from 'cloudflare:workers'
 import * as v from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
-import { migrate } from '../../src/search/collection/migrations'
 import { openCollection } from '../../src/search/collection/open'
-import { readMeta, writeMeta } from '../../src/search/meta'
+import { beginWordIndexing } from '../../src/search/collection/word-indexing'
+import { readMeta } from '../../src/search/meta'
 import { forQuestion } from '../../src/search/request/question'
 import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
+import { createWordIndex } from '../../src/search/schema/tables'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 import { importAll } from './object'
@@ -83,12 +84,13 @@ describe('a search for a question', () => {
   })
 })
 
-/** Makes a collection what the version before word_index left: without the index, and told so. */
+/** Makes a collection what the migration leaves: with an empty index of words that is still to be filled. */
 const withoutWords = (things: TestCollection) =>
   inObject(things, ({ storage: { sql } }) => {
     sql.exec('DROP TABLE word_index')
     sql.exec('DROP TABLE IF EXISTS word_vocabulary')
-    writeMeta(sql, 'version', 6)
+    createWordIndex(sql, readSchema(sql)!.textColumns)
+    beginWordIndexing(sql)
   })
 
 const inObject = <T>(
@@ -110,7 +112,6 @@ describe('a collection of the version before', () => {
     const things = await makeCollection(FIELDS, documents)
     await withoutWords(things)
     const steps = await inObject(things, async ({ storage, id }) => {
-      migrate(storage.sql)
       const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
       const { context, background } = openCollection(around, readSchema(storage.sql)!)
       const found = async (q: string, params: SearchParameters = WHOLE): Promise<number> =>
