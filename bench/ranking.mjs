@@ -45,13 +45,13 @@ async function found(server, collection, q) {
   return reply.hits.map(({ document }) => document)
 }
 
-/** Leaves one letter out of the longest word, past its middle. */
+/** Leaves one letter out of the longest word, at a different place each time. A short word takes no typo by default. */
 function misspelt(title) {
   const word = title
     .match(/\p{L}+/gu)
     ?.reduce((longest, each) => (each.length > longest.length ? each : longest), '')
-  if (word === undefined || word.length < 4) return undefined
-  const at = title.indexOf(word) + Math.ceil(word.length / 2)
+  if (word === undefined || word.length < 5) return undefined
+  const at = title.indexOf(word) + (title.length % word.length)
   return title.slice(0, at) + title.slice(at + 1)
 }
 

@@ -63,7 +63,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   min_len_1typo: WORKS,
   min_len_2typo: WORKS,
   typo_tokens_threshold: WORKS,
-  enable_typos_for_numerical_tokens: harmless('Numbers are never corrected.'),
+  enable_typos_for_numerical_tokens: WORKS,
   enable_typos_for_alpha_numerical_tokens: WORKS,
   max_candidates: ALL_MATCHES,
   exhaustive_search: ALL_MATCHES,

@@ -35,7 +35,7 @@ describe('editDistance', () => {
 })
 
 describe('typosAllowed', () => {
-  const rules = { maxTypos: 2, minLengthOneTypo: 4, minLengthTwoTypos: 7, withDigits: true }
+  const rules = { maxTypos: 2, minLengthOneTypo: 4, minLengthTwoTypos: 7, withDigits: true, numbers: true }
   it.each([
     ['fox', 0],
     ['foxy', 1],
@@ -50,5 +50,7 @@ describe('typosAllowed', () => {
     expect(typosAllowed('ab1234567', rules)).toBe(2)
     expect(typosAllowed('ab1234567', { ...rules, withDigits: false })).toBe(0)
     expect(typosAllowed('abcdefgh', { ...rules, withDigits: false })).toBe(2)
+    expect(typosAllowed('123456789', { ...rules, withDigits: false })).toBe(2)
+    expect(typosAllowed('123456789', { ...rules, numbers: false })).toBe(0)
   })
 })

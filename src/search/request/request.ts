@@ -283,6 +283,7 @@ function parseTypos(params: SearchParameters, fields: number): TypoRules {
     minLengthOneTypo: params.min_len_1typo ? unsigned('min_len_1typo', params.min_len_1typo) : 4,
     minLengthTwoTypos: params.min_len_2typo ? unsigned('min_len_2typo', params.min_len_2typo) : 7,
     withDigits: params.enable_typos_for_alpha_numerical_tokens !== 'false',
+    numbers: params.enable_typos_for_numerical_tokens !== 'false',
   }
 }
 

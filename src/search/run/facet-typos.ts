@@ -26,7 +26,13 @@ export function similarity(
   const words = tokenize(value, schema).map(({ text }) => text)
   const found: Similar = { typos: 0, beginnings: [] }
   for (const word of wanted) {
-    const most = typosAllowed(word, { maxTypos, minLengthOneTypo: 4, minLengthTwoTypos: 7, withDigits: true })
+    const most = typosAllowed(word, {
+      maxTypos,
+      minLengthOneTypo: 4,
+      minLengthTwoTypos: 7,
+      withDigits: true,
+      numbers: true,
+    })
     let best: { typos: number; beginning: string } | undefined
     for (const other of words) {
       const typos = typosToBeginning(word, other, most)

@@ -28,6 +28,7 @@ import {
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
+import { similarWords } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { corrections, vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
@@ -165,6 +166,23 @@ export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest
   const weights: number[] = []
   for (const { field, weight } of queryFields) weights[schema.slots[field.name]!.text!] = weight
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
+}
+
+/** The terms with words that are like theirs, whether the index has theirs or not; undefined if there are none. */
+export function withSimilar(
+  context: SearchContext,
+  request: SearchRequest,
+  terms: Term[],
+): Term[] | undefined {
+  let any = false
+  const all = terms.map((term) => {
+    const [word, ...more] = term.tokens
+    if (word === undefined || more.length > 0) return term
+    const words = similarWords(context.sql, request.index, word, term.prefix, request.typos)
+    any ||= words.length > 0
+    return { ...term, corrections: [...term.corrections, ...words] }
+  })
+  return any ? all : undefined
 }
 
 /** The terms with corrections for words that the index lacks; undefined if there are none. */

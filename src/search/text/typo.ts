@@ -16,13 +16,15 @@ export interface TypoRules {
   minLengthTwoTypos: number
   /** whether words of letters and digits may have typos */
   withDigits: boolean
+  /** whether numbers may have typos */
+  numbers: boolean
 }
 
 // At most this many; among words at the same distance, the most frequent.
 const MAX_CORRECTIONS = 4
 
 export const typosAllowed = (word: string, rules: TypoRules): number =>
-  !rules.withDigits && /\d/.test(word)
+  (!rules.withDigits && /\d/.test(word) && !/^\d+$/.test(word)) || (!rules.numbers && /^\d+$/.test(word))
     ? 0
     : Math.min(
         rules.maxTypos,

@@ -92,6 +92,15 @@ describe('the best match', () => {
       { q: 'fox', query_by_weights: '1,5' },
       ['text', 'title'],
     ],
+    [
+      'has no typo',
+      [
+        ['typo', 'databases databases', 'databases'],
+        ['right', 'x', `${LONG} databasis`],
+      ],
+      { q: 'databasis', typo_tokens_threshold: '5', prefix: 'false' },
+      ['right', 'typo'],
+    ],
   ])('%s', async (_, rows, params, ids) => {
     expect(await order(rows, params)).toEqual(ids)
     expect(await order(rows.toReversed(), params)).toEqual(ids)
@@ -125,6 +134,43 @@ describe('the best match', () => {
     expect(await by('buckets: 1')).toEqual(['text', 'title', 'exact'])
     expect(await by('buckets: 3')).toEqual(['exact', 'title', 'text'])
     expect(await by('buckets: 0')).toEqual(['exact', 'title', 'text'])
+  })
+})
+
+describe('a typo', () => {
+  const rows: Row[] = [
+    ['star', 'Transformers and stars', 'x'],
+    ['mir', 'Война и мир', 'x'],
+    ['known', 'The form of a lake', 'x'],
+    ['model', 'Model 12345', 'x'],
+  ]
+  const things = collectionOf(rows)
+  const found = async (q: string, params: SearchParameters = {}) =>
+    idsOf(await (await things).search({ q, query_by: 'title', drop_tokens_threshold: '0', ...params }))
+
+  it.each([
+    ['transfomers', ['star']],
+    ['rtansformers', ['star']],
+    ['xransformers', ['star']],
+    ['ransformers', ['star']],
+    ['trasnfromers', ['star']],
+    ['transfrom', ['star']],
+    ['xransfo', ['star']],
+    ['воина', ['mir']],
+    ['каойна', []],
+    ['form lakes', ['known']],
+    ['from lake', ['known']],
+    ['12354', ['model']],
+  ])('in %s is found', async (q, ids) => {
+    expect(await found(q)).toEqual(ids)
+  })
+
+  it('is not corrected where it must not be', async () => {
+    expect(await found('transfomers', { num_typos: '0' })).toEqual([])
+    expect(await found('12354', { enable_typos_for_numerical_tokens: 'false' })).toEqual([])
+    expect(await found('lkae', { min_len_1typo: '5' })).toEqual([])
+    expect(await found('lkae')).toEqual(['known'])
+    expect(await found('xransfo', { prefix: 'false' })).toEqual([])
   })
 })
 

@@ -10,6 +10,7 @@
  */
 import type { SearchRequest } from '../../request/request'
 import { completeSort, orderBy, type SortKey } from '../../request/sort'
+import { STEMS } from '../../text/analyzer'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
 import {
   countedWindow,
@@ -20,7 +21,7 @@ import {
   textMatches,
 } from '../candidates'
 import type { SearchContext } from '../context'
-import { columnsOf, correct, rankOf } from '../keyword'
+import { columnsOf, rankOf, withSimilar } from '../keyword'
 import type { Pace } from '../pace'
 import { type Tier, tiersOf } from './tiers'
 import { type Counted, fewMatches } from './window'
@@ -94,7 +95,7 @@ export async function planPlainSearch(
   let { terms } = query
   let search = await attempt(expression(terms))
   if (foundBy(search) < request.typoTokensThreshold) {
-    const corrected = correct(context, request, terms)
+    const corrected = withSimilar(context, request, terms)
     if (corrected !== undefined) {
       terms = corrected
       search = await attempt(expression(terms))
@@ -106,7 +107,10 @@ export async function planPlainSearch(
     found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
   ) {
     const any = relax(terms)
-    const match = { match: expression(any, 'OR'), table, rank }
+    // Sentences are seldom in the words of their answer, so stems count.
+    const asked = columnsOf(context, { ...request, index: STEMS })
+    const words = matchExpression(any, query.excluded, asked, 'OR')
+    const match = { match: words, table: STEMS.table, rank }
     const parts = textMatches(sql, match, filter)
     const ranked = await countedWindow(sql, { parts, found: undefined }, top, pace)
     if (ranked.found > found) {
