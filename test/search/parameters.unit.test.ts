@@ -65,7 +65,6 @@ describe('what is not implemented', () => {
     expect(() => parseSchema(schema({ infix: true }))).toThrow(
       'The option `infix` of the field `title` is not supported. Fields have no infix index. Leave it out, or set it to `false`.',
     )
-    expect(() => parseSchema(schema({ reference: 'authors.id' }))).toThrow('`reference` of the field `title`')
     expect(() => parseSchema(schema({}, { synonym_sets: ['coats'] }))).toThrow('The option `synonym_sets`')
     parseSchema(
       schema({ truncate_len: 100, infix: false, stem_dictionary: '', symbols_to_index: [], locale: 'de' }),

@@ -32,7 +32,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
   sort_by: differs('`_eval`, `_text_match`, `_group_found`, places and fields. Other functions are refused.'),
   rank_tokens_by: harmless('No candidate word is left out.'),
-  facet_by: WORKS,
+  facet_by: differs('Fields of joined collections are refused.'),
   facet_query: differs('It is matched without typos.'),
   facet_strategy: EXACT_COUNTS,
   facet_sample_percent: EXACT_COUNTS,
@@ -116,6 +116,9 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('Words are found by their script. The value is stored and shown.'),
   stem: differs('English words match by their stems in every field.'),
+  reference: differs('Values are compared exactly, with case and accents.'),
+  async_reference: WORKS,
+  cascade_delete: WORKS,
   truncate_len: differs('Long words are never cut.'),
 }
 

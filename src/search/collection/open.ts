@@ -17,6 +17,7 @@ import { Reconciler } from '../vectors/vectorize/reconcile'
 import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
+import { cascading, joinPort } from './links'
 import { Reindex } from './reindex'
 
 export interface Open {
@@ -29,6 +30,8 @@ export interface Open {
   dropping: Background
   context: SearchContext
   background: BackgroundWorks
+  /** tells other collections of deleted documents */
+  cascade: Background
   reconciler: Reconciler
   /** only in a history collection */
   mirror: HistoryMirror | undefined
@@ -61,10 +64,13 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
+    port: joinPort(around, () => open),
   }
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const cascade = cascading(around, () => open)
   const works: Background[] = [
+    cascade,
     { name: 'history', step: async () => open.mirror?.step() },
     {
       name: 'reindex',
@@ -96,6 +102,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     context,
     background,
     reconciler,
+    cascade,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)

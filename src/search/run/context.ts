@@ -4,12 +4,17 @@ import type { Reranker } from '../../models/reranker'
 import type { StoredSchema } from '../schema/layout'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
+import type { JoinPort, SearchJoins } from './join-port'
 
 export interface SearchContext {
   sql: SqlStorage
   schema: StoredSchema
   /** @throws ApiError 404 when the collection has been deleted */
   requireOpen(): void
+  /** how to reach other collections; absent in an object without a name */
+  port?: JoinPort
+  /** the joins of this search */
+  joins?: SearchJoins
   /** how many documents the collection has */
   count(): number
   /** the index of a vector field */

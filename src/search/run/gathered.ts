@@ -21,6 +21,8 @@ export class Gathered {
   readonly fused: number[] = []
   /** by number of buckets: the bucket of each match */
   readonly buckets = new Map<number, number[]>()
+  /** further columns by name */
+  readonly columns = new Map<string, number[]>()
 
   get size(): number {
     return this.seqs.length
@@ -44,7 +46,10 @@ export class Gathered {
   }
 
   #part(from: number, to: number): Part {
-    const buckets = [...this.buckets]
+    const more = [
+      ...[...this.buckets].map(([count, of]) => [bucketColumn(count), of] as const),
+      ...this.columns,
+    ]
     let low = Number.MAX_SAFE_INTEGER
     let high = 0
     const rows: (number | null)[][] = []
@@ -58,10 +63,10 @@ export class Gathered {
         this.scores[at]!,
         this.distances[at]!,
         this.fused[at]!,
-        ...buckets.map(([, of]) => of[at]!),
+        ...more.map(([, of]) => of[at]!),
       ])
     }
-    const columns = ['seq', 'score', 'distance', 'fused', ...buckets.map(([count]) => bucketColumn(count))]
+    const columns = ['seq', 'score', 'distance', 'fused', ...more.map(([name]) => name)]
     const select = columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')
     const relation: SqlFragment = fragment(`SELECT ${select} FROM json_each(?)`, JSON.stringify(rows))
     return { relation, range: { low, high } }

@@ -10,6 +10,7 @@ import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
+import { withRanks } from './join-order'
 import type { Pace } from './pace'
 
 /** The matches, and how they were found. */
@@ -39,7 +40,11 @@ export async function makePage(
   const { terms, pinned } = search
   const sort = completeSort(request.sort, schema, search.candidates)
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
-  const candidates = await inBuckets(sql, search.candidates, order, pace)
+  const ranked =
+    order.joined.length > 0
+      ? await withRanks(context, search.candidates, order.joined, pace)
+      : search.candidates
+  const candidates = await inBuckets(sql, ranked, order, pace)
   const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
   if (request.groupBy.length > 0) {
     const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))

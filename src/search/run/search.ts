@@ -9,6 +9,7 @@ import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+import { MAX_JOIN_DEPTH } from '../limits'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
@@ -21,6 +22,8 @@ import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
+import { withJoins } from './join-answer'
+import { hasJoins } from './joins'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
@@ -62,14 +65,15 @@ export interface Sharing {
  *   it has found anything
  */
 export async function executeSearch(
-  context: SearchContext,
+  plain: SearchContext,
   params: SearchParameters,
   scope: SearchScope = {},
   { others, ticket }: Sharing = { others: new LongSearches() },
 ): Promise<SearchResult> {
   const started = performance.now()
   await others.firstTurn()
-  context.requireOpen()
+  plain.requireOpen()
+  const context = hasJoins(params) ? await joining(plain, params, scope, started) : plain
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params, scope)
     const { schema } = context
@@ -96,6 +100,17 @@ export async function executeSearch(
       others.end(ticket)
     }
   }
+}
+
+/** Evaluates the joins of the filter, before anything that the search waits for. */
+function joining(
+  context: SearchContext,
+  params: SearchParameters,
+  scope: SearchScope,
+  started: number,
+): Promise<SearchContext> {
+  const { cutoffMs } = parseRequest(params, context.schema)
+  return withJoins(context, params, scope, { until: started + cutoffMs, depth: MAX_JOIN_DEPTH })
 }
 
 async function run(
@@ -155,7 +170,7 @@ async function prepare(
   const wide = reranked ? widened(request, reranked) : request
   // Checks the filter before an embedder is paid. What it matches is read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy, NOWHERE)
+    compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
   if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
@@ -201,7 +216,13 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const first = sort[0]!
   const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
-  if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
+  if (
+    !isByScore ||
+    sort.some(({ kind }) => kind === 'joined') ||
+    request.groupBy.length > 0 ||
+    request.perPage === 0
+  )
+    return undefined
   return {
     offset: request.offset,
     limit: request.perPage,
@@ -327,7 +348,7 @@ function effectiveFilter(
   if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
   const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
   return (range) => {
-    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range)
+    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, context.joins?.documents)
     const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
     conditions.push(...always)
     if (excluded !== undefined) conditions.push(excluded(range))
@@ -335,13 +356,13 @@ function effectiveFilter(
   }
 }
 
-function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
+function pinnedDocuments({ sql, schema, joins }: SearchContext, request: SearchRequest): Found['pinned'] {
   // In a grouped search only groups have positions, so no hit can be pinned.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
-    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
+    compileFilter(sql, schema, request.filterPinned ? request.filterBy : '', EVERYWHERE, joins?.documents),
   )
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))

@@ -7,9 +7,6 @@ type Refusals = Readonly<Record<string, Refused>>
 export const REFUSED_OF_FIELDS: Refusals = {
   stem_dictionary: refused('There are no stemming dictionaries.', ''),
   infix: refused('Fields have no infix index.', 'false'),
-  reference: refused('Collections cannot be joined.', ''),
-  async_reference: refused('Collections cannot be joined.', 'false'),
-  cascade_delete: refused('Collections cannot be joined.', 'true'),
   symbols_to_index: refused('Set `symbols_to_index` for the whole collection.', ''),
   token_separators: refused('Set `token_separators` for the whole collection.', ''),
 }

@@ -118,6 +118,7 @@ function clauseMatches(doc: Doc, { field, operator, values }: FilterClause): boo
 
 const matches = (doc: Doc, node: FilterNode): boolean => {
   if (node.kind === 'clause') return clauseMatches(doc, node)
+  if (node.kind === 'join') throw new Error('these filters have no joins')
   return node.kind === 'and'
     ? node.children.every((child) => matches(doc, child))
     : node.children.some((child) => matches(doc, child))
@@ -244,7 +245,7 @@ describe('filters', () => {
       'person:x',
       'Error with filter field `person`: Unidentified field data type, see docs for supported data types.',
     ],
-    ['$other(id:1)', 'Joins (`$collection(...)`) are not supported in `filter_by`.'],
+    ['$other(id:1)', 'Referenced collection `other` in `filter_by` not found.'],
   ])('refuse %s', async (filterBy, message) => {
     expect(await refusal(collection, { q: '*', filter_by: filterBy })).toBe(`400 ${message}`)
   })
