@@ -14,11 +14,15 @@ export const keysOf = ({ name, path }: FieldPlan, draft: Draft): unknown[] =>
     .flatMap(({ value }) => value)
     .filter((value) => typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value))
 
-/** A relation of `seq` and `key`. The condition on `key` or `seq` is pushed into it. */
-export const keysIn = (field: string): SqlFragment =>
+/**
+ * A relation of `seq` and `key` for a condition on the keys.
+ * @param by `seq` for a condition on the documents. SQLite would else read all keys of the field for each document: it
+ *   does not know how few a document has, and the `+` keeps it from the index by field.
+ */
+export const keysIn = (field: string, by: 'key' | 'seq' = 'key'): SqlFragment =>
   field === 'id'
     ? fragment('(SELECT seq, id AS key FROM documents)')
-    : fragment('(SELECT seq, key FROM join_keys WHERE field = ?)', field)
+    : fragment(`(SELECT seq, key FROM join_keys WHERE ${by === 'seq' ? '+' : ''}field = ?)`, field)
 
 /** Keys that are sent to the referring collections in one call. */
 const KEYS_A_STEP = 500
@@ -28,7 +32,7 @@ export function noteRemoved(sql: SqlStorage, { linked }: StoredSchema, seq?: num
   if (linked === undefined) return
   const cascading = linked.referrers.filter(({ cascades }) => cascades)
   for (const target of new Set(cascading.map((referrer) => referrer.target))) {
-    const keys = keysIn(target)
+    const keys = keysIn(target, seq === undefined ? 'key' : 'seq')
     sql.exec(
       `INSERT OR IGNORE INTO cascades (field, key) SELECT ?, key FROM ${keys.sql} k ${seq === undefined ? '' : 'WHERE k.seq = ?'}`,
       target,

@@ -41,7 +41,10 @@ export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest
   const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
   return parts.flatMap((part) => {
     if (part.startsWith('$')) {
-      throw new ApiError(400, `Facets of joined collections are not supported: \`${part}\`. Search that collection.`)
+      throw new ApiError(
+        400,
+        `Facets of joined collections are not supported: \`${part}\`. Search that collection.`,
+      )
     }
     const match = /^([^(]*[^(\s])\s*(?:\((.*)\))?$/s.exec(part)
     if (!match) throw unknownFacet(part)

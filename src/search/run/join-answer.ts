@@ -134,7 +134,7 @@ const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')
 /** The keys of the documents that pass the filter. @throws ApiError 408, since part of them would be a wrong answer */
 async function keysWhere({ context, keyField, filter, pace }: Asked): Promise<string[]> {
   const keys = new Set<string>()
-  const relation = keysIn(keyField)
+  const relation = keysIn(keyField, 'seq')
   for await (const part of everything(context.sql, filter)(pace)) {
     const query = join(
       [

@@ -165,7 +165,7 @@ export class Joins implements SearchJoins {
   }
 
   keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[] {
-    const relation = keysIn(on)
+    const relation = keysIn(on, 'seq')
     return this.#context.sql
       .exec<{ seq: number; key: string }>(
         `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.seq IN (SELECT value FROM json_each(?))`,
