@@ -189,7 +189,8 @@ function asAsked(hit: Hit, params: SearchParameters, sorts: SortClause[]): Hit {
 function withJoined(asked: Document, whole: Document, sorts: SortClause[]): Document {
   const read = readFields(sorts)
   const joined = Object.entries(whole).filter(
-    ([name]) => !Object.hasOwn(asked, name) && !read.some((field) => field === name || field.startsWith(`${name}.`)),
+    ([name]) =>
+      !Object.hasOwn(asked, name) && !read.some((field) => field === name || field.startsWith(`${name}.`)),
   )
   return { ...asked, ...Object.fromEntries(joined) }
 }
