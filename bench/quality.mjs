@@ -170,10 +170,33 @@ async function northwind(server) {
   }
 }
 
+async function judged(server, collection, asked) {
+  const turn = await ask(server, collection, asked.question)
+  return { asked, turn, verdict: asked.answers ? verdictOf(asked, turn) : undefined }
+}
+
+/** What a newcomer tries first has few documents, so that no word is rare among them. */
+const FEW = 5
+
+/** Loads the documents that answer a question and some others of their set. @returns the collection's name */
+async function loadFew(server, { id, set, documents: right = [] }, documents) {
+  const wanted = documents.filter((document) => right.includes(document.id))
+  const order = ({ id: other }) => createHash('sha256').update(`${id} ${other}`).digest('hex')
+  const others = documents
+    .filter((document) => !right.includes(document.id))
+    .map((document) => ({ document, key: order(document) }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ document }) => document)
+  const name = `few-${set}-${id}`
+  await load(server, name, SETS[set], [...wanted, ...others].slice(0, FEW))
+  return name
+}
+
 export async function benchQuality(server) {
   await prepare(server)
   const asked = []
   const missing = []
+  const documentsOf = {}
   const unanswerable = readLines(join(here, 'unanswerable.jsonl'))
   for (const [name, set] of Object.entries(SETS)) {
     const file = set.folder && join(shared, set.folder, 'corpus.jsonl')
@@ -181,30 +204,31 @@ export async function benchQuality(server) {
       missing.push(name)
       continue
     }
-    await load(server, name, set, file ? readLines(file) : set.documents())
+    documentsOf[name] = file ? readLines(file) : set.documents()
+    await load(server, name, set, documentsOf[name])
     for (const question of readLines(join(here, `${name}.jsonl`))) asked.push({ ...question, set: name })
     for (const question of unanswerable.filter(({ corpus }) => corpus === name))
       asked.push({ ...question, set: name })
   }
   const results = []
+  const few = []
   for (const question of asked) {
     const started = performance.now()
-    const turn = await ask(server, question.set, question.question)
-    const verdict = question.answers ? verdictOf(question, turn) : undefined
-    results.push({ asked: question, turn, verdict, ms: performance.now() - started })
+    results.push({ ...(await judged(server, question.set, question)), ms: performance.now() - started })
+    few.push(await judged(server, await loadFew(server, question, documentsOf[question.set]), question))
   }
-  if (process.env.QUALITY_DUMP) writeFileSync(process.env.QUALITY_DUMP, JSON.stringify(results))
-  const of = (test) => {
-    const some = results.filter(test)
-    return summarise(
+  if (process.env.QUALITY_DUMP) writeFileSync(process.env.QUALITY_DUMP, JSON.stringify({ results, few }))
+  const of = (some) =>
+    summarise(
       some.filter(({ verdict }) => verdict !== undefined),
       some.filter(({ verdict }) => verdict === undefined),
     )
-  }
   const columns = {
-    'held out': of(({ asked }) => !isForDevelopment(asked)),
-    development: of(({ asked }) => isForDevelopment(asked)),
-    all: of(() => true),
+    'held out': of(results.filter(({ asked }) => !isForDevelopment(asked))),
+    development: of(results.filter(({ asked }) => isForDevelopment(asked))),
+    all: of(results),
+    [`${FEW} documents, held out`]: of(few.filter(({ asked }) => !isForDevelopment(asked))),
+    [`${FEW} documents, development`]: of(few.filter(({ asked }) => isForDevelopment(asked))),
   }
   const rest = {
     ...(missing.includes('northwind') ? {} : await northwind(server)),
@@ -221,7 +245,7 @@ export async function benchQuality(server) {
 
 function print(columns, rest) {
   console.log(
-    '| built-in answerer | before | held out | development | all |\n| --- | --- | --- | --- | --- |',
+    `| built-in answerer | before | ${Object.keys(columns).join(' | ')} |\n| --- | --- |${' --- |'.repeat(Object.keys(columns).length)}`,
   )
   for (const name of Object.keys(columns.all)) {
     const cells = Object.values(columns).map((column) => column[name])

@@ -14,7 +14,7 @@ export { Conversation } from '../src/conversation/conversation'
 export class Collection extends ParleyCollection {
   rawQuery(match: string): number {
     return this.ctx.storage.sql
-      .exec('SELECT rowid FROM text_index WHERE text_index MATCH ? ORDER BY rank LIMIT 10', match)
+      .exec('SELECT rowid FROM word_index WHERE word_index MATCH ? ORDER BY rank LIMIT 10', match)
       .toArray().length
   }
 

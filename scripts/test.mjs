@@ -1,6 +1,7 @@
 /**
- * `npm test`: the tests, and `npm run check` beside them, whose output follows theirs. The last line is
- * `N passed, N failed`; arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short.
+ * `npm test`: all tests and `npm run check`, two at a time. The tests of clients spend much of their time waiting, so
+ * the tests in workerd run beside them, and `npm run check` after those; what both print follows in the end. The last
+ * line is `N passed, N failed`. Arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -11,7 +12,6 @@ import { changedFiles, shortParts } from './short-runs.mjs'
 import { root } from './wrangler.mjs'
 
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'))
-const report = join(scratch, 'report.json')
 
 /**
  * Runs a script of Node's.
@@ -47,42 +47,75 @@ if (told.length > 0) {
   console.log(told.join('\n'))
 }
 
-const checking = run(fileURLToPath(new URL('check.mjs', import.meta.url)), [], { isBeside: true })
-const { succeeded: tested } = await run(
-  join(root, 'node_modules/vitest/vitest.mjs'),
-  [
-    'run',
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${report}`,
-    ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
-    ...args,
-  ],
-  { env: Object.assign({}, ...short.map(({ env }) => env)) },
-)
-const { succeeded: checked, output } = await checking
-console.log(`\n${output.trimEnd()}`)
-for (const line of told) console.log(line)
-
-let passed = 0
-let failed = 0
-try {
-  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'))
-  passed = numPassedTests
-  // A file that cannot even be loaded has no tests to count, and has failed.
-  const unloaded = testResults.filter(
-    (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
-      file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'),
+/**
+ * Runs the tests of some projects.
+ * @param {string} name of the report
+ * @param {string[]} projects none: whatever the arguments name
+ * @param {boolean} isBeside keep the output
+ */
+async function test(name, projects, isBeside) {
+  const report = join(scratch, `${name}.json`)
+  const { succeeded, output } = await run(
+    join(root, 'node_modules/vitest/vitest.mjs'),
+    [
+      'run',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${report}`,
+      // Arguments that name files of one project leave the other without any.
+      '--passWithNoTests',
+      ...projects.map((project) => `--project=${project}`),
+      ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
+      ...args,
+    ],
+    { env: Object.assign({}, ...short.map(({ env }) => env)), isBeside },
   )
-  failed = numFailedTests + unloaded.length
-} catch {
-  console.error('vitest left no report.')
+  return { output, ...counted(report, succeeded) }
 }
+
+/**
+ * @param {string} report that vitest wrote
+ * @param {boolean} succeeded whether it thinks so
+ * @returns {{ passed: number, failed: number }}
+ */
+function counted(report, succeeded) {
+  try {
+    const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'))
+    // A file that cannot even be loaded has no tests to count, and has failed.
+    const unloaded = testResults.filter(
+      (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
+        file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'),
+    )
+    const failed = numFailedTests + unloaded.length
+    // vitest also fails on errors outside of any test
+    return { passed: numPassedTests, failed: succeeded ? failed : Math.max(1, failed) }
+  } catch {
+    console.error('vitest left no report.')
+    return { passed: 0, failed: 1 }
+  }
+}
+
+const check = () => run(fileURLToPath(new URL('check.mjs', import.meta.url)), [], { isBeside: true })
+
+const ownProjects = args.some((argument) => argument.startsWith('--project'))
+const beside = (async () => {
+  const inWorkerd = ownProjects ? undefined : await test('worker', ['worker'], true)
+  return { inWorkerd, check: await check() }
+})()
+const shown = await test('shown', ownProjects ? [] : ['unit', 'clients'], false)
+const { inWorkerd, check: checked } = await beside
+if (inWorkerd !== undefined) console.log(`\n${inWorkerd.output.trimEnd()}`)
+console.log(`\n${checked.output.trimEnd()}`)
+for (const line of told) console.log(line)
 rmSync(scratch, { recursive: true, force: true })
 
-// vitest also fails on errors outside of any test
-if (!tested && failed === 0) failed = 1
-if (!checked) failed += 1
+const passed = shown.passed + (inWorkerd?.passed ?? 0)
+let failed = shown.failed + (inWorkerd?.failed ?? 0)
+if (passed + failed === 0) {
+  console.error('There is no such test.')
+  failed = 1
+}
+if (!checked.succeeded) failed += 1
 
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

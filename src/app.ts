@@ -9,6 +9,7 @@ import { logRequest, newRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
 import { protect } from './api/edge/security-headers'
+import { countRequest } from './api/edge/stats'
 import { mountOpenAi } from './api/openai'
 import { mountOpenSearch, noHandler } from './api/opensearch'
 import { mountParley } from './api/parley'
@@ -46,6 +47,7 @@ app.use(async (context, next) => {
   if (record.denied !== 'origin') allowOrigin(env, request, headers)
   protect(headers, request.url.startsWith('https:'))
   headers.set('x-request-id', record.requestId)
+  countRequest(record, status)
   logRequest(env, record, status)
 })
 

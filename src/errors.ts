@@ -94,6 +94,9 @@ const FORBIDDEN = 'Forbidden - a valid `x-typesense-api-key` header must be sent
 export const forbidden = (detail?: string): ApiError =>
   detail === undefined ? new ApiError(401, FORBIDDEN) : detailed(401, FORBIDDEN, detail)
 
+/** The collection was deleted, or its object never held one. The object does not know the name that was asked for. */
+export const collectionGone = (): ApiError => coded('unknown_collection', 404, 'Collection not found')
+
 /** @param name as the caller gave it */
 export const collectionMissing = (name: string, status = 404): ApiError =>
   new ApiError(

@@ -34,6 +34,7 @@ export const GROUPS = [
       'widget',
       'assistants',
       'keys',
+      'analytics',
       'models',
       'deploy',
     ],

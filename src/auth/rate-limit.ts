@@ -7,7 +7,7 @@ import { ApiError } from '../errors'
 import type { Access } from './access'
 
 /** The `period` of each limit in wrangler.toml, in seconds: the binding does not tell. */
-const PERIODS = { RATE_LIMIT: 10, RATE_LIMIT_TURNS: 60 } as const
+const PERIODS = { RATE_LIMIT: 10, RATE_LIMIT_TURNS: 60, RATE_LIMIT_EVENTS: 60 } as const
 
 /**
  * All scoped keys of one parent together have this many times the limit of one key. Whoever has the parent, which may
@@ -38,6 +38,17 @@ const countTimes = (times: number, once: () => Promise<void>): Promise<unknown> 
 /** Counts a key that has to be looked up. @param address where it came from @throws ApiError 429 */
 export const requireLookUps = (env: Cloudflare.Env, address: string): Promise<void> =>
   count(env, 'RATE_LIMIT', `address ${networkOf(address)}`)
+
+/**
+ * Counts an analytics event. The visitors of a page share its key, and each address has a limit of its own, so that one
+ * visitor alone cannot make a document popular.
+ * @param address where the event came from @throws ApiError 429
+ */
+export const requireEvents = (
+  env: Cloudflare.Env,
+  { digest }: Pick<Access, 'digest'>,
+  address: string,
+): Promise<void> => count(env, 'RATE_LIMIT_EVENTS', `${digest} ${networkOf(address)}`)
 
 async function count(env: Cloudflare.Env, limit: keyof typeof PERIODS, key: string): Promise<void> {
   const binding: RateLimit | undefined = env[limit]

@@ -32,7 +32,13 @@ export class Memory {
     const [sql, , conversationId] = given
     if (!isCreated(sql)) return undefined
     const memory = new Memory(...given)
-    memory.log.interrupt(conversationId, Date.now())
+    const now = Date.now()
+    if (memory.log.interrupt(conversationId, now) && !memory.closed)
+      memory.records.putInterruption({
+        id: conversationId,
+        createdAt: memory.#self.created_at,
+        failedAt: now,
+      })
     for (const { turn, spent } of memory.log.unpaid()) {
       memory.records.putCost(turn, readStored(costShape, spent))
       memory.log.spend(turn, null)

@@ -51,6 +51,12 @@ export const ownerOf = ({ owner, userId, proofs = [] }: Asker): Owner => ({
   ...(proofs[0] !== undefined && { proof: proofs[0] }),
 })
 
+/** Whether what two askers begin belongs to the same key and person. */
+export function isSameOwner(one: Asker, other: Asker): boolean {
+  const [a, b] = [ownerOf(one), ownerOf(other)]
+  return a.owner === b.owner && a.userId === b.userId && a.proof === b.proof
+}
+
 /**
  * Whether nobody else can pass for this asker. Anybody with a page's key can, unless there is a proof of who
  * asks. A key that opens all conversations begun with it is a server's, so all its requests come from one

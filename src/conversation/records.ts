@@ -9,7 +9,12 @@
  */
 import { backoff } from '../backoff'
 import { database } from '../db/client'
-import { type ConversationEntry, recordBeginning } from '../db/conversations'
+import {
+  type ConversationEntry,
+  type FailedConversation,
+  recordBeginning,
+  recordFailure,
+} from '../db/conversations'
 import { requireOwnDatabase } from '../db/owner'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
@@ -25,6 +30,8 @@ const SENT_AT_ONCE = 20
 
 /** The turn number of a conversation's beginning: before its turns, which count from 1. */
 const BEGINNING = 0
+/** The turn number of an interruption: after all turns, because one of them may create the row in D1 that it changes. */
+const INTERRUPTION = Number.MAX_SAFE_INTEGER
 
 export class Records {
   readonly #sql: SqlStorage
@@ -55,6 +62,13 @@ export class Records {
     this.drop(BEGINNING)
     const conversation = { ...record.conversation, ...(failedAt !== undefined && { failedAt }) }
     this.#write(turn, fitRecord({ ...record, conversation }))
+  }
+
+  /** Records that a turn was interrupted. */
+  putInterruption(interrupted: FailedConversation): void {
+    const beginning = this.#waitingBeginning
+    if (beginning) this.putBeginning({ ...beginning, failedAt: interrupted.failedAt })
+    else this.#write(INTERRUPTION, { interrupted })
   }
 
   /** A beginning that D1 does not know yet. It may tell of a turn that failed. */
@@ -95,7 +109,7 @@ export class Records {
   /** Turns that are still waiting. */
   get turns(): number[] {
     return this.#sql
-      .exec<{ turn: number }>(`SELECT turn FROM records WHERE turn > ${BEGINNING}`)
+      .exec<{ turn: number }>(`SELECT turn FROM records WHERE turn > ${BEGINNING} AND turn < ${INTERRUPTION}`)
       .toArray()
       .map(({ turn }) => turn)
   }
@@ -166,7 +180,8 @@ export class Records {
     const db = database(this.#env)
     if ('turn' in note) return recordTurn(db, note)
     if ('conversation' in note) return recordBeginning(db, note.conversation)
-    await recordCost(db, note)
+    if ('interrupted' in note) await recordFailure(db, note.interrupted)
+    else await recordCost(db, note)
     return false
   }
 
@@ -177,6 +192,7 @@ export class Records {
    */
   async deliverCosts(): Promise<void> {
     this.drop(BEGINNING)
+    this.drop(INTERRUPTION)
     const rows = this.#sql
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()

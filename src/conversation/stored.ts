@@ -4,7 +4,7 @@
  * A shape admits what every version has written. Properties that it does not name are kept.
  */
 import * as v from 'valibot'
-import type { ConversationEntry } from '../db/conversations'
+import type { ConversationEntry, FailedConversation } from '../db/conversations'
 import type { Cost, Spent, TurnRecord } from '../db/turns'
 import type { StoredContent } from '../parts'
 import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
@@ -132,12 +132,23 @@ export interface Beginning {
   conversation: ConversationEntry
 }
 
-/** What D1 is to hear: a turn, what a turn without an answer cost, or a beginning. The first that fits. */
-export type Note = TurnRecord | Cost | Beginning
+/** That a turn was interrupted. */
+export interface Interruption {
+  interrupted: FailedConversation
+}
+
+const interruptionShape: v.GenericSchema<Interruption> = v.object({
+  interrupted: v.object({ id: v.string(), createdAt: v.number(), failedAt: v.number() }),
+})
+
+/** What D1 must be told: a turn, the cost of a turn without an answer, a beginning or an interruption. */
+export type Note = TurnRecord | Cost | Beginning | Interruption
+/** The first shape that fits counts. */
 export const noteShape: v.GenericSchema<Note> = v.union([
   recordShape,
   costShape,
   v.object({ conversation: entryShape }),
+  interruptionShape,
 ])
 
 /** A message on its way to its history collection. */

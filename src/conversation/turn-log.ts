@@ -265,8 +265,9 @@ export class TurnLog extends EventLog {
    * Ends the turns that an earlier life of this object left running: nobody writes them any more. A turn that
    * had become history is done, and gets the `done` that its answer still needs. Any other gets the error that
    * its readers wait for.
+   * @returns whether any turn was interrupted
    */
-  interrupt(conversationId: string, now: number): void {
+  interrupt(conversationId: string, now: number): boolean {
     type Left = {
       turn: number
       expires_at: number | null
@@ -289,6 +290,7 @@ export class TurnLog extends EventLog {
       // Its readers lost the stream and may ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)
     }
+    return left.some(({ said_at }) => said_at === null)
   }
 
   forget(turn: number): void {

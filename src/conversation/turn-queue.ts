@@ -2,6 +2,7 @@
 import { coded } from '../errors'
 import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
+import { isSameOwner } from './ownership'
 import { Reader } from './reader'
 import type { RequestNames } from './turn-log'
 import type { TurnStream } from './turn-stream'
@@ -29,6 +30,8 @@ export class QueuedTurn {
   /** whether a caller who may have seen some of the answer has left */
   #seen = false
   #onAbandoned = (): void => {}
+  /** called when a caller has left */
+  onLeft = (): void => {}
   /** whether its answer is complete and being stored; from then on it cannot be stopped */
   committed = false
   /** what the turn ended in, where it never began */
@@ -44,6 +47,7 @@ export class QueuedTurn {
     const reader = new Reader(() => {
       this.#seen ||= this.speaking
       if (this.abandoned) this.#onAbandoned()
+      this.onLeft()
     })
     this.addReader(reader, -1, reading)
     this.#callers.push(reader)
@@ -84,6 +88,12 @@ export class QueuedTurn {
   get abandoned(): boolean {
     if (this.request.replaces && this.#seen) return false
     return this.#callers.every((reader) => reader.gone)
+  }
+
+  /** Whether nobody reads it: all callers have left, and nobody else follows it. */
+  get unread(): boolean {
+    const others = this.#stream?.readers ?? this.#waiting.filter(({ reader }) => reader.open).length
+    return others === 0 && this.#callers.every((reader) => reader.gone)
   }
 
   /** @param onAbandoned called when the last caller has left */
@@ -144,6 +154,8 @@ export class TurnQueue {
   add(turn: QueuedTurn, run: () => Promise<void>): Promise<void> {
     this.#requireRoom()
     this.#turns.push(turn)
+    turn.onLeft = () => this.#stopLeft()
+    this.#stopLeft()
     for (const tell of this.#awaiting.splice(0)) tell()
     this.#end = this.#end.then(run).finally(() => {
       this.#turns.shift()
@@ -168,6 +180,19 @@ export class TurnQueue {
         this.#messages -= 1
       })
     return stored
+  }
+
+  /**
+   * Stops each turn that its asker has left for a later question: nobody reads it, and the question would wait for it.
+   * Without a later question it goes on, because its reader may come back. Runtimes report a hang-up late, so this is
+   * checked when a turn comes and when a caller leaves.
+   */
+  #stopLeft(): void {
+    for (const [index, turn] of this.#turns.entries()) {
+      if (turn.committed || !turn.unread) continue
+      const later = this.#turns.slice(index + 1)
+      if (later.some(({ request }) => isSameOwner(request.asker, turn.request.asker))) turn.abort.abort()
+    }
   }
 
   #requireRoom(): void {

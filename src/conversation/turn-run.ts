@@ -122,10 +122,11 @@ export class TurnRun {
     }
     // The first searches are sent right now, before anything is written, because a call waits for the writes
     // before it. No event comes before the turn has its number.
+    const asked = this.#onlyUnanswered ? { ...request, named: true } : request
     const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : once(emit))
     const work =
       request.copies === undefined
-        ? runTurn(request, ports, abort.signal)
+        ? runTurn(asked, ports, abort.signal)
         : this.#copyOrRun(request.copies, ports, abort.signal)
     // If the beginning fails, report that error and ignore the rest.
     work.catch(() => {})
@@ -224,12 +225,19 @@ export class TurnRun {
     if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
       const recent = await this.#messages(request.model.max_bytes)
-      const known = recent.messages.length > 0 || request.named || this.#replaced.length > 0
+      const known =
+        recent.messages.length > 0 || request.named || this.#replaced.length > 0 || this.#onlyUnanswered
       return known ? recent : 'unknown'
     } catch {
       // The turn reads again and ends in whatever error it meets.
       return undefined
     }
+  }
+
+  /** Whether all questions so far were stopped or failed: that leaves no messages, but whoever asked may ask on. */
+  get #onlyUnanswered(): boolean {
+    const { log } = this.#around.memory() ?? {}
+    return log !== undefined && !log.empty && !log.answered
   }
 
   async #messages(bytes: number | undefined): Promise<RecentMessages> {

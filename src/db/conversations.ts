@@ -171,6 +171,25 @@ export async function recordBeginning(db: Database, conversation: ConversationEn
   return erasures.length > 0
 }
 
+/** A conversation with a turn that failed. Both times are in milliseconds since 1970. */
+export interface FailedConversation {
+  id: string
+  /** tells it from an earlier conversation of this id, which was deleted */
+  createdAt: number
+  failedAt: number
+}
+
+/** Records that a turn failed, in a conversation that D1 already has. May be repeated. */
+export async function recordFailure(
+  db: Database,
+  { id, createdAt, failedAt }: FailedConversation,
+): Promise<void> {
+  await db
+    .update(conversations)
+    .set({ failedAt: sql`max(coalesce(${conversations.failedAt}, 0), ${failedAt})` })
+    .where(and(eq(conversations.id, id), eq(conversations.createdAt, createdAt)))
+}
+
 /** Has a conversation not found any more, until its rows can be removed. */
 export async function hideConversation(db: Database, id: string): Promise<void> {
   await db.update(conversations).set({ expiresAt: 0 }).where(eq(conversations.id, id))

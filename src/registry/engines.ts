@@ -74,6 +74,12 @@ export function retrieverOf(env: Cloudflare.Env, { engine, objectId }: Collectio
   return open(env, objectId)
 }
 
+/** Bytes that D1 holds. */
+export async function databaseBytes(env: Pick<Cloudflare.Env, 'DB'>): Promise<number> {
+  const { meta } = await env.DB.prepare('SELECT 1').run()
+  return meta.size_after
+}
+
 /**
  * What was said is always kept by Parley itself, whatever engine has the documents.
  * @param historyId the id of a history collection's object

@@ -21,7 +21,7 @@ export const MAX_PARAMETER_BYTES = 1_048_576
 export const MAX_NAMES = 1_000
 
 /** `max_facet_values`: all of them are in memory at once, and in the reply. */
-export const MAX_FACET_VALUES = 10_000
+export const MAX_FACET_VALUES = 100_000
 /** Different values of a facet, or groups, that a search counts. They are in memory at once. */
 export const MAX_DISTINCT = 500_000
 /** Documents that a search ranks in memory: for hybrid searches and for buckets. */

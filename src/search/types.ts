@@ -15,6 +15,7 @@ export const FIELD_TYPES = [
   'bool[]',
   'geopoint',
   'geopoint[]',
+  'geopolygon',
   'object',
   'object[]',
   'auto',
@@ -212,7 +213,13 @@ export interface RerankInfo {
 export interface FacetCounts {
   field_name: string
   sampled: boolean
-  counts: { value: string; highlighted: string; count: number }[]
+  counts: {
+    value: string
+    highlighted: string
+    count: number
+    /** facet_return_parent: the object around the value, in one of the documents that have it */
+    parent?: unknown
+  }[]
   /** `min`, `max` and `sum` of an int64 field are exact */
   stats: {
     total_values: number
@@ -266,6 +273,12 @@ export interface ExportOptions {
 
 /** GET /collections/:name. Fields are in Typesense's order; embedders' keys are masked. */
 export type CollectionSummary = Record<string, unknown> & { name: string; num_documents: number }
+
+/** How far a change of the schema is, in documents. */
+export interface SchemaProgress {
+  validated_docs: number
+  altered_docs: number
+}
 
 export interface Step {
   /** documents done in this step */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { requireRate } from '../../src/auth/rate-limit'
+import { requireEvents, requireRate } from '../../src/auth/rate-limit'
 
 const limited = (success: boolean, more: Partial<Cloudflare.Env> = {}) => {
   const keys: string[] = []
@@ -24,6 +24,14 @@ it('counts by key, and refuses as Typesense does', async () => {
     ...refused,
     retryAfter: 60,
   })
+})
+
+it('counts events by key and address, an IPv6 network as one', async () => {
+  const { keys, env } = limited(true)
+  const events = { ...env, RATE_LIMIT_EVENTS: env.RATE_LIMIT } as Cloudflare.Env
+  await requireEvents(events, { digest: 'd' }, '192.0.2.1')
+  await requireEvents(events, { digest: 'd' }, '2001:db8:1:2:3::4')
+  expect(keys).toEqual(['d 192.0.2.1', 'd 2001:db8:1:2'])
 })
 
 it('is off where it is turned off, or where nothing is bound', async () => {

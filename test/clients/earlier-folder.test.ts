@@ -154,6 +154,13 @@ test('a turn that failed, and one that was cut off, run again when they are aske
   }
 })
 
+test('documents of then are found by their words, as they are written', async () => {
+  const found = (q: string): Promise<Json> =>
+    json(`/collections/films/documents/search?q=${q}&query_by=plot&prefix=false&num_typos=0`)
+  await expect.poll(async () => (await found('chase')).found).toBe(0)
+  expect((await found('chases')).hits.map(({ document }: Json) => document.id)).toEqual(['heat'])
+})
+
 test('conversations go on, through the protocol that began them and through another', async () => {
   const followed = await json(search('Who directed Jaws?', { conversation_id: ALIEN }))
   expect(followed.conversation.conversation_id).toBe(ALIEN)

@@ -40,7 +40,7 @@ async function send({ method, path, body }: Sent): Promise<any> {
     headers: HEADERS,
     ...(body !== undefined && { body }),
   })
-  expect(response.status).toBe(200)
+  expect([response.status, response.ok || (await response.text())]).toEqual([200, true])
   return response.json()
 }
 
@@ -89,3 +89,58 @@ test.each([
     expect(paced.begun).toBe(before + 2)
   },
 )
+
+/** Asks in a conversation, as a stream, and reads up to the first word of the answer. */
+async function begin(model: string, question: string, conversation?: string) {
+  const leaving = new AbortController()
+  const response = await fetch(`${url}/conversations`, {
+    method: 'POST',
+    headers: { ...HEADERS, accept: 'text/event-stream' },
+    body: JSON.stringify({
+      question,
+      model,
+      collections: [shows],
+      stream: true,
+      ...(conversation && { conversation_id: conversation }),
+    }),
+    signal: leaving.signal,
+  })
+  expect([response.status, response.ok || (await response.text())]).toEqual([200, true])
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  while (!text.includes('event: delta')) {
+    const { value, done } = await reader.read()
+    if (done) throw new Error(`The stream ended: ${text}`)
+    text += value
+  }
+  const id = /"conversation_id":"([^"]+)"/.exec(text)?.[1] ?? ''
+  return { id, reader, leave: () => leaving.abort() }
+}
+
+test('who leaves an answer for a new question does not wait for its end, and it is not remembered', async () => {
+  const model = await createModel({ model_name: 'openai/paced-600-100', openai_url: paced.url })
+  const before = paced.abandoned
+  const first = await begin(model, 'an action series')
+  first.leave()
+  const second = await begin(model, 'a comedy', first.id)
+  expect(paced.abandoned).toBe(before + 1)
+  const { turns } = await send({ method: 'GET', path: `/conversations/${first.id}` })
+  expect(turns.filter(({ answer }: { answer?: string }) => answer)).toEqual([])
+  await send({ method: 'POST', path: `/conversations/${first.id}/stop` })
+  second.leave()
+})
+
+test('an answer that somebody else reads goes on, and the new question waits', async () => {
+  const model = await createModel({ model_name: `openai/paced-20-${GAP}`, openai_url: paced.url })
+  const before = paced.abandoned
+  const first = await begin(model, 'an action series')
+  const following = await fetch(`${url}/conversations/${first.id}/events`, { headers: HEADERS })
+  const followed = following.text()
+  first.leave()
+  const second = await begin(model, 'a comedy', first.id)
+  expect(paced.abandoned).toBe(before)
+  expect(await followed).toContain('event: done')
+  const { turns } = await send({ method: 'GET', path: `/conversations/${first.id}` })
+  expect(turns[0]).toMatchObject({ question: 'an action series', answer: words(20).join('') })
+  second.leave()
+})

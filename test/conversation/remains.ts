@@ -29,7 +29,7 @@ export const inObject = (object: DurableObjectStub, text?: string): Promise<stri
       )
       .toArray()
       .map(({ name }) => name)
-      .filter((name) => !/^text_index|fts/.test(name))
+      .filter((name) => !/^(text|word)_index|fts/.test(name))
       .filter((name) =>
         sql
           .exec(`SELECT * FROM "${name}"`)

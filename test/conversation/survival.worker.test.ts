@@ -80,6 +80,29 @@ describe('an object that does not live to see the end of its turn', () => {
     expect((await eventsOf(id)).at(-1)).toMatchObject({ type: 'error', status: 503 })
   })
 
+  it('counts among the conversations with a failed turn', async () => {
+    const failedAt = async (id: string) =>
+      (await rowsOf('SELECT failed_at FROM conversations WHERE id = ?', id))[0]?.failed_at ?? null
+    const first = await crashed(() => abortAllDurableObjects())
+    await runDurableObjectAlarm(stub(first))
+    await expect.poll(() => failedAt(first)).toBeGreaterThan(Date.now() - 600_000)
+
+    // The same after an answered turn, whose beginning D1 has taken already.
+    const answered = await asking(QUESTION)
+    await take(answered)
+    const { conversationId: id } = answered
+    expect(await failedAt(id)).toBeNull()
+    const provider = makeProvider(id)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
+    const reading = read(await begin(await asking(QUESTION, { model: openai, conversationId: id })))
+    await provider.say('half')
+    await abortAllDurableObjects()
+    await reading.catch(() => [])
+    await runDurableObjectAlarm(stub(id))
+    await expect.poll(() => failedAt(id)).toBeGreaterThan(Date.now() - 600_000)
+    expect((await recorded(id)).map(({ turn }) => turn)).toEqual([1])
+  })
+
   it('has what it spent charged, once', async () => {
     const before = await usedSoFar()
     const spent = (id: string) =>

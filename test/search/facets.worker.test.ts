@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { makeBooks } from './books'
-import type { TestCollection } from './make-collection'
+import { makeCollection, refusal, type TestCollection } from './make-collection'
 
 let books: TestCollection
 
@@ -64,5 +64,170 @@ describe('facets', () => {
     ])
     expect(await counts('year', { facet_query: 'year:19' })).toEqual(['1990 1'])
     expect(await counts('tags', { facet_query: 'tags:' })).toHaveLength(3)
+  })
+})
+
+describe('facet queries with typos', () => {
+  let songs: TestCollection
+  beforeAll(async () => {
+    songs = await makeCollection(
+      [{ name: 'genres', type: 'string[]', facet: true }],
+      [
+        { genres: ['Country Punk Rock', 'Country', 'Slow'] },
+        { genres: ['Soft Rock', 'Rock', 'Electronic'] },
+        { genres: ['Rockabilly', 'Metal'] },
+        { genres: ['Pop Rock', 'Rock', 'Fast'] },
+      ],
+    )
+  })
+  const highlighted = async (query: string, params: SearchParameters = {}) =>
+    (
+      await songs.search({ q: '*', facet_by: 'genres', facet_query: `genres:${query}`, ...params })
+    ).facet_counts[0]!.counts.map((count) => count.highlighted)
+
+  it('find the nearest values where none begins as typed', async () => {
+    expect(await highlighted('eletronic')).toEqual(['<mark>Electroni</mark>c'])
+    expect(await highlighted('eletronic', { facet_query_num_typos: '1' })).toEqual([
+      '<mark>Electroni</mark>c',
+    ])
+    expect(await highlighted('eletronic', { facet_query_num_typos: '0' })).toEqual([])
+    expect(await highlighted('xountry puk')).toEqual([])
+    expect(await highlighted('xountry roc')).toEqual(['<mark>Country</mark> Punk <mark>Roc</mark>k'])
+    expect(await highlighted('meatl')).toEqual(['<mark>Metal</mark>'])
+    expect(await highlighted('xsda')).toEqual([])
+    expect(await highlighted('mxx')).toEqual([])
+  })
+
+  it('do without typos where a value begins as typed', async () => {
+    expect(await highlighted('soft roc')).toEqual(['<mark>Soft</mark> <mark>Roc</mark>k'])
+    expect((await highlighted('rock')).length).toBe(5)
+  })
+
+  it('take a number of typos from 0 to 2', async () => {
+    expect(
+      await refusal(songs, {
+        q: '*',
+        facet_by: 'genres',
+        facet_query: 'genres:x',
+        facet_query_num_typos: 'x',
+      }),
+    ).toBe('400 Parameter `facet_query_num_typos` must be an unsigned integer.')
+  })
+})
+
+describe('facet_return_parent', () => {
+  const parentsOf = async (
+    { search }: TestCollection,
+    facetBy: string,
+    parents?: string,
+  ): Promise<Record<string, unknown>[]> => {
+    const params: SearchParameters = { q: '*', facet_by: facetBy }
+    if (parents !== undefined) params.facet_return_parent = parents
+    const { facet_counts } = await search(params)
+    return facet_counts.map(({ counts }) =>
+      Object.fromEntries(counts.map(({ value, parent }) => [value, parent])),
+    )
+  }
+  let colors: TestCollection
+  beforeAll(async () => {
+    colors = await makeCollection(
+      [
+        { name: 'value.color', type: 'string', facet: true },
+        { name: 'value.r', type: 'int32', facet: true },
+        { name: 'tags', type: 'object[]', facet: true },
+        { name: 'deep.down', type: 'object' },
+        { name: 'deep.down.words', type: 'string[]', facet: true },
+        { name: 'top', type: 'string', facet: true },
+      ],
+      [
+        {
+          value: { color: 'red', r: 255 },
+          tags: [
+            { id: 'one', name: 'One' },
+            { id: 'two', name: 'Two' },
+          ],
+          deep: { down: { words: ['a', 'b'] } },
+          top: 'x',
+        },
+        {
+          value: { color: 'blue', r: 0 },
+          tags: [{ id: 'two', name: 'Two' }],
+          deep: { down: { words: [] } },
+          top: 'y',
+        },
+      ],
+      { enable_nested_fields: true },
+    )
+  })
+
+  it('gives the object around each value', async () => {
+    const [red, blue] = [
+      { color: 'red', r: 255 },
+      { color: 'blue', r: 0 },
+    ]
+    expect(await parentsOf(colors, 'value.color')).toEqual([{ red: undefined, blue: undefined }])
+    expect(await parentsOf(colors, 'value.color', 'value.color')).toEqual([{ red, blue }])
+    expect(await parentsOf(colors, 'value.color(return_parent: true),value.r')).toEqual([
+      { red, blue },
+      { 255: undefined, 0: undefined },
+    ])
+    for (const names of ['value.color,value.r', 'value.*', '*']) {
+      expect(await parentsOf(colors, 'value.color,value.r', names)).toEqual([
+        { red, blue },
+        { 255: red, 0: blue },
+      ])
+    }
+    expect(await parentsOf(colors, 'tags.id', 'tags.id')).toEqual([
+      { one: { id: 'one', name: 'One' }, two: { id: 'two', name: 'Two' } },
+    ])
+    const words = { words: ['a', 'b'] }
+    expect(await parentsOf(colors, 'deep.down.words', '*')).toEqual([{ a: words, b: words }])
+    expect(await parentsOf(colors, 'top', '*')).toEqual([{ x: undefined, y: undefined }])
+  })
+})
+
+describe('options of a facet', () => {
+  let jeans: TestCollection
+  beforeAll(async () => {
+    const documents = Array.from({ length: 500 }, (_, n) => [
+      { name: 'jeans', price: 49.99, rank: n },
+      { name: 'narrow jeans', price: 29.99, rank: 500 + n },
+    ]).flat()
+    jeans = await makeCollection(
+      [
+        { name: 'name', type: 'string', facet: true },
+        { name: 'price', type: 'float', facet: true },
+        { name: 'rank', type: 'int32' },
+      ],
+      documents,
+    )
+  })
+  const counts = async (facetBy: string, params: SearchParameters = {}) =>
+    (await jeans.search({ q: '*', sort_by: 'rank:asc', facet_by: facetBy, ...params })).facet_counts.map(
+      ({ counts }) => counts.map(({ value, count }) => `${value} ${count}`),
+    )
+
+  it('count the best 250 hits alone with top_k', async () => {
+    expect(await counts('name')).toEqual([['jeans 500', 'narrow jeans 500']])
+    expect(await counts('name(top_k: true), price')).toEqual([['jeans 250'], ['29.99 500', '49.99 500']])
+    expect(await counts('name(top_k:true)', { page: '6', per_page: '100' })).toEqual([
+      ['jeans 500', 'narrow jeans 100'],
+    ])
+    expect(await counts('price(cheap:[0,30], top_k:true, dear:[30,50])')).toEqual([['dear 250']])
+    expect(await counts('name(top_k:true)', { q: 'narrow', query_by: 'name' })).toEqual([
+      ['narrow jeans 250'],
+    ])
+  })
+
+  it.each([
+    ['name(top_k=true)', 'Invalid facet format.'],
+    ['name(top-k:true)', 'Invalid facet param `top-k`.'],
+    ['name(topk:true)', 'Invalid facet param `topk`.'],
+    ['name(top_k:10)', 'top_k string format is invalid.'],
+    ['name(top_k:false sort_by:_alpha:desc)', 'top_k string format is invalid.'],
+    ['price(cheap:[0, 30], dear:[30, 50] top_k:true)', 'Facet range value is not valid.'],
+    ['price( :[0, 20])', 'Facet range value is not valid.'],
+  ])('%s is refused', async (facetBy, message) => {
+    expect(await refusal(jeans, { q: '*', facet_by: facetBy })).toBe(`400 ${message}`)
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { HighlightOptions } from '../../src/search/request/request'
 import { countMatches, highlightDocument, highlightFacet } from '../../src/search/run/highlight'
 import type { StoredSchema } from '../../src/search/schema/layout'
+import { stemAnalyzer, wordAnalyzer } from '../../src/search/text/analyzer'
 import { WordMatcher } from '../../src/search/text/matcher'
 import { parseQuery } from '../../src/search/text/query'
 import type { Document } from '../../src/search/types'
@@ -39,24 +40,37 @@ const OPTIONS: HighlightOptions = {
   v1: true,
 }
 
-const matcherOf = (q: string): WordMatcher => new WordMatcher(parseQuery(q, RULES, true).terms)
+const STEMS = stemAnalyzer(RULES)
+const WORDS = wordAnalyzer(RULES)
 
-function highlight(document: Record<string, unknown>, q: string, options: Partial<HighlightOptions> = {}) {
+const matcherOf = (q: string, analyzer = WORDS): WordMatcher =>
+  new WordMatcher(parseQuery(q, analyzer, true).terms, analyzer)
+
+function highlight(
+  document: Record<string, unknown>,
+  q: string,
+  options: Partial<HighlightOptions> = {},
+  analyzer = WORDS,
+) {
   const fields = Object.keys(document).flatMap((name) =>
     name === 'author' ? ['author.name'] : name === 'parts' ? ['parts.text', 'parts.names'] : [name],
   )
-  return highlightDocument({ id: '1', ...document } as Document, fields, matcherOf(q), SCHEMA, {
+  return highlightDocument({ id: '1', ...document } as Document, fields, matcherOf(q, analyzer), SCHEMA, {
     ...OPTIONS,
     ...options,
   })
 }
 
-const snippet = (text: string, q: string, options: Partial<HighlightOptions> = {}): string | undefined =>
-  highlight({ title: text }, q, options).highlights[0]?.snippet
+const snippet = (
+  text: string,
+  q: string,
+  options: Partial<HighlightOptions> = {},
+  analyzer = WORDS,
+): string | undefined => highlight({ title: text }, q, options, analyzer).highlights[0]?.snippet
 
 describe('highlights', () => {
   it('mark words by stem, case and accents aside', () => {
-    expect(highlight({ title: 'Streaming, Éclairs & <b>' }, 'streams eclair x')).toEqual({
+    expect(highlight({ title: 'Streaming, Éclairs & <b>' }, 'streams eclair x', {}, STEMS)).toEqual({
       highlight: {
         title: {
           matched_tokens: ['Streaming', 'Éclairs'],
@@ -73,10 +87,18 @@ describe('highlights', () => {
     })
   })
 
+  it('mark words as they are written, where words are searched', () => {
+    expect(snippet('Streaming streams, Éclairs', 'STREAMS eclairs x')).toBe(
+      'Streaming <mark>streams</mark>, <mark>Éclairs</mark>',
+    )
+    expect(snippet('an organization', 'organ x')).toBeUndefined()
+  })
+
   it('mark the beginning that an unfinished word matches, and the last word alone', () => {
     expect(snippet('Platinum plates', 'plat')).toBe('<mark>Plat</mark>inum <mark>plat</mark>es')
     expect(snippet('Platinum plates', 'plat x')).toBeUndefined()
-    expect(snippet('document', 'documentati')).toBe('<mark>document</mark>')
+    expect(snippet('document', 'documentati')).toBeUndefined()
+    expect(snippet('document', 'documentati', {}, STEMS)).toBe('<mark>document</mark>')
     expect(snippet('Ångström', 'angs')).toBe('<mark>Ångs</mark>tröm')
   })
 
@@ -109,7 +131,7 @@ describe('highlights', () => {
   })
 
   it('tell which elements of a list match', () => {
-    expect(highlight({ tags: ['red fox', 'hen', 'foxes'] }, 'fox', { fullFields: ['tags'] })).toEqual({
+    expect(highlight({ tags: ['red fox', 'hen', 'foxes'] }, 'fox', { fullFields: ['tags'] }, STEMS)).toEqual({
       highlight: {
         tags: [
           { matched_tokens: ['fox'], snippet: 'red <mark>fox</mark>', value: 'red <mark>fox</mark>' },
@@ -153,7 +175,7 @@ describe('highlights', () => {
     expect(highlight({ parts }, 'needle').highlight).toEqual({
       parts: [
         [{ text: { matched_tokens: ['needle'], snippet: 'one <mark>needle</mark>' } }, {}],
-        { text: { matched_tokens: ['needles'], snippet: 'two <mark>needles</mark>' } },
+        { text: { matched_tokens: ['needle'], snippet: 'two <mark>needle</mark>s' } },
       ],
     })
   })
@@ -195,12 +217,12 @@ describe('highlights', () => {
 describe('countMatches', () => {
   it('counts fields and different words', () => {
     const document = { id: '1', title: 'quick quick fox', tags: ['fox', 'dog'] }
-    expect(countMatches(document, ['title', 'tags', 'year'], matcherOf('quick fox dog'), RULES)).toEqual({
+    expect(countMatches(document, ['title', 'tags', 'year'], matcherOf('quick fox dog'))).toEqual({
       fields: 2,
       words: 3,
       bestField: 0,
     })
-    expect(countMatches(document, ['tags'], matcherOf('hen'), RULES)).toEqual({
+    expect(countMatches(document, ['tags'], matcherOf('hen'))).toEqual({
       fields: 0,
       words: 0,
       bestField: -1,

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { stemAnalyzer } from '../../src/search/text/analyzer'
 import { asQuery, MAX_TERMS, mostTelling } from '../../src/search/text/long-query'
 import { parseQuery } from '../../src/search/text/query'
 
-const RULES = { token_separators: [], symbols_to_index: [] }
+const ANALYZER = stemAnalyzer({ token_separators: [], symbols_to_index: [] })
 const bytes = (text: string): number => new TextEncoder().encode(text).length
 const numbered = (count: number, stem = 'word'): string[] =>
   Array.from({ length: count }, (_, index) => `${stem}${index}`)
@@ -14,7 +15,7 @@ describe('the terms of a query', () => {
   }
 
   it('are left as they are while they are few', () => {
-    const query = parseQuery(numbered(MAX_TERMS).join(' '), RULES, true)
+    const query = parseQuery(numbered(MAX_TERMS).join(' '), ANALYZER, true)
     expect(mostTelling(query, never)).toEqual(query)
   })
 
@@ -28,7 +29,7 @@ describe('the terms of a query', () => {
       'magnetar',
       'the',
     ]
-    const query = parseQuery(words.join(' '), RULES, false)
+    const query = parseQuery(words.join(' '), ANALYZER, false)
     const { terms } = mostTelling(query, () => (word) => {
       if (rare.includes(word)) return 1
       return word.startsWith('common') ? 50 : word === 'the' ? 1 : 0
@@ -41,13 +42,13 @@ describe('the terms of a query', () => {
   })
 
   it('are some of them even where the collection has none', () => {
-    const query = parseQuery(numbered(1_000).join(' '), RULES, false)
+    const query = parseQuery(numbered(1_000).join(' '), ANALYZER, false)
     expect(mostTelling(query, () => () => 0).terms).toHaveLength(MAX_TERMS)
   })
 
   it('leave room for words beside those that are excluded', () => {
     const q = [...numbered(400).map((word) => `-${word}`), ...numbered(400, 'wanted')].join(' ')
-    const { terms, excluded } = mostTelling(parseQuery(q, RULES, false), () => () => 1)
+    const { terms, excluded } = mostTelling(parseQuery(q, ANALYZER, false), () => () => 1)
     expect(terms.length + excluded.length).toBe(MAX_TERMS)
     expect(terms.length).toBeGreaterThanOrEqual(MAX_TERMS / 2)
   })

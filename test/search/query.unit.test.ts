@@ -1,16 +1,12 @@
 import fc from 'fast-check'
 import { stemmer } from 'stemmer'
 import { describe, expect, it } from 'vitest'
-import {
-  completions,
-  informativeWords,
-  matchExpression,
-  parseQuery,
-  relax,
-  type Term,
-} from '../../src/search/text/query'
+import { type Analyzer, stemAnalyzer, wordAnalyzer } from '../../src/search/text/analyzer'
+import { completions } from '../../src/search/text/completions'
+import { informativeWords, matchExpression, parseQuery, relax, type Term } from '../../src/search/text/query'
 
-const RULES = { token_separators: [], symbols_to_index: [] }
+const PLAIN = { token_separators: [], symbols_to_index: [] }
+const STEMS = stemAnalyzer(PLAIN)
 
 const term = (...tokens: string[]): Term => ({ tokens, written: tokens, prefix: false, corrections: [] })
 const unfinished = (...tokens: string[]): Term => ({ ...term(...tokens), prefix: true })
@@ -31,11 +27,11 @@ describe('parseQuery', () => {
     ['Élan', [{ ...unfinished('elan'), written: ['Élan'] }], []],
     ['say "half open', [term('say'), term('half'), unfinished('open')], []],
   ])('%s', (q, terms, excluded) => {
-    expect(parseQuery(q, RULES, true)).toEqual({ terms, excluded })
+    expect(parseQuery(q, STEMS, true)).toEqual({ terms, excluded })
   })
 
   it('has no unfinished word where there are none', () => {
-    expect(parseQuery('fox', RULES, false).terms).toEqual([term('fox')])
+    expect(parseQuery('fox', STEMS, false).terms).toEqual([term('fox')])
   })
 })
 
@@ -55,43 +51,58 @@ describe('relax', () => {
 })
 
 describe('matchExpression', () => {
-  const title = { column: 't0', prefix: true }
-  const text = { column: 't1', prefix: false }
+  const column = (name: string, prefix: boolean, analyzer: Analyzer = STEMS) => ({
+    column: name,
+    prefix,
+    analyzer,
+  })
+  const title = column('t0', true)
+  const text = column('t1', false)
 
   it('quotes every word and names its columns', () => {
-    expect(matchExpression([term('a'), term('b', 'c')], [], [title, text], 'AND', RULES)).toBe(
+    expect(matchExpression([term('a'), term('b', 'c')], [], [title, text], 'AND')).toBe(
       '{t0 t1} : ("a" AND "b c")',
     )
-    expect(matchExpression([term('a')], [term('b')], [text], 'OR', RULES)).toBe('{t1} : (("a") NOT ("b"))')
+    expect(matchExpression([term('a')], [term('b')], [text], 'OR')).toBe('{t1} : (("a") NOT ("b"))')
   })
 
   it('takes a beginning only where it may', () => {
-    expect(matchExpression([unfinished('do')], [], [title], 'AND', RULES)).toBe('{t0} : ("do"*)')
-    expect(matchExpression([unfinished('do')], [], [text], 'AND', RULES)).toBe('{t1} : ("do")')
-    expect(matchExpression([unfinished('do')], [], [title, text], 'AND', RULES)).toBe(
+    expect(matchExpression([unfinished('do')], [], [title], 'AND')).toBe('{t0} : ("do"*)')
+    expect(matchExpression([unfinished('do')], [], [text], 'AND')).toBe('{t1} : ("do")')
+    expect(matchExpression([unfinished('do')], [], [title, text], 'AND')).toBe(
       '{t0 t1} : (({t0} : ("do"*) OR {t1} : ("do")))',
+    )
+  })
+
+  it('asks each column in the form of its words', () => {
+    const written = column('t2', true, wordAnalyzer(PLAIN))
+    const term = { ...unfinished('documentati'), written: ['Documentati'] }
+    expect(matchExpression([term], [], [written], 'AND')).toBe('{t2} : ("Documentati"*)')
+    const { analyzer } = written
+    expect(matchExpression([term], [], [text, column('t2', false, analyzer)], 'AND')).toBe(
+      '{t1 t2} : (({t1} : ("Documentati") OR {t2} : ("Documentati")))',
     )
   })
 
   it('offers corrections beside the word', () => {
     const corrected = { ...term('foks'), corrections: ['fox', 'folk'] }
-    expect(matchExpression([corrected], [], [text], 'AND', RULES)).toBe(
-      '{t1} : (("foks" OR "fox" OR "folk"))',
-    )
+    expect(matchExpression([corrected], [], [text], 'AND')).toBe('{t1} : (("foks" OR "fox" OR "folk"))')
   })
 
   it('carries indexed symbols as the index does', () => {
-    const rules = { token_separators: [], symbols_to_index: ['+'] }
-    const { terms } = parseQuery('c++', rules, false)
-    expect(matchExpression(terms, [], [text], 'AND', rules)).toBe('{t1} : ("c\ue02b\ue02b")')
+    const analyzer = stemAnalyzer({ token_separators: [], symbols_to_index: ['+'] })
+    const { terms } = parseQuery('c++', analyzer, false)
+    expect(matchExpression(terms, [], [column('t1', false, analyzer)], 'AND')).toBe(
+      '{t1} : ("c\ue02b\ue02b")',
+    )
   })
 
   it('never lets anything but quoted words through', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), (q) => {
-        const { terms, excluded } = parseQuery(q, RULES, true)
+        const { terms, excluded } = parseQuery(q, STEMS, true)
         if (terms.length === 0) return
-        const bare = matchExpression(terms, excluded, [text], 'AND', RULES).replace(/"[^"]*"\*?/g, 'W')
+        const bare = matchExpression(terms, excluded, [text], 'AND').replace(/"[^"]*"\*?/g, 'W')
         expect(bare).toMatch(/^\{t1\} : \((W| AND | OR | NOT |\(|\))+\)$/)
       }),
       { numRuns: 1000 },

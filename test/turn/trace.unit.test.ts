@@ -32,6 +32,7 @@ describe('a trace', () => {
       drop_tokens_threshold: '1000000',
       prefix: 'false',
       fusion: 'score',
+      match_stems: 'true',
       context_q: 'What is Alien? And who made it?',
     }
     expect(trace.searches).toEqual([

@@ -21,6 +21,16 @@ export const typesense = {
       routes: [
         route('GET', '/health', 'Says whether Parley is up. It needs no key.'),
         route('GET', '/debug', 'Names the version.'),
+        route('GET', '/stats.json', 'Tells of the requests of the last ten seconds.'),
+        route('GET', '/metrics.json', 'Tells of disk and memory, as far as the platform does.'),
+        route('GET', '/operations/schema_changes', 'Lists changes of schemas that are under way.'),
+        route('POST', '/operations/cache/clear', 'Does nothing: no reply is cached.'),
+        route('POST', '/operations/snapshot', 'Is refused, and says what to do instead.', { refused: true }),
+        route('POST', '/operations/vote', 'Is refused: there is no cluster.', { refused: true }),
+        route('POST', '/operations/db/compact', 'Is refused: Cloudflare does that.', { refused: true }),
+        route('POST', '/config', 'Takes `log-slow-requests-time-ms: -1`, which is so already.', {
+          body: { 'log-slow-requests-time-ms': -1 },
+        }),
       ],
     },
     {
@@ -149,6 +159,41 @@ export const typesense = {
         route('GET', '/stopwords', 'Lists sets of stopwords.'),
         route('GET', '/stopwords/:name', 'Reads a set of stopwords.', { send: '/stopwords/articles' }),
         route('DELETE', '/stopwords/:name', 'Deletes a set of stopwords.', { send: '/stopwords/articles' }),
+      ],
+    },
+    {
+      title: 'Analytics',
+      about: '[What is counted](/docs/analytics), and what is stored of people.',
+      routes: [
+        route('POST', '/analytics/rules', 'Makes a rule, or each of a list of rules.', {
+          body: {
+            name: 'book_clicks',
+            type: 'counter',
+            collection: 'books',
+            event_type: 'click',
+            params: { counter_field: 'year', weight: 1 },
+          },
+        }),
+        route('GET', '/analytics/rules', 'Lists rules, with `?rule_tag=` those of a tag.'),
+        route('GET', '/analytics/rules/:name', 'Reads a rule.', { send: '/analytics/rules/book_clicks' }),
+        route('PUT', '/analytics/rules/:name', 'Makes a rule, or changes parameters of one.', {
+          send: '/analytics/rules/book_views',
+          body: { type: 'log', collection: 'books', event_type: 'visit' },
+        }),
+        route('POST', '/analytics/events', 'Tells of an event: a search, a click, a conversion, a visit.', {
+          body: { name: 'book_views', data: { doc_id: '1', user_id: 'ann' } },
+        }),
+        route('GET', '/analytics/events', "Reads a user's latest events in the log of a rule.", {
+          send: '/analytics/events?user_id=ann&name=book_views&n=10',
+        }),
+        route('DELETE', '/analytics/events', 'Erases what rules have logged of a user.', {
+          send: '/analytics/events?user_id=ann',
+        }),
+        route('POST', '/analytics/flush', 'Puts all counts into documents now.'),
+        route('GET', '/analytics/status', 'Tells how many counts wait.'),
+        route('DELETE', '/analytics/rules/:name', 'Deletes a rule, and its log.', {
+          send: '/analytics/rules/book_views',
+        }),
       ],
     },
     {

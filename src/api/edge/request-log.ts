@@ -18,6 +18,8 @@ export interface RequestRecord extends Note {
   /** what an audited request was about: an id or a name */
   target?: string
   question?: string
+  /** that the route names */
+  collection?: string
 }
 
 /** A caller's id is accepted only in this form, because it goes into logs and back into a header. */
@@ -38,12 +40,12 @@ export function newRecord(request: Request): RequestRecord {
 const AUDITED_OF_CONVERSATIONS = ['conversations:delete', 'conversations:trace']
 
 /**
- * Whether an action is audited: administrators' changes (anything but documents and conversations), deleting
+ * Whether an action is audited: administrators' changes (anything but documents, conversations and analytics events), deleting
  * conversations, and reading traces of others' answers.
  */
 const isAudited = (action: string, method: string): boolean =>
   AUDITED_OF_CONVERSATIONS.includes(action) ||
-  (method !== 'GET' && !/^(documents|conversations):/.test(action))
+  (method !== 'GET' && !/^((documents|conversations):|analytics\/events:create$)/.test(action))
 
 const LONGEST_TEXT = 2_000
 

@@ -70,6 +70,7 @@ async function serve(
   if (route.begins?.(query)) await enter(request)
   if (route.open) return route.handle({ env, request, path, query, record })
   record.action = route.action
+  if (path.collection !== undefined) record.collection = path.collection
   record.target = Object.values(path).join('/')
   const access = await admit(env, typesenseKey(request, query), route.action, path.collection, record)
   return route.handle({ env, request, path, query, access, record })

@@ -1,6 +1,15 @@
 /** Reads the body of /v1/chat/completions (contract 3.3). Pure. */
 import * as v from 'valibot'
-import { checkBody, common, givenOf, LONGEST_ID, type ModelQuestion, readMessages, Tokens } from './question'
+import {
+  checkBody,
+  common,
+  Format,
+  givenOf,
+  LONGEST_ID,
+  type ModelQuestion,
+  readMessages,
+  Tokens,
+} from './question'
 
 const Body = v.looseObject({
   ...common,
@@ -13,6 +22,7 @@ const Body = v.looseObject({
   seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
   max_tokens: v.nullish(Tokens),
   max_completion_tokens: v.nullish(Tokens),
+  response_format: v.nullish(Format),
   metadata: v.nullish(
     v.looseObject({ conversation_id: v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID))) }),
   ),

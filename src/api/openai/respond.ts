@@ -5,19 +5,21 @@ import type { OpenCall } from '../edge/route'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
 import { askModel } from './ask-model'
+import type { InvalidParameter } from './question'
 import { ResponseEncoder, responseOf } from './response-encoder'
-import { previousNotFound, readResponse } from './response-request'
+import { itemNotFound, previousNotFound, readResponse } from './response-request'
 
 export async function respond(call: OpenCall): Promise<Response> {
-  let after: string | undefined
-  const answering = await askModel(call, readResponse, ({ previous, conversation }, chat) => {
-    after = previous
+  let missing: InvalidParameter | undefined
+  const answering = await askModel(call, readResponse, ({ previous, referred, conversation }, chat) => {
+    if (previous !== undefined) missing = previousNotFound(previous)
+    else if (referred !== undefined) missing = itemNotFound(referred)
     // A name could begin a new conversation. An earlier response has to be in an existing one.
     const isThere = chat?.named === false && chat.conversationId === conversation
-    if (previous !== undefined && !isThere) throw previousNotFound(previous)
+    if (missing !== undefined && !isThere) throw missing
   }).catch((error) => {
     const isMissing = error instanceof ApiError && error.code === 'unknown_turn'
-    throw isMissing && after !== undefined ? previousNotFound(after) : error
+    throw (isMissing && missing) || error
   })
   const { asked, assistant, conversationId, events, resume, delivery } = answering
   const shape = {

@@ -3,8 +3,8 @@
  * stream.
  *
  *     response.created · response.in_progress · response.output_item.added · response.content_part.added ·
- *     response.output_text.delta… · response.output_text.done · response.content_part.done ·
- *     response.output_item.done · response.completed
+ *     response.output_text.delta… · response.output_text.annotation.added… · response.output_text.done ·
+ *     response.content_part.done · response.output_item.done · response.completed
  */
 
 import type { Failure } from '../../errors'
@@ -15,7 +15,7 @@ import { sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
 import { errorBody } from './errors'
-import { responseId } from './response-request'
+import { messageId, responseId } from './response-request'
 
 export interface ResponseShape extends CompletionShape {
   /** the response that this one goes on after */
@@ -84,6 +84,15 @@ export class ResponseEncoder implements TurnEncoder {
     const [part] = item.content
     const kind = response.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
     return (
+      part.annotations
+        .map((annotation, index) =>
+          this.#frame('response.output_text.annotation.added', {
+            ...this.#place(),
+            annotation_index: index,
+            annotation,
+          }),
+        )
+        .join('') +
       this.#frame('response.output_text.done', { ...this.#place(), text: part.text, logprobs: [] }) +
       this.#frame('response.content_part.done', { ...this.#place(), part }) +
       this.#frame('response.output_item.done', { output_index: 0, item }) +
@@ -144,7 +153,7 @@ const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: S
   top_p: null,
 })
 
-const itemId = ({ conversationId, turn }: Turn): string => `msg_${conversationId}.${turn}`
+const itemId = ({ conversationId, turn }: Turn): string => messageId(conversationId, turn)
 
 const itemOf = (turn: Turn, status: Status) => ({
   id: itemId(turn),

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import {
   checkBody,
   common,
+  Format,
   givenOf,
   InvalidParameter,
   LONGEST_ID,
@@ -13,8 +14,13 @@ import {
 
 const Id = v.pipe(v.string(), v.maxLength(LONGEST_ID))
 
-/** Items without a role are tool calls, reasoning and the like, not messages. */
-const Item = v.looseObject({ role: v.optional(v.string()), content: v.optional(v.unknown()) })
+/** Items without a role are references to earlier answers, tool calls, reasoning and the like, not messages. */
+const Item = v.looseObject({
+  type: v.optional(v.string()),
+  id: v.nullish(v.string()),
+  role: v.optional(v.string()),
+  content: v.optional(v.unknown()),
+})
 
 const Body = v.looseObject({
   ...common,
@@ -23,11 +29,14 @@ const Body = v.looseObject({
   max_output_tokens: v.nullish(Tokens),
   conversation: v.nullish(v.union([Id, v.looseObject({ id: Id })])),
   previous_response_id: v.nullish(v.string()),
+  text: v.nullish(v.looseObject({ format: v.nullish(Format) })),
 })
 
 export interface ResponseRequest extends ModelQuestion {
   /** the earlier response that this one follows. It has to exist */
   previous?: string
+  /** the message of an earlier answer that `input` refers to, the last one. It has to exist */
+  referred?: string
 }
 
 /**
@@ -57,8 +66,9 @@ export function readResponse(body: unknown): ResponseRequest {
       : input.flatMap(({ role, content }) => (role === undefined ? [] : [{ role, content }]))
   const said = readMessages(messages, 'input')
   const { temperature, top_p, max_output_tokens: max_tokens } = given
-  const place = placeOf(previous)
-  const named = typeof conversation === 'string' ? conversation : (conversation?.id ?? place?.conversation)
+  const referred = previous == null && typeof input !== 'string' ? lastReference(input) : undefined
+  const place = referred === undefined ? placeOf(previous) : placeOfMessage(referred)
+  const named = place?.conversation ?? (typeof conversation === 'string' ? conversation : conversation?.id)
   return {
     model,
     ...said,
@@ -67,20 +77,52 @@ export function readResponse(body: unknown): ResponseRequest {
     ...(user && { user }),
     ...(named && { conversation: named }),
     ...(previous != null && { previous }),
+    ...(referred !== undefined && { referred }),
     ...(place && { after: place.turn }),
     sampling: givenOf({ temperature, top_p, seed: undefined, max_tokens }),
   }
 }
 
 export const responseId = (conversationId: string, turn: number): string => `resp_${conversationId}.${turn}`
+export const messageId = (conversationId: string, turn: number): string => `msg_${conversationId}.${turn}`
 
-/** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */
-function placeOf(previous: string | null | undefined): { conversation: string; turn: number } | undefined {
-  if (previous == null) return undefined
-  const [, conversation, turn] = /^resp_(.{1,512})\.(\d{1,9})$/s.exec(previous) ?? []
-  if (conversation === undefined) throw previousNotFound(previous)
+interface Place {
+  conversation: string
+  turn: number
+}
+
+/** The conversation and the turn in an id of ours, after its prefix. */
+function readPlace(id: string, prefix: string): Place | undefined {
+  const [, conversation, turn] = /^(.{1,512})\.(\d{1,9})$/s.exec(id.slice(prefix.length)) ?? []
+  if (!id.startsWith(prefix) || conversation === undefined) return undefined
   return { conversation, turn: Number(turn) }
 }
+
+/** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */
+function placeOf(previous: string | null | undefined): Place | undefined {
+  if (previous == null) return undefined
+  const place = readPlace(previous, 'resp_')
+  if (place === undefined) throw previousNotFound(previous)
+  return place
+}
+
+/**
+ * The last earlier answer that the input refers to instead of repeating it, as the AI SDK does by default. The question
+ * goes on from there: the conversation has the answer itself.
+ */
+const lastReference = (items: readonly v.InferOutput<typeof Item>[]): string | undefined =>
+  items.findLast(({ type, id }) => type === 'item_reference' && id?.startsWith('msg_'))?.id ?? undefined
+
+/** The conversation and the turn of an answer. @throws InvalidParameter for an id that is not ours */
+function placeOfMessage(id: string): Place {
+  const place = readPlace(id, 'msg_')
+  if (place === undefined) throw itemNotFound(id)
+  return place
+}
+
+/** OpenAI's words for a reference that leads nowhere. */
+export const itemNotFound = (id: string): InvalidParameter =>
+  new InvalidParameter(`Item with id '${id}' not found.`, 'input', 'item_not_found')
 
 export const previousNotFound = (id: string): InvalidParameter =>
   new InvalidParameter(

@@ -115,7 +115,7 @@ const summary = {
   updated_at: Milliseconds,
   expires_at: Milliseconds,
   failed_at: v.optional(
-    v.pipe(Milliseconds, v.description('When one of its turns failed last; absent: none did')),
+    v.pipe(Milliseconds, v.description('When a turn last failed or was interrupted; absent: never')),
   ),
   ratings: v.optional(
     v.pipe(

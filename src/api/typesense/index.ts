@@ -2,12 +2,14 @@
 
 import { type App, type Route, register } from '../edge/route'
 import { aliasRoutes } from './aliases'
+import { analyticsRoutes } from './analytics'
 import { collectionRoutes } from './collections'
 import { documentRoutes } from './documents'
 import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
+import { operationRoutes } from './operations'
 import { searchRoutes } from './search'
 import { searchSetRoutes } from './search-sets'
 
@@ -22,6 +24,8 @@ export const typesenseRoutes: Route[] = [
   ...aliasRoutes,
   ...keyRoutes,
   ...searchSetRoutes,
+  ...analyticsRoutes,
+  ...operationRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

@@ -10,6 +10,7 @@ import type { SearchParameters } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { namedUser, type TurnCaller } from '../edge/admit-turn'
+import { capture } from '../edge/analytics'
 import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
 import { planSearch, runSearches } from '../edge/plan'
@@ -66,6 +67,9 @@ async function multiSearch(call: OpenCall): Promise<Response> {
     if (isUnion)
       return unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false, gone)
     const replies = await runSearches(env, planned, gone)
+    const { address } = record
+    const searchers = accesses.map((access) => ({ env, access, named: caller.userId, address }))
+    capture(replies.map((reply, index) => ({ search: planned[index]!, reply, searcher: searchers[index]! })))
     const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
     if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
     return {

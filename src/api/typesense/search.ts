@@ -1,5 +1,7 @@
 /** GET /collections/:collection/documents/search, with or without a conversation. */
 import { ApiError } from '../../errors'
+import { namedUser } from '../edge/admit-turn'
+import { capture } from '../edge/analytics'
 import { isTrue, override } from '../edge/parameters'
 import { planSearch, runSearch } from '../edge/plan'
 import { forbidden, json } from '../edge/response'
@@ -31,6 +33,8 @@ async function search(call: Call): Promise<Response> {
   // A preset can have the words.
   const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
   const reply = await runSearch(env, planned, request.signal)
+  const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
+  capture([{ search: planned, reply, searcher }])
   if ('error' in reply) throw new ApiError(reply.code, reply.error)
   return json(reply.result)
 }

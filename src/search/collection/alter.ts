@@ -1,5 +1,5 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
-import { ApiError } from '../../errors'
+import { ApiError, collectionGone } from '../../errors'
 import { matches } from '../documents/detect'
 import { coerceDocument, FieldFault } from '../documents/document'
 import type { Store } from '../documents/store'
@@ -206,7 +206,7 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
     if (seqs.length < CHECK_STEP) return
     after = seqs.at(-1) as number
     await scheduler.wait(0)
-    if (store.closed) throw new ApiError(404, 'Collection not found')
+    if (store.closed) throw collectionGone()
   }
 }
 

@@ -1,5 +1,5 @@
 /** Begins, opens and ends the collection of an object. Everything in memory can be read again from SQLite. */
-import { ApiError } from '../../errors'
+import { collectionGone } from '../../errors'
 import { Store } from '../documents/store'
 import { HistoryMirror } from '../history/mirror'
 import { hasMeta, writeMeta } from '../meta'
@@ -16,8 +16,6 @@ import { checkRegistration, REGISTRATION_MS } from './registration'
 
 /** When the alarm takes over what a caller began, or retries what another service refused. */
 export const ABANDONED_MS = 10_000
-
-export const collectionNotFound = (): ApiError => new ApiError(404, 'Collection not found')
 
 export class CollectionLife {
   readonly around: Surroundings
@@ -61,7 +59,7 @@ export class CollectionLife {
   /** @throws ApiError 404 */
   existing(): Open {
     const open = this.open()
-    if (open === undefined) throw collectionNotFound()
+    if (open === undefined) throw collectionGone()
     return open
   }
 

@@ -2,6 +2,8 @@ import * as v from 'valibot'
 import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
 import { readSchema, writeSchema } from '../schema/stored'
+import { createWordIndex } from '../schema/tables'
+import { beginWordIndexing } from './word-indexing'
 
 /** A change that SQL cannot make. */
 type Change = (sql: SqlStorage) => void
@@ -55,6 +57,24 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     'ALTER TABLE vectorize_fields ADD COLUMN tried_at INTEGER',
     // Vectorize shows the present vector with outdated labels.
     'ALTER TABLE vector_outbox ADD COLUMN relabelled INTEGER NOT NULL DEFAULT 0',
+  ],
+  [
+    (sql) => {
+      const schema = readSchema(sql)
+      if (schema === undefined) return
+      createWordIndex(sql, schema.textColumns)
+      beginWordIndexing(sql)
+    },
+  ],
+  [
+    // What analytics rules count, until it is in documents, and what they log (analytics/ledger.ts).
+    `CREATE TABLE analytics_queries (rule TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, most INTEGER NOT NULL,
+      count INTEGER NOT NULL, PRIMARY KEY (rule, id)) WITHOUT ROWID`,
+    `CREATE TABLE analytics_counters (field TEXT NOT NULL, id TEXT NOT NULL, count INTEGER NOT NULL,
+      PRIMARY KEY (field, id)) WITHOUT ROWID`,
+    `CREATE TABLE analytics_log (seq INTEGER PRIMARY KEY, rule TEXT NOT NULL, user TEXT NOT NULL, at INTEGER NOT NULL,
+      event TEXT NOT NULL)`,
+    'CREATE INDEX analytics_log_by_user ON analytics_log (rule, user, seq)',
   ],
   [
     // Values by which documents of two collections belong together (documents/join-keys.ts).

@@ -4,7 +4,8 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
-import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
+import { ApiError, attempt, collectionGone, forbidden, type Outcome } from '../../errors'
+import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
 import { project } from '../documents/projection'
@@ -30,6 +31,7 @@ import type {
   JoinAnswer,
   JoinQuestion,
   RecentMessages,
+  SchemaProgress,
   SearchParameters,
   SearchResult,
   SearchScope,
@@ -39,8 +41,8 @@ import type {
 } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
 import type { Reconciliation } from '../vectors/vectorize/reconcile'
-import { applyAlteration, prepareAlteration, readAlteration } from './alter'
-import { ABANDONED_MS, CollectionLife, collectionNotFound } from './life'
+import { Altering } from './altering'
+import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { mirrorHistory } from './open'
 import type { CollectionRpc } from './rpc'
@@ -56,7 +58,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     objectId: this.ctx.id.name as string,
     alarm: new Alarm(this.ctx.storage),
   })
-  #altering = false
+  #altering = new Altering()
   /** time of the last search, in unix milliseconds */
   #searchedAt = 0
   #longSearches = new LongSearches()
@@ -93,32 +95,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
-    return attempt(async () => {
-      const { store, reindex, embeddings, dropping, background } = this.#life.existing()
-      const before = store.schema
-      const alteration = await readAlteration(body, before, this.env)
-      if (this.#altering || reindex.pending || embeddings.replacing || store.schema !== before) {
-        throw new ApiError(422, 'Another collection update operation is in progress.')
-      }
-      this.#altering = true
-      try {
-        await prepareAlteration(alteration, store, this.env)
-        if (store.closed) throw collectionNotFound()
-        this.ctx.storage.transactionSync(() => {
-          const { carried, reindexing } = applyAlteration(store, alteration)
-          if (reindexing && store.count > 0) reindex.start(carried)
-          embeddings.retry()
-        })
-      } catch (error) {
-        store.reset()
-        throw error
-      } finally {
-        this.#altering = false
-      }
-      if (reindex.pending) this.#life.around.alarm.within(ABANDONED_MS)
-      for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
-      return alteration.echo
-    })
+    return attempt(() => this.#altering.run(this.#life.existing(), this.#life.around, body))
   }
 
   reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
@@ -148,6 +125,11 @@ export class Collection extends DurableObject implements CollectionRpc {
     if (open.store.closed) return { count: 0, done: true }
     const step = open.reindex.step()
     return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
+  }
+
+  async schemaProgress(): Promise<SchemaProgress | undefined> {
+    const done = this.#life.open()?.reindex.done
+    return done === undefined ? undefined : { validated_docs: done, altered_docs: done }
   }
 
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
@@ -390,6 +372,26 @@ export class Collection extends DurableObject implements CollectionRpc {
   async expireMessages(documentIds: string[]): Promise<void> {
     const open = this.#life.open()
     if (open !== undefined) turns.expireMessages(this.ctx.storage, open.store, documentIds)
+  }
+
+  recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>> {
+    return attempt(() => this.#life.existing().ledger.record(records))
+  }
+
+  loggedEvents(rule: string, user: string, most: number): Promise<Outcome<Record<string, unknown>[]>> {
+    return attempt(() => this.#life.existing().ledger.events(rule, user, most))
+  }
+
+  forgetEvents(rule: string, user?: string): Promise<Outcome<number>> {
+    return attempt(() => this.#life.existing().ledger.forget(rule, user))
+  }
+
+  flushEvents(): Promise<Outcome<void>> {
+    return attempt(() => this.#life.existing().ledger.flush())
+  }
+
+  eventStatus(): Promise<Outcome<AnalyticsStatus>> {
+    return attempt(() => this.#life.existing().ledger.status())
   }
 
   override alarm(): Promise<void> {

@@ -1,8 +1,9 @@
 /** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
 
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
+import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
+import { Ledger } from '../analytics/ledger'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
 import { EmbeddingQueues } from '../embedding/queues'
@@ -19,6 +20,7 @@ import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
 import { Reindex } from './reindex'
+import { isWordIndexing, wordIndexing } from './word-indexing'
 
 export interface Open {
   store: Store
@@ -33,6 +35,8 @@ export interface Open {
   /** tells other collections of deleted documents */
   cascade: Background
   reconciler: Reconciler
+  /** counts and logs of analytics rules */
+  ledger: Ledger
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -57,18 +61,26 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       return store.schema
     },
     requireOpen: () => {
-      if (store.closed) throw new ApiError(404, 'Collection not found')
+      if (store.closed) throw collectionGone()
     },
     count: () => store.count,
+    hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
     port: joinPort(around, () => open),
   }
+  let hasWords = !isWordIndexing(sql)
+  const words = wordIndexing(storage, store, () => {
+    hasWords = true
+  })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
+  const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
+    background.kick(ledger.work, true),
+  )
   const works: Background[] = [
     cascade,
     { name: 'history', step: async () => open.mirror?.step() },
@@ -79,9 +91,11 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
         return store.closed || reindex.step().done ? undefined : 0
       },
     },
+    words,
     dropping,
     ...vectors.works,
     reconciler.work,
+    ledger.work,
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
@@ -103,10 +117,12 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     background,
     reconciler,
     cascade,
+    ledger,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
+  if (!hasWords) background.kick(words)
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.

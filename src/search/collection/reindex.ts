@@ -54,6 +54,16 @@ export class Reindex {
     return this.#job !== undefined
   }
 
+  /** How many documents the job is done with; undefined without one. */
+  get done(): number | undefined {
+    const job = this.#job
+    if (job === undefined) return undefined
+    const [row] = this.#store.sql
+      .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', job.next)
+      .toArray()
+    return row!.count
+  }
+
   /** Starts a job for all present documents. Belongs in the transaction that changes the schema. */
   start(carried: CarriedVectors[]): void {
     const old = this.#job
@@ -105,7 +115,7 @@ export class Reindex {
     } finally {
       store.onChange = onChange
     }
-    // A document may have added so many fields that text_index was recreated and a new job started.
+    // A document may have added so many fields that the full-text indexes were recreated and a new job started.
     if (this.#job?.generation !== job.generation) return
     const next = (seqs.at(-1) ?? job.until - 1) + 1
     if (last) for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)

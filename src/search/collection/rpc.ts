@@ -8,6 +8,7 @@
  */
 import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
+import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import type { ReferenceAnswer } from '../documents/references'
 import type { Referrer } from '../schema/layout'
 import type {
@@ -20,6 +21,7 @@ import type {
   JoinAnswer,
   JoinQuestion,
   RecentMessages,
+  SchemaProgress,
   SearchParameters,
   SearchResult,
   SearchScope,
@@ -47,6 +49,8 @@ export interface CollectionRpc {
   /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>>
   reindex(): Promise<Step>
+  /** How far the last change of the schema is; undefined when it is done. Documents are validated as they are altered. */
+  schemaProgress(): Promise<SchemaProgress | undefined>
   /**
    * Compares some of the vectors with what Vectorize shows, and sends again what differs.
    * @param after the last answer's `cursor`, '' at first; it is '' at the end
@@ -134,6 +138,16 @@ export interface CollectionRpc {
   ): Promise<Outcome<void>>
   /** Removes expired messages that the sweep found in D1. The sweep deletes its rows afterwards. */
   expireMessages(documentIds: string[]): Promise<void>
+
+  /** Takes what analytics rules count or log. */
+  recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>>
+  /** A user's latest events in the log of a rule, newest first. */
+  loggedEvents(rule: string, user: string, most: number): Promise<Outcome<Record<string, unknown>[]>>
+  /** Erases the log of a rule, or what it has of one user. @returns how many events it had */
+  forgetEvents(rule: string, user?: string): Promise<Outcome<number>>
+  /** Puts all counts into documents now. */
+  flushEvents(): Promise<Outcome<void>>
+  eventStatus(): Promise<Outcome<AnalyticsStatus>>
 }
 
 /** Which calls may be repeated when their outcome is unknown (object-calls.ts). */
@@ -141,6 +155,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   // Reading.
   summary: 'repeat',
   schema: 'repeat',
+  schemaProgress: 'repeat',
   get: 'repeat',
   exportPage: 'repeat',
   search: 'repeat',
@@ -161,6 +176,10 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   removeConversation: 'repeat',
   appendTurn: 'repeat',
   expireMessages: 'repeat',
+  loggedEvents: 'repeat',
+  forgetEvents: 'repeat',
+  flushEvents: 'repeat',
+  eventStatus: 'repeat',
   // A second call would find what the first one did, and answer with an error, another id or other counts.
   create: 'once',
   alter: 'once',
@@ -170,4 +189,5 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   removeWhere: 'once',
   truncate: 'once',
   importLines: 'once',
+  recordEvents: 'once',
 }

@@ -32,6 +32,10 @@ export function checked(kind: Kind, value: unknown): unknown {
       return typeof value === 'boolean' ? value : INVALID
     case 'geopoint':
       return isPair(value) && isNumber(value[0]) && isNumber(value[1]) ? value : INVALID
+    case 'geopolygon':
+      return Array.isArray(value) && value.length >= 6 && value.length % 2 === 0 && value.every(isNumber)
+        ? value
+        : INVALID
     default:
       return value
   }
@@ -54,6 +58,12 @@ export function coerced(kind: Kind, value: unknown): unknown {
       const point = value.map((part) => (isNumber(part) ? part : floatNumber(part)))
       return point.every(isNumber) ? point : INVALID
     }
+    case 'geopolygon':
+      if (!Array.isArray(value)) return INVALID
+      return checked(
+        'geopolygon',
+        value.map((part) => (isNumber(part) ? part : floatNumber(part))),
+      )
     default:
       return INVALID
   }

@@ -43,10 +43,6 @@ export function parseDocument(json: string): Draft {
     refuse(`Bad JSON: ${describeFault(json) ?? (error as Error).message}`)
   }
   if (!isObject(parsed)) refuse('Bad JSON: not a properly formed document.')
-  // Typesense applies `$operations` to the stored document and never stores it.
-  if (Object.hasOwn(parsed, '$operations')) {
-    refuse('`$operations` is not supported in a document. Send the new values of the fields instead.')
-  }
   return parsed
 }
 
@@ -168,6 +164,9 @@ function corrected(plan: FieldPlan, value: unknown, dirty: DirtyValues, inList: 
     refuse(`Field \`${plan.name}\` must contain 2 element arrays: [ [lat, lng],... ].`)
   }
   if (drops(plan, dirty)) return undefined
+  if (plan.kind === 'geopolygon') {
+    refuseValue(plan, 'a list of three or more latitudes and longitudes: [lat, lng, lat, lng, ...]')
+  }
   if (result === OVERFLOW) refuse(`Field \`${plan.name}\` exceeds maximum value of int32.`)
   const articles = ARTICLES[plan.kind] ?? ['a', 'an array of']
   refuseValue(plan, `${articles[inList ? 1 : 0]} ${plan.kind}`)

@@ -36,6 +36,7 @@ function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): Cell[] {
     const point = Array.isArray(value) ? value.map(double) : []
     return typeof point[0] === 'number' && typeof point[1] === 'number' ? [point[0], point[1]] : [null, null]
   }
+  if (plan.kind === 'geopolygon') return [Array.isArray(value) ? JSON.stringify(value.map(double)) : null]
   if (typeof value === 'boolean') return [value ? 1 : 0]
   if (typeof value === 'bigint') return [plan.kind === 'int64' ? value : Number(value)]
   return [typeof value === 'number' ? value : null]

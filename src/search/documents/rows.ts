@@ -7,7 +7,9 @@ import type { Draft } from './document'
 
 /** The statements that write a plan's index entries. */
 export interface Statements {
+  /** into text_index and word_index: the row's number, then a text for each field */
   insertText: string
+  insertWords: string
   insertColumns: string[]
   insertValues: string[]
 }
@@ -51,8 +53,11 @@ export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: st
 export function statementsFor(plan: Plan): Statements {
   const placeholders = (count: number): string => Array.from({ length: count }, () => '?').join(', ')
   const text = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
+  const into = (table: string): string =>
+    `INSERT INTO ${table} (rowid, ${text.join(', ')}) VALUES (?, ${placeholders(text.length)})`
   return {
-    insertText: `INSERT INTO text_index (rowid, ${text.join(', ')}) VALUES (?, ${placeholders(text.length)})`,
+    insertText: into('text_index'),
+    insertWords: into('word_index'),
     insertColumns: plan.columns.map(({ table, fields }) => {
       const names = fields.flatMap(({ slot, pair }) =>
         pair

@@ -1,7 +1,7 @@
 /**
  * The documents of a collection in SQLite, written with all their index entries.
  *
- * This is where an import spends its time. A document takes one statement for itself, one for text_index, one for
+ * This is where an import spends its time. A document takes one statement for itself, one for each full-text index, one for
  * each `columns` table and one for each of its lists. Their texts change only with the schema, so SQLite compiles
  * them once. Nothing here opens a transaction: the caller has one for a whole batch.
  */
@@ -13,7 +13,7 @@ import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
 import { place } from '../schema/values'
-import { prepare } from '../text/words'
+import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/vector-fields'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
@@ -220,7 +220,9 @@ export class Store {
   /** Removes every document. Sequence numbers are not reset. @returns how many there were */
   truncate(): number {
     const { count } = this.#counters
-    this.#sql.exec(`INSERT INTO text_index (text_index) VALUES ('delete-all')`)
+    for (const { table } of [STEMS, WORDS]) {
+      this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
+    }
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
@@ -236,7 +238,7 @@ export class Store {
 
   /** Removes a document's text and lists from the index. The caller replaces or removes its `columns` rows. */
   #removeFromIndex(seq: number): void {
-    this.#sql.exec('DELETE FROM text_index WHERE rowid = ?', seq)
+    for (const { table } of [STEMS, WORDS]) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
     for (const { slot } of this.#plan.lists) {
       this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
     }
@@ -267,13 +269,10 @@ export class Store {
   #indexing(seq: number, draft: Draft): () => void {
     const sql = this.#sql
     const { schema } = this
-    const texts: (string | null)[] = []
-    let words = false
-    for (const plan of this.#plan.text) {
-      const text = textOf(plan, draft)
-      texts.push(text === undefined ? null : stored(prepare(text, schema)))
-      words ||= text !== undefined
-    }
+    const texts = this.#plan.text.map((plan) => textOf(plan, draft))
+    const hasText = texts.some((text) => text !== undefined)
+    const stems = hasText ? this.#prepared(STEMS, texts) : []
+    const words = hasText ? this.#prepared(WORDS, texts) : []
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
       for (const plan of fields) row.push(...scalarOf(plan, draft, schema).map(bindable))
@@ -283,7 +282,10 @@ export class Store {
     const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return () => {
       this.writeKeys(seq, keys)
-      if (words) sql.exec(this.#statements.insertText, seq, ...texts)
+      if (hasText) {
+        sql.exec(this.#statements.insertText, seq, ...stems)
+        sql.exec(this.#statements.insertWords, seq, ...words)
+      }
       for (const [number, row] of rows.entries())
         sql.exec(this.#statements.insertColumns[number] as string, ...row)
       for (const [number, values] of lists.entries()) {
@@ -292,6 +294,22 @@ export class Store {
         }
       }
     }
+  }
+
+  /** The texts of a document's fields as an index takes them. */
+  #prepared(index: TextIndex, texts: (string | undefined)[]): (string | null)[] {
+    const analyzer = analyzerOf(index, this.#schema)
+    return texts.map((text) => (text === undefined ? null : stored(analyzer.prepare(text))))
+  }
+
+  /** Indexes a document's words, and nothing else: for a collection that is older than the index. */
+  indexWords(seq: number): void {
+    const draft = this.read([seq], true, true).get(seq)
+    this.#sql.exec('DELETE FROM word_index WHERE rowid = ?', seq)
+    if (draft === undefined) return
+    const texts = this.#plan.text.map((plan) => textOf(plan, draft))
+    if (texts.every((text) => text === undefined)) return
+    this.#sql.exec(this.#statements.insertWords, seq, ...this.#prepared(WORDS, texts))
   }
 
   /** Documents by sequence number. Missing ones are left out. */

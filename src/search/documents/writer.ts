@@ -14,6 +14,7 @@ import type { Embedders } from '../vectors/embedders'
 import { detectFields } from './detect'
 import { coerceDocument, type Draft, idOf, parseDocument } from './document'
 import { embeddingText, requireSources } from './embedding-text'
+import { applyOperations, hasOperations } from './operations'
 import type { Store, Vectors } from './store'
 
 export interface Incoming {
@@ -52,7 +53,7 @@ export class Writer {
   #embedders: Embedders
   #onTextRebuilt: () => void
 
-  /** @param onTextRebuilt text_index was recreated empty, and every document has to be indexed again */
+  /** @param onTextRebuilt the full-text indexes were recreated empty, and every document has to be indexed again */
   constructor(
     storage: DurableObjectStorage,
     store: Store,
@@ -195,6 +196,9 @@ export class Writer {
     if (item.fault !== undefined) throw item.fault
     draft.id = id
 
+    const operates = hasOperations(draft)
+    const stored = operates && seq !== undefined ? store.read([seq], true, true).get(seq) : undefined
+    if (operates) applyOperations(draft, store.plan, stored)
     const dirty = item.dirtyValues ?? (store.plan.coerces ? 'coerce_or_reject' : 'reject')
     const newFields = detectFields(store.plan, draft, store.schema.enable_nested_fields, dirty)
     const plan = newFields.length === 0 ? store.plan : planWith(store.schema, newFields)

@@ -9,6 +9,7 @@
  * expression as a list of sequence numbers, one bound value.
  */
 import { ApiError } from '../../errors'
+import { parseExact } from '../../exact-json'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
 import { EVERYWHERE, type Range } from '../range'
 import { findField } from '../schema/find-field'
@@ -16,6 +17,7 @@ import {
   hasValues,
   isBool,
   isGeopoint,
+  isGeopolygon,
   isNumber,
   isString,
   isVector,
@@ -24,12 +26,14 @@ import {
 import type { Field } from '../types'
 import { someValue } from './columns'
 import { type FilterContext, filterError, type JoinedDocuments } from './context'
-import { geopointClause } from './geopoint'
+import { geopointClause, geopolygonClause } from './geopoint'
 import { boolClause, numberClause } from './number'
+import { clauseTest, impliedBy, objectsAt, objectTest } from './object'
 import {
   type FilterClause,
   type FilterJoin,
   type FilterNode,
+  type FilterObject,
   isNegated,
   isPresence,
   joinKey,
@@ -72,6 +76,7 @@ export const compileTree = (context: FilterContext, tree: FilterNode): SqlFragme
 function compileNode(context: FilterContext, node: FilterNode): Compiled {
   if (node.kind === 'clause') return { ...compileClause(context, node), depth: 8 }
   if (node.kind === 'join') return { ...compileJoin(context, node), depth: 8 }
+  if (node.kind === 'object') return compileObject(context, node)
   const children = node.children.map((child) => compileNode(context, child))
   const operator = node.kind === 'and' ? 'AND' : 'OR'
   if (fits(children)) return group(children, operator)
@@ -143,17 +148,47 @@ function firstFrom(rising: ArrayLike<number>, least: number): number {
   return low
 }
 
-function compileClause(context: FilterContext, clause: FilterClause): SqlFragment {
-  if (clause.field === 'id') return idClause(clause)
-  const field = findField(context.schema, clause.field)
+/** @throws ApiError 400 for a field that cannot be filtered on, and for an empty value */
+function filterField(schema: StoredSchema, name: string, clause: FilterClause): Field {
+  const field = findField(schema, name)
   if (field === undefined) {
-    throw new ApiError(400, `Could not find a filter field named \`${clause.field}\` in the schema.`)
+    throw new ApiError(400, `Could not find a filter field named \`${name}\` in the schema.`)
   }
   if (!field.index) throw new ApiError(400, `Cannot filter on non-indexed field \`${field.name}\`.`)
   if (isVector(field)) throw new ApiError(400, `Cannot filter on vector field \`${field.name}\`.`)
-  checkNotEmpty(clause)
+  checkNotEmpty(name, clause)
+  return field
+}
+
+function compileClause(context: FilterContext, clause: FilterClause): SqlFragment {
+  if (clause.field === 'id') return idClause(clause)
+  const field = filterField(context.schema, clause.field, clause)
+  if (clause.values.length === 0) return fragment(isNegated(clause) ? '1' : '0')
   const matched = isPresence(clause) ? present(context, field) : matcher(field)(context, field, clause)
   return isNegated(clause) ? not(matched) : matched
+}
+
+/** Finds documents by what the filter implies for all of their objects, then compares the objects. */
+function compileObject(context: FilterContext, { field, child }: FilterObject): Compiled {
+  const path = field
+  const passes = objectTest(child, (clause) => {
+    const name = `${path}.${clause.field}`
+    return clauseTest(context, filterField(context.schema, name, clause), clause)
+  })
+  const implied = impliedBy(child, path)
+  const { sql, bindings } = implied ? compileNode(context, implied) : fragment('1')
+  const rows = context.sql.exec<{ seq: number; body: string }>(
+    `SELECT d.seq, d.body FROM documents d WHERE d.seq BETWEEN ? AND ? AND (${sql})`,
+    context.range.low,
+    context.range.high,
+    ...bindings,
+  )
+  const seqs: number[] = []
+  for (const { seq, body } of rows) {
+    if (objectsAt(parseExact(body), path).some(passes)) seqs.push(seq)
+  }
+  const found = oneOf(seqs)
+  return { ...found, depth: 3 + Math.ceil(Math.log2(found.bindings.length)) }
 }
 
 function present(context: FilterContext, field: Field): SqlFragment {
@@ -166,6 +201,7 @@ function matcher(field: Field) {
   if (isNumber(field)) return numberClause
   if (isBool(field)) return boolClause
   if (isGeopoint(field)) return geopointClause
+  if (isGeopolygon(field)) return geopolygonClause
   if (isString(field)) return stringClause
   return () => {
     throw filterError(field.name, 'Unidentified field data type, see docs for supported data types.')
@@ -173,7 +209,7 @@ function matcher(field: Field) {
 }
 
 function idClause(clause: FilterClause): SqlFragment {
-  checkNotEmpty(clause)
+  checkNotEmpty('id', clause)
   if (clause.values.some(({ text, quoted }) => text === '*' && !quoted)) {
     return fragment(isNegated(clause) ? '0' : '1')
   }
@@ -185,9 +221,7 @@ function idClause(clause: FilterClause): SqlFragment {
   return isNegated(clause) ? not(matched) : matched
 }
 
-function checkNotEmpty(clause: FilterClause): void {
-  if (clause.values.length === 0) throw filterError(clause.field, 'Filter value array cannot be empty.')
-  if (clause.values.some(({ text, quoted }) => text === '' && !quoted)) {
-    throw filterError(clause.field, 'Filter value cannot be empty.')
-  }
+/** An empty list is allowed: no value is in it. */
+function checkNotEmpty(name: string, { values }: FilterClause): void {
+  if (values.some(({ text }) => text === '')) throw filterError(name, 'Filter value cannot be empty.')
 }

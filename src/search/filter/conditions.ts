@@ -62,12 +62,13 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
 function stringCondition(slot: number, schema: StoredSchema, clause: FilterClause): Condition | undefined {
   if (clause.operator !== ':=') return undefined
   const patterns = patternsOf(clause, schema)
-  if (patterns.some(({ prefix }) => prefix)) return undefined
+  if (patterns.some(({ prefix, phrase }) => prefix || phrase)) return undefined
   return { slot, among: patterns.map(({ tokens }) => tokens.join(' ')) }
 }
 
 function numberCondition(slot: number, field: Field, clause: FilterClause): Condition | undefined {
-  const { equal, ranges, compared } = numberTests(field, clause)
+  const { equal, unequal, ranges, compared } = numberTests(field, clause)
+  if (unequal.length > 0) return undefined
   if (ranges.length === 0 && compared.length === 0) return { slot, among: equal.map(Number) }
   const within = hull([
     ...equal.map((value): Range => closed(value, value)),

@@ -1,6 +1,10 @@
-/** Filters on places: a circle, `(lat, lng, 5 km)`, or a polygon, `(lat, lng, lat, lng, lat, lng, ...)`. */
+/**
+ * Filters on places: a circle, `(lat, lng, 5 km)`, or a polygon, `(lat, lng, lat, lng, lat, lng, ...)`. The same with
+ * options: `([lat, lng], radius: 5 km)` and `([lat, lng, lat, lng, ...])`. Distances are always exact, so
+ * `exact_filter_radius` changes nothing. A field with polygons is filtered by a point, `(lat, lng)`.
+ */
 import { ApiError } from '../../errors'
-import { balanced, fragment, type SqlFragment } from '../fragment'
+import { balanced, fragment, type SqlFragment, splitOutside } from '../fragment'
 import type { Field } from '../types'
 import { type Columns, someValue } from './columns'
 import type { FilterContext } from './context'
@@ -21,36 +25,94 @@ export function distanceSql({ value, norm }: Columns, latitude: number, longitud
 }
 
 export function geopointClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  if (clause.values.length > MAX_AREAS) {
-    throw new ApiError(400, `Filter field \`${field.name}\` takes at most ${MAX_AREAS} areas.`)
-  }
-  const areas = clause.values.map(({ text }) => parseArea(field, text))
-  return someValue(context.schema, field, (columns) =>
+  return someValue(context.schema, field, areasTest(field, clause))
+}
+
+/** The condition that a place in the columns is in one of the areas. @throws ApiError 400 */
+export function areasTest(field: Field, { values }: FilterClause): Area {
+  requireFew(field, values.length)
+  const areas = values.map(({ text }) => parseArea(field, text))
+  return (columns) =>
     balanced(
       areas.map((area) => area(columns)),
+      'OR',
+    )
+}
+
+function requireFew(field: Field, areas: number): void {
+  if (areas > MAX_AREAS) {
+    throw new ApiError(400, `Filter field \`${field.name}\` takes at most ${MAX_AREAS} areas.`)
+  }
+}
+
+/** Documents whose polygon contains one of the points. */
+export function geopolygonClause(
+  context: FilterContext,
+  field: Field,
+  { values }: FilterClause,
+): SqlFragment {
+  requireFew(field, values.length)
+  const points = values.map(({ text }) => {
+    const [, latitude, longitude] = /^\(([^,]+),([^,]+)\)$/.exec(text) ?? []
+    const point = [Number(latitude?.trim() || Number.NaN), Number(longitude?.trim() || Number.NaN)]
+    if (!point.every(Number.isFinite)) {
+      throw new ApiError(400, 'Value of geopolygon filter field must be in the format `(-44.50, 170.29)`')
+    }
+    return point as [number, number]
+  })
+  return someValue(context.schema, field, ({ value }) =>
+    balanced(
+      points.map(([latitude, longitude]) => contained(value, '?', '?', latitude, longitude)),
       'OR',
     ),
   )
 }
 
-type Area = (columns: Columns) => SqlFragment
+export type Area = (columns: Columns) => SqlFragment
 
 function parseArea(field: Field, text: string): Area {
   const inner = /^\((.*)\)$/s.exec(text.trim())
+  if (inner?.[1]?.includes('[')) return parseOptions(field, inner[1])
   const parts = inner?.[1]?.split(',').map((part) => part.trim()) ?? []
-  const last = /^(?:radius\s*:\s*)?([\d.]+)\s*([a-z]+)$/i.exec(parts[2] ?? '')
+  const last = RADIUS.exec(parts[2]?.replace(/^radius\s*:\s*/, '') ?? '')
   if (parts.length === 3 && last) {
     const [latitude, longitude, radius] = [toDegrees(field, parts[0]!), toDegrees(field, parts[1]!), last[1]!]
-    const unit = METERS[last[2]!.toLowerCase()]
-    if (unit === undefined) throw new ApiError(400, 'Unit must be either `km` or `mi`.')
-    return circle(latitude, longitude, toDegrees(field, radius) * unit)
+    return circle(latitude, longitude, toDegrees(field, radius) * unitOf(last[2]!))
   }
   if (parts.length < 6 || parts.length % 2 !== 0) throw malformed(field)
-  const numbers = parts.map((part) => toDegrees(field, part))
-  const corners = numbers.flatMap((latitude, index) =>
-    index % 2 === 0 ? [[latitude, numbers[index + 1]!] as const] : [],
-  )
-  return polygon(corners)
+  return polygon(parts.map((part) => toDegrees(field, part)))
+}
+
+const RADIUS = /^([\d.]+)\s*([a-z]+)$/i
+
+function unitOf(name: string): number {
+  const unit = METERS[name.toLowerCase()]
+  if (unit === undefined) throw new ApiError(400, 'Unit must be either `km` or `mi`.')
+  return unit
+}
+
+/** `[lat, lng, ...], radius: 1 km, exact_filter_radius: 100 km` */
+function parseOptions(field: Field, text: string): Area {
+  const [, list, rest = ''] = /^\s*\[([^\]]*)\]\s*(?:,(.*))?$/s.exec(text) ?? []
+  const numbers = list?.split(',').map((part) => Number(part.trim() || Number.NaN)) ?? []
+  if (numbers.length < 2 || numbers.length % 2 !== 0 || !numbers.every(Number.isFinite)) {
+    throw malformedOptions(field)
+  }
+  let radius: number | undefined
+  for (const option of splitOutside(rest, ',').filter((part) => part !== '')) {
+    const [, name, value = ''] = /^(radius|exact_filter_radius)\s*:\s*(.*)$/s.exec(option) ?? []
+    const length = RADIUS.exec(value)
+    if (name === undefined || !length) throw malformedOptions(field)
+    const meters = Number(length[1]) * unitOf(length[2]!)
+    if (!Number.isFinite(meters)) throw malformedOptions(field)
+    if (name === 'radius') radius = meters
+  }
+  if (numbers.length > 2) {
+    if (numbers.length < 6) throw malformedOptions(field)
+    return polygon(numbers)
+  }
+  if (radius === undefined) throw malformedOptions(field)
+  return circle(numbers[0]!, numbers[1]!, radius)
 }
 
 const circle =
@@ -60,24 +122,36 @@ const circle =
     return { sql: `${distance.sql} <= ?`, bindings: [...distance.bindings, meters] }
   }
 
-/** Even-odd rule: a place is inside if a ray to the east crosses an odd number of edges. */
 const polygon =
-  (corners: (readonly [number, number])[]): Area =>
-  ({ value, norm }) => {
-    const edges = corners.map(([y1, x1], index) => {
-      const [y2, x2] = corners[(index + 1) % corners.length]!
-      return { y1, x1, y2, x2 }
-    })
-    const [y1, x1, y2, x2] = ['y1', 'x1', 'y2', 'x2'].map((name) => `(e.value ->> '${name}')`)
-    const crossed =
-      `(${y1} > ${value}) <> (${y2} > ${value})` +
-      ` AND ${norm} < (${x2} - ${x1}) * (${value} - ${y1}) / (${y2} - ${y1}) + ${x1}`
+  (corners: number[]): Area =>
+  ({ value, norm }) =>
+    contained('?', value, norm, JSON.stringify(corners))
+
+/**
+ * Whether a polygon, a JSON list of latitudes and longitudes, contains a place. Even-odd rule: a place is inside if a
+ * ray to the east crosses an odd number of edges.
+ * @param bindings values for the `?` among the other parameters, which repeat: the polygon's once, or a latitude and
+ *   a longitude
+ */
+function contained(
+  polygon: string,
+  latitude: string,
+  longitude: string,
+  ...bindings: [string] | [number, number]
+): SqlFragment {
+  // The index of an edge's first latitude is even. The last edge leads back to the first corner.
+  const at = (offset: number): string => `(g.list ->> ((e.key + ${offset}) % json_array_length(g.list)))`
+  const [y1, x1, y2, x2] = [at(0), at(1), at(2), at(3)]
+  const [point, list] = bindings.length === 1 ? [[], bindings] : [bindings, []]
+  return fragment(
     // JSON gives whole degrees as integers, and SQLite's integer division drops the fraction: hence * 1.0.
-    return fragment(
-      `(SELECT count(*) FROM json_each(?) e WHERE ${crossed.replace(' / ', ' * 1.0 / ')}) % 2 = 1`,
-      JSON.stringify(edges),
-    )
-  }
+    `(SELECT count(*) FROM (SELECT ${polygon} AS list, ${latitude} AS y, ${longitude} AS x) g, json_each(g.list) e
+       WHERE e.key % 2 = 0 AND (${y1} > g.y) <> (${y2} > g.y)
+         AND g.x < (${x2} - ${x1}) * (g.y - ${y1}) * 1.0 / (${y2} - ${y1}) + ${x1}) % 2 = 1`,
+    ...list,
+    ...point,
+  )
+}
 
 function toDegrees(field: Field, text: string): number {
   const value = Number(text)
@@ -89,4 +163,10 @@ const malformed = (field: Field): ApiError =>
   new ApiError(
     400,
     `Value of filter field \`${field.name}\`: must be in the \`(-44.50, 170.29, 0.75 km)\` or (56.33, -65.97, 23.82, -127.82) format.`,
+  )
+
+const malformedOptions = (field: Field): ApiError =>
+  new ApiError(
+    400,
+    `Value of filter field \`${field.name}\`: must be in the \`([-44.50, 170.29], radius: 0.75 km, exact_filter_radius: 5 km)\` or ([56.33, -65.97, 23.82, -127.82], exact_filter_radius: 7 km) format.`,
   )

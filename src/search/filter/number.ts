@@ -1,7 +1,7 @@
 /** Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them. */
 import { ApiError } from '../../errors'
 import { integer, isInt64 } from '../../exact-json'
-import { balanced, bindable, fragment, type SqlFragment } from '../fragment'
+import { balanced, bindable, fragment, not, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
 import { someValue } from './columns'
 import { type FilterContext, filterError } from './context'
@@ -11,6 +11,7 @@ const INTEGER = /^[+-]?\d{1,308}$/
 const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
 const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
+const UNEQUAL = /^!=\s*(.*)$/s
 
 /** A BigInt is a 64-bit whole number that a double cannot hold. */
 export type Numeric = number | bigint
@@ -18,6 +19,8 @@ export type Numeric = number | bigint
 /** The tests of a clause on numbers. A document passes if it meets any of them. */
 export interface NumberTests {
   equal: Numeric[]
+  /** `!=5` in a list: none of the document's values is 5 */
+  unequal: Numeric[]
   /** both ends included */
   ranges: [Numeric, Numeric][]
   compared: { sign: string; bound: Numeric }[]
@@ -25,20 +28,31 @@ export interface NumberTests {
 
 /** @throws ApiError 400 for a value that is not a number of the field's type */
 export function numberTests(field: Field, clause: FilterClause): NumberTests {
-  const { equal, ranges, compared }: NumberTests = { equal: [], ranges: [], compared: [] }
+  const { equal, unequal, ranges, compared }: NumberTests = {
+    equal: [],
+    unequal: [],
+    ranges: [],
+    compared: [],
+  }
   for (const { text } of clause.values) {
     const range = RANGE.exec(text)
     const comparison = COMPARISON.exec(text)
-    if (range) ranges.push([toNumber(field, range[1]!), toNumber(field, range[2]!)])
+    const differs = clause.list ? UNEQUAL.exec(text) : null
+    if (differs) unequal.push(toNumber(field, differs[1]!))
+    else if (range) ranges.push([toNumber(field, range[1]!), toNumber(field, range[2]!)])
     else if (comparison) compared.push({ sign: comparison[1]!, bound: toNumber(field, comparison[2]!) })
     else equal.push(toNumber(field, text))
   }
-  return { equal, ranges, compared }
+  return { equal, unequal, ranges, compared }
 }
 
 export function numberClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  const { equal, ranges, compared } = numberTests(field, clause)
-  return someValue(context.schema, field, ({ value }) => {
+  const { equal, unequal, ranges, compared } = numberTests(field, clause)
+  const differing = unequal.map((number) =>
+    not(someValue(context.schema, field, ({ value }) => fragment(`${value} = ?`, bindable(number)))),
+  )
+  if (equal.length + ranges.length + compared.length === 0) return balanced(differing, 'OR')
+  const among = someValue(context.schema, field, ({ value }) => {
     const conditions: SqlFragment[] = []
     if (equal.length === 1) conditions.push(fragment(`${value} = ?`, bindable(equal[0]!)))
     else if (equal.length > 1) {
@@ -59,6 +73,18 @@ export function numberClause(context: FilterContext, field: Field, clause: Filte
       conditions.push(fragment(`${value} ${sign} ?`, bindable(widest)))
     }
     return balanced(conditions, 'OR')
+  })
+  return balanced([among, ...differing], 'OR')
+}
+
+/** Whether a value meets any of the tests, except those of `unequal`, which are about all values. */
+export function passesNumber({ equal, ranges, compared }: NumberTests, value: Numeric): boolean {
+  if (equal.some((other) => !(value < other || value > other))) return true
+  if (ranges.some(([from, to]) => value >= from && value <= to)) return true
+  return compared.some(({ sign, bound }) => {
+    if (sign === '>') return value > bound
+    if (sign === '<') return value < bound
+    return sign === '>=' ? value >= bound : value <= bound
   })
 }
 

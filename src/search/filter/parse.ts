@@ -3,10 +3,12 @@
  * type.
  *
  *     expression := operand (('&&' | '||') operand)*      equal precedence, from left to right
- *     operand    := '(' expression ')' | join | clause
+ *     operand    := '(' expression ')' | field '.{' expression '}' | join | clause
  *     join       := ['!'] '$' collection '(' expression ')'
- *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' value (',' value)* ']')
- *     value      := '`' any text '`' | text up to && || , ] or an unmatched )
+ *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' [value (',' value)*] ']')
+ *     value      := '`' any text '`' | '"' phrase '"' | text up to && || , ] or an unmatched ) or }
+ *
+ * `field.{...}` holds for a document if one object at the field meets the whole expression.
  */
 import { ApiError } from '../../errors'
 import { MAX_JOIN_DEPTH } from '../limits'
@@ -17,6 +19,8 @@ export interface FilterValue {
   text: string
   /** it was in backticks: `*`, `>` and `..` are ordinary characters in it */
   quoted: boolean
+  /** it was in double quotes, which `text` still has: on a string its words have to follow each other */
+  phrase?: true
 }
 
 export interface FilterClause {
@@ -43,10 +47,20 @@ export interface FilterJoin {
   filter: string
 }
 
-export type FilterNode = FilterClause | FilterGroup | FilterJoin
+/** Conditions that one and the same object at `field` has to meet. Names in `child` are relative to it. */
+export interface FilterObject {
+  kind: 'object'
+  field: string
+  child: FilterNode
+}
+
+export type FilterNode = FilterClause | FilterGroup | FilterObject | FilterJoin
 
 /** A filter with more clauses is refused. A list of values is one clause, of any length. */
 export const MAX_CLAUSES = 4000
+
+/** Characters in which the head of an object filter is looked for. */
+const MAX_NAME = 1000
 
 /** How deep a tree may be. Each pair of parentheses and each change between && and || adds a level. */
 export const MAX_DEPTH = 100
@@ -54,6 +68,7 @@ export const MAX_DEPTH = 100
 const MALFORMED = 'Could not parse the filter query.'
 const TOO_DEEP = `The filter is nested too deeply: at most ${MAX_DEPTH} levels are allowed.`
 const UNBALANCED = 'Could not parse the filter query: unbalanced parentheses.'
+const OPEN_BRACE = 'Could not parse the object filter: unbalanced curly braces.'
 
 /**
  * @returns the tree of a filter, undefined for a blank one
@@ -62,6 +77,33 @@ const UNBALANCED = 'Could not parse the filter query: unbalanced parentheses.'
 export function parseFilter(text: string): FilterNode | undefined {
   if (text.trim() === '') return undefined
   return new FilterParser(text).parse()
+}
+
+/**
+ * A filter in which clauses on unknown fields match nothing.
+ * @param isKnown whether there is a field of this name
+ * @throws ApiError 400 for a filter that does not parse
+ */
+export function withoutUnknown(text: string, isKnown: (field: string) => boolean): string {
+  if (text.trim() === '') return text
+  let known = ''
+  let end = 0
+  new FilterParser(text, (node, from, to) => {
+    if (fieldsOf(node).every(isKnown)) return
+    known += `${text.slice(end, from)}${NOTHING}`
+    end = to
+  }).parse()
+  return known + text.slice(end)
+}
+
+const NOTHING = 'id:[] '
+
+/** The fields of a filter, without those of other collections. */
+export const fieldsOf = (node: FilterNode): string[] => {
+  if (node.kind === 'join') return []
+  if (node.kind === 'clause') return [node.field]
+  if (node.kind === 'object') return fieldsOf(node.child).map((name) => `${node.field}.${name}`)
+  return node.children.flatMap(fieldsOf)
 }
 
 interface Subtree {
@@ -74,8 +116,14 @@ class FilterParser {
   #clauses = 0
   /** joins around this filter */
   #joins = 0
+  /** open braces: a value in them ends at `}` */
+  #braces = 0
 
-  constructor(readonly text: string) {}
+  /** @param operand is called for each clause and each object outside of objects, with its place in the text */
+  constructor(
+    readonly text: string,
+    readonly operand?: (node: FilterNode, from: number, to: number) => void,
+  ) {}
 
   parse(): FilterNode {
     const { node } = this.#expression(0)
@@ -107,8 +155,15 @@ class FilterParser {
 
   #operand(level: number): Subtree {
     this.#skipSpace()
-    if (this.#startsWith('$') || this.#startsWith('!$')) return { node: this.#join(), depth: 0 }
-    if (this.text[this.#position] !== '(') return { node: this.#clause(), depth: 0 }
+    if (this.#braces === 0 && (this.#startsWith('$') || this.#startsWith('!$'))) {
+      return { node: this.#join(), depth: 0 }
+    }
+    if (this.text[this.#position] !== '(') {
+      const from = this.#position
+      const subtree = this.#object(level) ?? { node: this.#clause(), depth: 0 }
+      if (this.#braces === 0) this.operand?.(subtree.node, from, this.#position)
+      return subtree
+    }
     this.#position++
     const inner = this.#expression(level + 1)
     this.#skipSpace()
@@ -134,6 +189,20 @@ class FilterParser {
     inner.parse()
     this.#clauses = inner.#clauses
     return { kind: 'join', negated: join.negated, collection: join.collection, filter: join.inside.trim() }
+  }
+
+  /** `field.{...}`, or undefined if none begins here. */
+  #object(level: number): Subtree | undefined {
+    const head = /^([^:(){}&|`]+)\.\{/.exec(this.text.slice(this.#position, this.#position + MAX_NAME))
+    if (!head) return undefined
+    this.#position += head[0].length
+    this.#braces++
+    const { node, depth } = this.#expression(level + 1)
+    this.#skipSpace()
+    if (this.text[this.#position] !== '}') throw new ApiError(400, OPEN_BRACE)
+    this.#position++
+    this.#braces--
+    return { node: { kind: 'object', field: head[1]!.trim(), child: node }, depth: depth + 1 }
   }
 
   #clause(): FilterClause {
@@ -209,6 +278,15 @@ class FilterParser {
         return { text, quoted: true }
       }
     }
+    if (this.text[this.#position] === '"') {
+      const end = this.text.indexOf('"', this.#position + 1)
+      const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
+      if (end > this.#position + 1 && this.#endsValue(next, inList)) {
+        const text = this.text.slice(this.#position, end + 1)
+        this.#position = next
+        return { text, quoted: false, phrase: true }
+      }
+    }
     return { text: this.#plainValue(inList), quoted: false }
   }
 
@@ -238,6 +316,7 @@ class FilterParser {
     const character = this.text[at]
     if (character === undefined) return true
     if (inList) return character === ',' || character === ']'
+    if (character === '}') return this.#braces > 0
     return character === ')' || this.text.startsWith('&&', at) || this.text.startsWith('||', at)
   }
 
@@ -293,11 +372,15 @@ export function printFilter(node: FilterNode): string {
     const values = node.values.map(({ text, quoted }) => (quoted ? `\`${text}\`` : text)).join(', ')
     return `${node.field}${node.operator}${node.list ? `[${values}]` : values}`
   }
+  if (node.kind === 'object') return `${node.field}.{${printFilter(node.child)}}`
   const sign = node.kind === 'and' ? ' && ' : ' || '
   return node.children
     .map((child, index) =>
       // Left to right without precedence: only the first operand may be a group without parentheses.
-      child.kind === 'clause' || child.kind === 'join' || (index === 0 && child.kind !== node.kind)
+      child.kind === 'clause' ||
+      child.kind === 'join' ||
+      child.kind === 'object' ||
+      (index === 0 && child.kind !== node.kind)
         ? printFilter(child)
         : `(${printFilter(child)})`,
     )
@@ -309,7 +392,7 @@ export const joinKey = (join: FilterJoin): string => printFilter({ ...join, nega
 
 /** The joins of a filter, without those inside of other joins. */
 export function joinsOf(node: FilterNode | undefined): FilterJoin[] {
-  if (node === undefined || node.kind === 'clause') return []
+  if (node === undefined || node.kind === 'clause' || node.kind === 'object') return []
   return node.kind === 'join' ? [node] : node.children.flatMap(joinsOf)
 }
 

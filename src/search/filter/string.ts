@@ -3,11 +3,12 @@
  *
  *     field: a b    every word is in the value         field:=a b    the value is these words, in order
  *     field: a pre* the last one is a prefix           field:=a pre* the value begins like this
+ *     field:"a b"   the words follow each other; other values of a list with a phrase are compared whole
  *
  * Facets and sortable fields have their normal form in a column. Of other fields, only the full-text index has the
  * words, as stems. It gives a superset, and the documents decide.
  */
-import { fragment, oneOf, type SqlFragment } from '../fragment'
+import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
 import { hasValues, textColumn } from '../schema/layout'
 import { stringsAt } from '../schema/values'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
@@ -22,6 +23,8 @@ export interface Pattern {
   written: string[]
   /** the last token matches every word that begins with it */
   prefix: boolean
+  /** the tokens follow each other in the value */
+  phrase?: boolean
 }
 
 // More words hardly shrink the superset, and make the query longer.
@@ -29,28 +32,47 @@ const MAX_INDEX_WORDS = 16
 
 /** The values of a clause, as words. */
 export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =>
-  clause.values.map(({ text, quoted }) => {
-    const prefix = !quoted && text.endsWith('*')
-    const bare = prefix ? text.slice(0, -1) : text
+  clause.values.map(({ text, quoted, phrase }) => {
+    const prefix = !quoted && !phrase && text.endsWith('*')
+    const bare = phrase ? text.slice(1, -1) : prefix ? text.slice(0, -1) : text
     const words = tokenize(bare, rules)
     return {
       tokens: words.map((word) => word.text),
       written: words.map(({ start, end }) => bare.slice(start, end)),
       prefix: prefix && words.length > 0,
+      ...(phrase && { phrase }),
     }
   })
 
+/** Whether values are compared as a whole. As in Typesense, a phrase in a list turns `:` into `:=` for the others. */
+export const comparesWhole = ({ operator, values, list }: FilterClause): boolean =>
+  operator === ':=' || operator === ':!=' || (list && values.some(({ phrase }) => phrase))
+
 export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  const whole = clause.operator === ':=' || clause.operator === ':!='
+  const whole = comparesWhole(clause)
   const patterns = patternsOf(clause, context.schema)
   // A value of punctuation has no words. `:` matches nothing by it; `:=` matches other values of punctuation.
-  const useful = whole ? patterns : patterns.filter(({ tokens }) => tokens.length > 0)
+  const useful = patterns.filter(({ tokens, phrase }) => tokens.length > 0 || (whole && !phrase))
   if (useful.length === 0) return fragment('0')
   if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
+  const phrases = useful.filter(({ phrase }) => phrase)
+  const others = useful.filter(({ phrase }) => !phrase)
   return someValue(context.schema, field, ({ norm }) =>
-    whole ? equals(norm, useful) : contains(norm, useful),
+    balanced(
+      [
+        ...(phrases.length > 0 ? [containsPhrase(norm, phrases)] : []),
+        ...(others.length > 0 ? [whole ? equals(norm, others) : contains(norm, others)] : []),
+      ],
+      'OR',
+    ),
   )
 }
+
+const containsPhrase = (norm: string, phrases: Pattern[]): SqlFragment =>
+  fragment(
+    `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE instr(' ' || ${norm} || ' ', p.value) > 0)`,
+    JSON.stringify(phrases.map(({ tokens }) => ` ${tokens.join(' ')} `)),
+  )
 
 /** Documents with any string in a field that has no column: found by reading the documents. */
 export function anyString(context: FilterContext, field: Field): SqlFragment {
@@ -138,7 +160,9 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
   )
 }
 
-function matches(norm: string, { tokens, prefix }: Pattern, whole: boolean): boolean {
+/** Whether a value's normal form matches. @param whole the value is compared as a whole, unless it is a phrase */
+export function matches(norm: string, { tokens, prefix, phrase }: Pattern, whole: boolean): boolean {
+  if (phrase) return tokens.length > 0 && ` ${norm} `.includes(` ${tokens.join(' ')} `)
   if (whole) {
     const value = tokens.join(' ')
     return prefix ? norm.startsWith(value) : norm === value

@@ -5,12 +5,12 @@ import { splitOutside } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
-import { hasValues, isArray, isGeopoint, isNumber, type StoredSchema } from '../schema/layout'
+import { hasValues, isArray, isGeopoint, isGeopolygon, isNumber, type StoredSchema } from '../schema/layout'
 import type { Field } from '../types'
 
-/** Facets need values in columns. Geopoints have no order to count by. */
+/** Facets need values in columns. Places have no order to count by. */
 const isFacet = (field: Field): boolean =>
-  field.facet && hasValues(field) && !isGeopoint(field) && !isDynamic(field)
+  field.facet && hasValues(field) && !isGeopoint(field) && !isGeopolygon(field) && !isDynamic(field)
 
 export interface FacetRange {
   label: string
@@ -24,6 +24,10 @@ export interface FacetRequest {
   field: Field
   /** empty: the values themselves are counted */
   ranges: FacetRange[]
+  /** count the best hits alone */
+  topK: boolean
+  /** tell the object around each value */
+  returnParent: boolean
   /** undefined: by count, highest first */
   order: { by: 'value' | Field; direction: 'ASC' | 'DESC' } | undefined
 }
@@ -31,15 +35,23 @@ export interface FacetRequest {
 export interface FacetQuery {
   field: string
   text: string
+  /** typos allowed in a word, where no value begins as typed */
+  maxTypos: number
 }
 
 const unknownFacet = (name: string): ApiError =>
   new ApiError(404, `Could not find a facet field named \`${name}\` in the schema.`)
 
-/** @throws ApiError 404 for a field that is not a facet, 400 for a bad range or order */
-export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest[] {
+/**
+ * @param returnParent names of fields, with stars, that tell the object around each value
+ * @throws ApiError 404 for a field that is not a facet, 400 for a bad range or order
+ */
+export function parseFacets(facetBy: string, returnParent: string, schema: StoredSchema): FacetRequest[] {
   const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
-  return parts.flatMap((part) => {
+  const names = splitOutside(returnParent, ',')
+  const hasParent = (name: string): boolean =>
+    names.some((wanted) => wanted === name || (wanted.endsWith('*') && name.startsWith(wanted.slice(0, -1))))
+  const facets = parts.flatMap((part) => {
     if (part.startsWith('$')) {
       throw new ApiError(
         400,
@@ -54,26 +66,41 @@ export function parseFacets(facetBy: string, schema: StoredSchema): FacetRequest
     if (field === undefined || !isFacet(field)) throw unknownFacet(name)
     return [parseOptions(field, match[2] ?? '', schema)]
   })
+  for (const facet of facets) facet.returnParent ||= hasParent(facet.field.name)
+  return facets
 }
 
 function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
   const fields = schema.fields.filter((field) => isFacet(field) && field.name.startsWith(name.slice(0, -1)))
   if (fields.length === 0) throw unknownFacet(name)
-  return fields.map((field) => ({ field, ranges: [], order: undefined }))
+  return fields.map((field) => plainFacet(field))
 }
 
+const plainFacet = (field: Field): FacetRequest => ({
+  field,
+  ranges: [],
+  topK: false,
+  returnParent: false,
+  order: undefined,
+})
+
 function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRequest {
-  const request: FacetRequest = { field, ranges: [], order: undefined }
+  const request = plainFacet(field)
   for (const option of splitOutside(text, ',').filter((part) => part !== '')) {
     const sort = /^sort_by\s*:\s*([^:]*[^:\s])\s*:\s*(\w+)$/.exec(option)
     if (sort) {
       request.order = parseOrder(sort[1]!, sort[2]!, schema)
-    } else if (/^return_parent\s*:\s*true$/.test(option)) {
-      throw new ApiError(
-        400,
-        'Facet param `return_parent` is not supported. Facets return values of the field alone.',
-      )
-    } else if (!/^\w+\s*:\s*(true|false)$/.test(option)) {
+    } else if (!option.includes('[')) {
+      const [, name = '', value = ''] = /^([\w-]+)\s*:\s*(.*)$/s.exec(option) ?? []
+      if (name === '') throw new ApiError(400, 'Invalid facet format.')
+      if (name !== 'top_k' && name !== 'return_parent') {
+        throw new ApiError(400, `Invalid facet param \`${name}\`.`)
+      }
+      if (value !== 'true' && value !== 'false') {
+        throw new ApiError(400, `${name} string format is invalid.`)
+      }
+      request[name === 'top_k' ? 'topK' : 'returnParent'] = value === 'true'
+    } else {
       request.ranges.push(parseRange(field, option))
       requireAtMost('facet_by', request.ranges.length, MAX_FACETS)
     }
@@ -113,7 +140,11 @@ const bound = (text: string | undefined): number | bigint | undefined => {
 }
 
 /** @throws ApiError 400 for a query without a colon, or on a field that is not among the facets */
-export function parseFacetQuery(text: string, facets: FacetRequest[]): FacetQuery | undefined {
+export function parseFacetQuery(
+  text: string,
+  maxTypos: number,
+  facets: FacetRequest[],
+): FacetQuery | undefined {
   if (text.trim() === '') return undefined
   const colon = text.indexOf(':')
   if (colon === -1) {
@@ -131,5 +162,5 @@ export function parseFacetQuery(text: string, facets: FacetRequest[]): FacetQuer
       `Facet query refers to a facet field \`${field}\` that is not part of \`facet_by\` parameter.`,
     )
   }
-  return { field, text: value }
+  return { field, text: value, maxTypos }
 }

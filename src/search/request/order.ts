@@ -24,6 +24,8 @@ export interface Order {
   names: string[]
   /** how many buckets the matches are divided into: `bucket<N>` is a column of the relation */
   buckets: number[]
+  /** how many `_vector_query` keys there are: `distance<N>` is a column of the relation */
+  distances: number
   /** uses `group_found` */
   byGroupSize: boolean
   /** the order in which parts come */

@@ -9,9 +9,6 @@ const PERSONAL = refused('Parley does not personalize searches.')
 export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   infix: refused('Fields have no infix index.', 'off'),
   pre_segmented_query: refused('Parley segments queries as it segments documents.', 'false'),
-  validate_field_names: refused('A field name that the schema lacks is always an error.', 'true'),
-  facet_query_num_typos: refused('A facet query is matched without typos.', '0', '2'),
-  facet_return_parent: refused('Facets return values of the field alone.'),
   split_join_tokens: refused('Words are neither split nor joined.', 'off', 'false', 'fallback', 'true'),
   drop_tokens_mode: refused(
     'Below `drop_tokens_threshold` any informative word of the query is enough.',

@@ -27,7 +27,7 @@ export const weightsOf = (fields: string[]): SearchParameters => ({
  * The parameters of a search for a question. What the caller gave stays.
  *
  * A question is seldom answered in its own words. So any informative word counts, and BM25 puts those documents first
- * that have the rare ones. The last word is whole. Words and meaning are joined by their scores, unless the caller
+ * that have the rare ones. The last word is whole. Words match by their stems. Words and meaning are joined by their scores, unless the caller
  * weighed them: `alpha` is a weight of ranks.
  * @param said what was said before a follow-up and tells what it is about
  */
@@ -35,6 +35,7 @@ export function forQuestion(given: SearchParameters, said: string | undefined): 
   return {
     drop_tokens_threshold: ALWAYS,
     prefix: 'false',
+    match_stems: 'true',
     ...(!given.vector_query?.includes('alpha') && { fusion: 'score' }),
     ...(said !== undefined && { context_q: said }),
     ...given,

@@ -19,9 +19,11 @@ import {
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
+import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import { withKnownFields } from './known-fields'
 import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
@@ -76,6 +78,8 @@ export interface SearchRequest {
   rerankHybridMatches: boolean
   /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
   fusion: 'rank' | 'score'
+  /** the full-text index to read: stems for questions, words as written for all other searches */
+  index: TextIndex
   /** what was said before `q` and tells what it is about; '' for nothing */
   contextQ: string
   /** words to leave out of the query */
@@ -92,9 +96,10 @@ const MAX_PER_PAGE = 250
 const MAX_GROUP_LIMIT = 99
 
 /** @throws ApiError with the contract's status and message */
-export function parseRequest(params: SearchParameters, schema: StoredSchema): SearchRequest {
-  checkLimits(params)
-  requireSupported(params)
+export function parseRequest(given: SearchParameters, schema: StoredSchema): SearchRequest {
+  checkLimits(given)
+  requireSupported(given)
+  const params = withKnownFields(given, schema)
   const numbers = parseNumbers(params)
   const sortBy = splitSort(params.sort_by ?? '')
   const q = params.q ?? (params.vector_query === undefined ? undefined : '*')
@@ -127,9 +132,9 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     vectorField: vectorQuery?.field.name,
   })
   checkGroupBy(schema, groupBy)
-  const facets = parseFacets(params.facet_by ?? '', schema)
+  const facets = parseFacets(params.facet_by ?? '', params.facet_return_parent ?? '', schema)
   requireAtMost('facet_by', facets.length, MAX_FACETS)
-  const facetQuery = parseFacetQuery(params.facet_query ?? '', facets)
+  const facetQuery = parseFacetQuery(params.facet_query ?? '', numbers.facetQueryTypos, facets)
   if (numbers.maxFacetValues > MAX_FACET_VALUES) {
     throw new ApiError(
       400,
@@ -176,6 +181,7 @@ export function parseRequest(params: SearchParameters, schema: StoredSchema): Se
     typos,
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     fusion: parseFusion(params.fusion),
+    index: params.match_stems === 'true' ? STEMS : WORDS,
     contextQ: params.context_q ?? '',
     stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
@@ -232,6 +238,7 @@ function parseNumbers(params: SearchParameters) {
     limitHits: number('limit_hits', Number.MAX_SAFE_INTEGER),
     groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
     maxFacetValues: number('max_facet_values', 10),
+    facetQueryTypos: number('facet_query_num_typos', 2),
     dropTokensThreshold: number('drop_tokens_threshold', 1),
     typoTokensThreshold: number('typo_tokens_threshold', 1),
     affixTokens: number('highlight_affix_num_tokens', 4),

@@ -12,6 +12,8 @@ import {
   hasValues,
   isArray,
   isGeopoint,
+  isGeopolygon,
+  isNumber,
   isString,
   normColumn,
   type StoredSchema,
@@ -20,13 +22,17 @@ import {
 } from '../schema/layout'
 import type { Field } from '../types'
 import type { JoinedKey, Order } from './order'
+import { decaySql, type FieldOptions, parseFieldOptions, parseSeed, randomSql } from './sort-functions'
+import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 type Direction = 'ASC' | 'DESC'
 
 export type SortKey = { direction: Direction } & (
   | { kind: 'text_match'; buckets: number }
   | { kind: 'vector_distance' | 'seq' | 'group_found' }
-  | { kind: 'field'; field: Field; missing: 'first' | 'last' }
+  | { kind: 'random'; seed: number }
+  | { kind: 'vector_query'; query: VectorQuery }
+  | ({ kind: 'field'; field: Field } & FieldOptions)
   | {
       kind: 'geopoint'
       field: Field
@@ -88,6 +94,9 @@ export function parseSort(keys: { name: string; direction: string }[], schema: S
 type Undirected<Key> = Key extends SortKey ? Omit<Key, 'direction'> : never
 
 function parseSubject(subject: string, argument: string, schema: StoredSchema): Undirected<SortKey> {
+  if (argument !== '' && ['_vector_distance', '_seq_id', '_group_found'].includes(subject)) {
+    throw new ApiError(400, `Invalid sorting parameter passed for ${subject}.`)
+  }
   switch (subject) {
     case '_text_match': {
       const buckets = /^buckets\s*:\s*(\d{1,6})$/.exec(argument)
@@ -96,6 +105,11 @@ function parseSubject(subject: string, argument: string, schema: StoredSchema): 
     }
     case '_vector_distance':
       return { kind: 'vector_distance' }
+    case '_vector_query':
+      if (argument === '') throw new ApiError(400, 'The vector query in sort_by is empty.')
+      return { kind: 'vector_query', query: parseVectorQuery(argument, schema) }
+    case '_rand':
+      return { kind: 'random', seed: parseSeed(argument) }
     case '_seq_id':
       return { kind: 'seq' }
     case '_group_found':
@@ -104,19 +118,28 @@ function parseSubject(subject: string, argument: string, schema: StoredSchema): 
       return { kind: 'eval', cases: parseEval(argument) }
   }
   const field = findField(schema, subject)
-  if (field === undefined || !field.sort || !hasValues(field) || (isArray(field) && !isGeopoint(field))) {
+  if (
+    field === undefined ||
+    !field.sort ||
+    !hasValues(field) ||
+    isGeopolygon(field) ||
+    (isArray(field) && !isGeopoint(field))
+  ) {
     throw new ApiError(404, `Could not find a field named \`${subject}\` in the schema for sorting.`)
   }
   return isGeopoint(field) ? parseGeopoint(field, argument) : parseField(field, argument)
 }
 
 function parseField(field: Field, argument: string): Undirected<SortKey> {
-  const missing = /^missing_values\s*:\s*(first|last|normal)$/.exec(argument)
-  if (argument !== '' && !missing) throw new ApiError(400, MALFORMED)
-  return { kind: 'field', field, missing: missing?.[1] === 'first' ? 'first' : 'last' }
+  const options = parseFieldOptions(field.name, argument)
+  if (options.decay !== undefined && !isNumber(field)) {
+    throw new ApiError(400, `Bad syntax for sorting field \`${field.name}\``)
+  }
+  return { kind: 'field', field, ...options }
 }
 
 function parseEval(argument: string): { filter: string; score: number }[] {
+  if (argument === '') throw new ApiError(400, 'The eval expression in sort_by is empty.')
   const list = /^\[(.*)\]$/s.exec(argument)
   if (!list) return [{ filter: argument, score: 1 }]
   const parts = splitOutside(list[1]!, ',')
@@ -140,17 +163,23 @@ function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {
     exclude: 0,
     precision: 0,
   }
-  if (!Number.isFinite(key.latitude) || !Number.isFinite(key.longitude)) {
-    throw new ApiError(400, `Bad syntax for geopoint sorting field \`${field.name}\`.`)
-  }
+  if (!Number.isFinite(key.latitude) || !Number.isFinite(key.longitude)) throw badSyntax(field)
   for (const option of options) {
-    const match = /^(exclude_radius|precision)\s*:\s*([\d.]+)\s*(km|mi)$/.exec(option)
-    if (!match) throw new ApiError(400, `Bad syntax for geopoint sorting field \`${field.name}\`.`)
-    const meters = Number(match[2]) * (match[3] === 'km' ? 1000 : 1609.344)
-    key[match[1] === 'precision' ? 'precision' : 'exclude'] = meters
+    const [, name, amount, unit = ''] =
+      /^(exclude_radius|precision)\s*:\s*(-?[\d.]+)\s*(.*)$/.exec(option) ?? []
+    if (name === undefined) throw badSyntax(field)
+    if (unit !== 'km' && unit !== 'mi') {
+      throw new ApiError(400, "Sort field's parameter unit must be either `km` or `mi`.")
+    }
+    const meters = Number(amount) * (unit === 'km' ? 1000 : 1609.344)
+    if (Number.isNaN(meters)) throw badSyntax(field)
+    if (meters <= 0) throw new ApiError(400, "Sort field's parameter must be a positive number.")
+    key[name === 'precision' ? 'precision' : 'exclude'] = meters
   }
   return key
 }
+
+const badSyntax = ({ name }: Field): ApiError => new ApiError(400, `Bad syntax for sorting field \`${name}\``)
 
 /**
  * Adds the implied keys: text match and vector distance, where the search has them, up to three keys; without sort_by
@@ -169,7 +198,7 @@ export function completeSort(
   if (search.vector) add({ kind: 'vector_distance', direction: 'ASC' })
   const field = findField(schema, schema.default_sorting_field)
   if (given === undefined && field !== undefined && hasValues(field)) {
-    keys.push({ kind: 'field', field, missing: 'last', direction: 'DESC' })
+    keys.push({ kind: 'field', field, missing: 'last', decay: undefined, direction: 'DESC' })
   }
   return keys
 }
@@ -186,10 +215,13 @@ export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, 
       return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
     })
   columns(NOWHERE)
+  const distances = keys.filter(({ kind }) => kind === 'vector_query')
   const terms = keys.map((key) =>
     key.kind === 'eval'
       ? fragment(`d.${evalColumn(evaluated.indexOf(key))} ${key.direction}`)
-      : term(key, schema, hybrid),
+      : key.kind === 'vector_query'
+        ? fragment(`d.${distanceColumn(distances.indexOf(key))} ${key.direction} NULLS LAST`)
+        : term(key, schema, hybrid),
   )
   const buckets = [
     ...new Set(keys.flatMap((key) => (key.kind === 'text_match' && key.buckets > 0 ? key.buckets : []))),
@@ -204,8 +236,10 @@ export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, 
       ...evaluated.map((_, index) => evalColumn(index)),
       ...buckets.map(bucketColumn),
       ...joined.map(({ column }) => column),
+      ...distances.map((_, index) => distanceColumn(index)),
     ],
     buckets,
+    distances: distances.length,
     byGroupSize: keys.some(({ kind }) => kind === 'group_found'),
     newestFirst: keys.length === 0,
   }
@@ -213,16 +247,27 @@ export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, 
 
 const evalColumn = (index: number): string => `e${index}`
 
+/** The column of the distances that a `_vector_query` asks for. */
+export const distanceColumn = (index: number): string => `distance${index}`
+
 /** The column that tells in which of so many equal parts a match is. 1 is the best. */
 export const bucketColumn = (buckets: number): string => `bucket${buckets}`
 
-function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hybrid: boolean): SqlFragment {
+function term(
+  key: Exclude<SortKey, { kind: 'eval' | 'vector_query' }>,
+  schema: StoredSchema,
+  hybrid: boolean,
+): SqlFragment {
   const { direction } = key
   switch (key.kind) {
     case 'seq':
       return fragment(`d.seq ${direction}`)
     case 'joined':
       return fragment(`d.${key.column} ASC NULLS LAST`)
+    case 'random': {
+      const { sql: text, bindings } = randomSql(key.seed)
+      return { sql: `${text} ${direction}`, bindings }
+    }
     case 'group_found':
       return fragment(`d.group_found ${direction}`)
     case 'vector_distance':
@@ -235,7 +280,8 @@ function term(key: Exclude<SortKey, { kind: 'eval' }>, schema: StoredSchema, hyb
     }
     case 'field': {
       const value = fieldValue(schema, key.field)
-      return fragment(`${value} ${direction} NULLS ${key.missing.toUpperCase()}`)
+      const { sql: text, bindings } = key.decay ? decaySql(value, key.decay) : fragment(value)
+      return { sql: `${text} ${direction} NULLS ${key.missing.toUpperCase()}`, bindings }
     }
     case 'geopoint': {
       const { sql: text, bindings } = nearestPlace(schema, key)

@@ -12,6 +12,7 @@
 import { fragment, join, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import type { Order } from '../request/order'
+import type { TextIndex } from '../text/analyzer'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
@@ -35,9 +36,10 @@ export interface Candidates {
 /** A filter for the documents of a range; `1` passes all of them. */
 export type RangedFilter = (range: Range) => SqlFragment
 
-/** A query of text_index: an FTS5 expression, and the weights in the form of FTS5's `rank`. */
+/** A query of a full-text index: an FTS5 expression, and the weights in the form of FTS5's `rank`. */
 export interface TextMatch {
   match: string
+  table: TextIndex['table']
   /** `bm25(2.0, 1.0)` */
   rank: string
 }
@@ -66,11 +68,15 @@ export const everything = (sql: SqlStorage, filter: RangedFilter): Candidates['p
   )
 
 /** Text matches among the documents of a range. */
-export const textMatchesIn = ({ match, rank }: TextMatch, filter: SqlFragment, range: Range): SqlFragment =>
+export const textMatchesIn = (
+  { match, table, rank }: TextMatch,
+  filter: SqlFragment,
+  range: Range,
+): SqlFragment =>
   where(
     fragment(
       `SELECT rowid AS seq, rank AS score, NULL AS distance, NULL AS fused
-         FROM text_index WHERE text_index MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
+         FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
       match,
       rank,
       range.low,

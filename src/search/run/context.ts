@@ -17,6 +17,8 @@ export interface SearchContext {
   joins?: SearchJoins
   /** how many documents the collection has */
   count(): number
+  /** whether the index of words has all documents */
+  hasWordIndex(): boolean
   /** the index of a vector field */
   vectors(field: Field): VectorIndex
   /** the model of an embedding field */

@@ -25,30 +25,56 @@ import { tokenize } from '../text/words'
 import type { FacetCounts, Field } from '../types'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
+import { parentOf } from './facet-parents'
+import { type Numeric, Totals } from './facet-totals'
+import { type Similar, similarity } from './facet-typos'
 import { highlightFacet } from './highlight'
 import type { Pace } from './pace'
 import { FIRST_WIDTH_GROUPED } from './scan'
 
-/** @throws ApiError 422 for a facet with more values than are counted */
+/**
+ * @param best the best hits, for facets that count those alone
+ * @throws ApiError 422 for a facet with more values than are counted
+ */
 export async function countFacets(
-  { sql, schema }: SearchContext,
+  context: SearchContext,
   request: SearchRequest,
   { parts }: Candidates,
+  best: () => Promise<Candidates>,
   pace: Pace,
 ): Promise<FacetCounts[]> {
+  const { sql, schema } = context
   const counts: FacetCounts[] = []
   for (const facet of request.facets) {
+    const matches = facet.topK ? (await best()).parts : parts
+    const count = async (counting: Counting, query: FacetQuery | undefined) => {
+      for await (const { relation } of matches(pace, FIRST_WIDTH_GROUPED)) {
+        counting.add(pace, sql, facetValues(schema, facet.field, relation, query))
+      }
+    }
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
-    const counting = facet.ranges.length > 0 ? new Ranges(facet) : new Values(schema, facet)
-    for await (const { relation } of parts(pace, FIRST_WIDTH_GROUPED)) {
-      const values = facetValues(schema, facet.field, relation, query)
-      counting.add(pace, sql, values)
+    const values = new Values(schema, facet)
+    const counting = facet.ranges.length > 0 ? new Ranges(facet) : values
+    await count(counting, query)
+    if (query !== undefined && query.maxTypos > 0 && counting === values && values.isEmpty) {
+      values.takesSome = true
+      await count(values, undefined)
+      values.keepSimilar(query, schema)
     }
     const counted = counting.counted(schema, request, query)
+    if (facet.returnParent && counting === values) addParents(context, facet.field, values, counted)
     counts.push({ field_name: facet.field.name, sampled: false, ...counted })
     await pace.rest()
   }
   return counts
+}
+
+function addParents(context: SearchContext, { name }: Field, values: Values, { counts }: Counted): void {
+  const documents = context.read(counts.map(({ value }) => values.documentWith(value)))
+  for (const count of counts) {
+    const parent = parentOf(documents.get(values.documentWith(count.value)), name, count.value)
+    if (parent !== undefined) count.parent = parent
+  }
 }
 
 type Counted = Pick<FacetCounts, 'counts' | 'stats'>
@@ -108,6 +134,9 @@ const SAFE = Number.MAX_SAFE_INTEGER
 const readValue = <Value extends Scalar | null>(field: Field, value: Value): Value | bigint | number =>
   typeof value === 'string' && isInt64(field) ? integer(value) : value
 
+/** Values that are compared with a facet query that none begins with. A comparison takes microseconds. */
+const MAX_COMPARED = 50_000
+
 /** A value and its counts so far. */
 interface Entry {
   value: Scalar
@@ -116,6 +145,8 @@ interface Entry {
   times: number
   /** of the field that values are ordered by: its value in the best document */
   rank: Scalar | null
+  /** the sequence number of a document with it, where parents are wanted */
+  seq: number | null
 }
 
 class Values implements Counting {
@@ -124,9 +155,16 @@ class Values implements Counting {
   readonly #rank: string
   readonly #rankField: Field | undefined
   readonly #entries = new Map<Scalar, Entry>()
+  readonly #seq: string
+  /** by the text of a value on the page: a document that has it */
+  readonly #documents = new Map<string, number>()
+  readonly #beginnings = new Map<Scalar, string[]>()
+  /** the first MAX_COMPARED values are enough */
+  takesSome = false
 
-  constructor(schema: StoredSchema, { field, order }: FacetRequest) {
+  constructor(schema: StoredSchema, { field, order, returnParent }: FacetRequest) {
     this.#field = field
+    this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
     this.#order = order
     // A value ranks where its best document does.
     this.#rankField = order === undefined || order.by === 'value' ? undefined : order.by
@@ -143,7 +181,7 @@ class Values implements Counting {
     return join(
       [
         fragment(
-          `SELECT ${exactly(this.#field, 'd.value')} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank FROM (`,
+          `SELECT ${exactly(this.#field, 'd.value')} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank, ${this.#seq} AS seq FROM (`,
         ),
         values,
         fragment(') d GROUP BY d.value'),
@@ -160,6 +198,7 @@ class Values implements Counting {
       if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
       const known = this.#entries.get(row.value)
       if (known === undefined) {
+        if (this.takesSome && this.#entries.size >= MAX_COMPARED) continue
         this.#entries.set(row.value, row)
         continue
       }
@@ -180,11 +219,41 @@ class Values implements Counting {
   counted(schema: StoredSchema, request: SearchRequest, query: FacetQuery | undefined): Counted {
     const first = firstOf(this.#entries.values(), request.maxFacetValues, this.#compare)
     const tokens = query === undefined ? [] : tokenize(query.text, schema).map((token) => token.text)
-    const counts = first.map(({ value, count }) => {
-      const text = isBool(this.#field) ? (value === 1 ? 'true' : 'false') : String(value)
-      return { count, highlighted: highlightFacet(text, tokens, schema, request.highlight), value: text }
+    const counts: Counted['counts'] = first.map(({ value, count, seq }) => {
+      const text = this.#text(value)
+      if (seq !== null) this.#documents.set(text, seq)
+      const marked = this.#beginnings.get(value) ?? tokens
+      return { count, highlighted: highlightFacet(text, marked, schema, request.highlight), value: text }
     })
     return { counts, stats: this.#stats() }
+  }
+
+  #text(value: Scalar): string {
+    return isBool(this.#field) ? (value === 1 ? 'true' : 'false') : String(value)
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0
+  }
+
+  documentWith(text: string): number {
+    return this.#documents.get(text) ?? -1
+  }
+
+  /** Leaves the values with the fewest typos. */
+  keepSimilar({ text, maxTypos }: FacetQuery, schema: StoredSchema): void {
+    const wanted = tokenize(text, schema).map((token) => token.text)
+    const similar = new Map<Scalar, Similar>()
+    for (const value of this.#entries.keys()) {
+      const found = similarity(this.#text(value), wanted, maxTypos, schema)
+      if (found !== undefined) similar.set(value, found)
+    }
+    const least = Math.min(...[...similar.values()].map(({ typos }) => typos))
+    for (const value of this.#entries.keys()) {
+      const found = similar.get(value)
+      if (found?.typos === least) this.#beginnings.set(value, found.beginnings)
+      else this.#entries.delete(value)
+    }
   }
 
   #compare = (a: Entry, b: Entry): number => {
@@ -206,59 +275,6 @@ class Values implements Counting {
     return { ...totals.stats, total_values: total }
   }
 }
-
-type Numeric = number | bigint
-
-/** Adds up a field's numbers, exactly for int64. */
-class Totals {
-  readonly #isExact: boolean
-  #min: Numeric = Number.POSITIVE_INFINITY
-  #max: Numeric = Number.NEGATIVE_INFINITY
-  #sum = 0
-  /** the part of the sum that `#sum` cannot hold without rounding */
-  #large = 0n
-  #times = 0
-
-  constructor(field: Field) {
-    this.#isExact = isInt64(field)
-  }
-
-  /** Adds a value with its number of occurrences. */
-  add(value: Numeric, times: number): void {
-    this.bounds(value, value)
-    this.times(times)
-    this.sum(value, times)
-  }
-
-  bounds(min: Numeric, max: Numeric): void {
-    if (min < this.#min) this.#min = min
-    if (max > this.#max) this.#max = max
-  }
-
-  times(times: number): void {
-    this.#times += times
-  }
-
-  sum(value: Numeric, factor = 1): void {
-    const product = Number(value) * factor
-    if (!this.#isExact || (typeof value === 'number' && Math.abs(product) <= HALF_OF_SAFE)) {
-      this.#sum += product
-      if (!this.#isExact || Math.abs(this.#sum) <= HALF_OF_SAFE) return
-      this.#large += BigInt(this.#sum)
-      this.#sum = 0
-    } else {
-      this.#large += BigInt(value) * BigInt(factor)
-    }
-  }
-
-  get stats(): { avg: number; max: Numeric; min: Numeric; sum: Numeric } {
-    const sum = this.#isExact ? integer(String(this.#large + BigInt(this.#sum))) : this.#sum
-    return { avg: Number(sum) / this.#times, max: this.#max, min: this.#min, sum }
-  }
-}
-
-/** The sum of two such numbers is still a safe integer. */
-const HALF_OF_SAFE = 2 ** 52 - 1
 
 /** A range with documents, and the totals of the part. Large whole numbers come as text. */
 interface RangeRow {

@@ -21,7 +21,7 @@ export class Gathered {
   readonly fused: number[] = []
   /** by number of buckets: the bucket of each match */
   readonly buckets = new Map<number, number[]>()
-  /** further columns by name */
+  /** further columns by their names */
   readonly columns = new Map<string, number[]>()
 
   get size(): number {
@@ -46,8 +46,8 @@ export class Gathered {
   }
 
   #part(from: number, to: number): Part {
-    const more = [
-      ...[...this.buckets].map(([count, of]) => [bucketColumn(count), of] as const),
+    const added = [
+      ...[...this.buckets].map(([count, values]) => [bucketColumn(count), values] as const),
       ...this.columns,
     ]
     let low = Number.MAX_SAFE_INTEGER
@@ -63,10 +63,10 @@ export class Gathered {
         this.scores[at]!,
         this.distances[at]!,
         this.fused[at]!,
-        ...more.map(([, of]) => of[at]!),
+        ...added.map(([, values]) => values[at]!),
       ])
     }
-    const columns = ['seq', 'score', 'distance', 'fused', ...more.map(([name]) => name)]
+    const columns = ['seq', 'score', 'distance', 'fused', ...added.map(([name]) => name)]
     const select = columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')
     const relation: SqlFragment = fragment(`SELECT ${select} FROM json_each(?)`, JSON.stringify(rows))
     return { relation, range: { low, high } }

@@ -1,6 +1,6 @@
 /**
- * Highlights the words of the query in a document's fields, in Typesense's two forms. A word is marked if it has the
- * stem of a query word; if the query's last word is unfinished, matching prefixes are marked too. Nothing is escaped,
+ * Highlights the words of the query in a document's fields, in Typesense's two forms. A word is marked if it
+ * matches a query word as it did in the index; if the query's last word is unfinished, matching prefixes are marked too. Nothing is escaped,
  * as in Typesense.
  */
 
@@ -26,11 +26,10 @@ interface Passage {
 function highlightText(
   text: string,
   matcher: WordMatcher,
-  rules: TokenRules,
   options: HighlightOptions,
   full: boolean,
 ): Passage {
-  const { starts, ends, marks } = matcher.read(text, rules)
+  const { starts, ends, marks } = matcher.read(text)
   let [from, to] = [0, text.length]
   if (starts.length > options.snippetThreshold) {
     const { first, last } = bestWindow(marks)
@@ -88,9 +87,7 @@ export function highlightDocument(
     const field = findField(schema, name)
     if (field === undefined || !isString(field)) continue
     const full = options.fullFields.includes(name)
-    const passages = stringsAt(document, name).map((text) =>
-      highlightText(text, matcher, schema, options, full),
-    )
+    const passages = stringsAt(document, name).map((text) => highlightText(text, matcher, options, full))
     if (!passages.some(({ matchedTokens }) => matchedTokens.length > 0)) continue
     // The new form has the document's shape, and visits the values in the same order.
     const queue = [...passages]
@@ -150,19 +147,14 @@ export interface MatchCounts {
 }
 
 /** How much of the query a document contains, for text_match_info. */
-export function countMatches(
-  document: Document,
-  fields: string[],
-  matcher: WordMatcher,
-  rules: TokenRules,
-): MatchCounts {
+export function countMatches(document: Document, fields: string[], matcher: WordMatcher): MatchCounts {
   const all = new Set<number>()
   let matched = 0
   let best = { field: -1, words: 0 }
   for (const [index, name] of fields.entries()) {
     const words = new Set<number>()
     for (const text of stringsAt(document, name)) {
-      for (const { word } of matcher.read(text, rules).marks) words.add(word)
+      for (const { word } of matcher.read(text).marks) words.add(word)
     }
     if (words.size > 0) matched++
     if (words.size > best.words) best = { field: index, words: words.size }

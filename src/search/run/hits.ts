@@ -4,6 +4,7 @@ import { isExcluded, isProjected, project } from '../documents/projection'
 import type { SearchRequest } from '../request/request'
 import { nearestPlace, type SortKey } from '../request/sort'
 import { isSearchable, isVector } from '../schema/layout'
+import { analyzerOf } from '../text/analyzer'
 import { WordMatcher } from '../text/matcher'
 import type { Term } from '../text/query'
 import type { Document, Hit } from '../types'
@@ -45,7 +46,7 @@ export async function buildHits(
   pace: Pace,
 ): Promise<Map<number, Hit>> {
   const hits = new Map<number, Hit>()
-  const matcher = new WordMatcher(search.text ? search.terms : [])
+  const matcher = new WordMatcher(search.text ? search.terms : [], analyzerOf(request.index, context.schema))
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     // Even a search that was cut off returns what it has found.
     if (from > 0) await pace.rest()
@@ -82,7 +83,7 @@ function addHits(
     hits.set(row.seq, {
       document: project(document, includeFields, excludeFields),
       ...highlights(context, request, document, matcher),
-      ...textMatch(context, request, row, search, document, matcher),
+      ...textMatch(request, row, search, document, matcher),
       ...(row.distance === null ? {} : { vector_distance: row.distance }),
       ...(row.fused === null
         ? {}
@@ -108,7 +109,6 @@ function highlights(
 }
 
 function textMatch(
-  { schema }: SearchContext,
   { queryFields }: SearchRequest,
   row: HitRow,
   search: HitContext,
@@ -119,9 +119,7 @@ function textMatch(
   const fields = queryFields.map(({ field }) => field).filter(isSearchable)
   const names = fields.map(({ name }) => name)
   const counts: MatchCounts =
-    row.score === null
-      ? { fields: 0, words: 0, bestField: -1 }
-      : countMatches(document, names, matcher, schema)
+    row.score === null ? { fields: 0, words: 0, bestField: -1 } : countMatches(document, names, matcher)
   const score = row.score === null ? 0 : textMatchScore(row.score)
   return {
     text_match: score,

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
 import { compileFilter } from '../filter/compile'
-import { type FilterNode, joinsOf, parseFilter, printFilter } from '../filter/parse'
+import { type FilterNode, fieldsOf, joinsOf, parseFilter, printFilter } from '../filter/parse'
 import { fragment, join, type SqlFragment } from '../fragment'
 import { MAX_JOIN_BYTES, MAX_JOIN_DEPTH, MAX_JOIN_DOCUMENTS, MAX_JOIN_KEYS, MAX_JOIN_SORTED } from '../limits'
 import { NOWHERE } from '../range'
@@ -114,7 +114,7 @@ function conditionsOf(
   const own = conjuncts(parseFilter(scope.filter ?? '')).filter(
     (node) =>
       joinsOf(node).length === 0 &&
-      namesIn(node).every((name) => name !== 'id' && findField(schema, name)?.index === true),
+      fieldsOf(node).every((name) => name !== 'id' && findField(schema, name)?.index === true),
   )
   return bracketed([filter, only, ...own.map(printFilter)], ' && ')
 }
@@ -122,11 +122,6 @@ function conditionsOf(
 function conjuncts(node: FilterNode | undefined): FilterNode[] {
   if (node === undefined) return []
   return node.kind === 'and' ? node.children.flatMap(conjuncts) : [node]
-}
-
-function namesIn(node: FilterNode): string[] {
-  if (node.kind === 'join') return []
-  return node.kind === 'clause' ? [node.field] : node.children.flatMap(namesIn)
 }
 
 const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')

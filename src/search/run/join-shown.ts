@@ -39,7 +39,7 @@ function conditions(
   node: FilterNode,
   seqs: readonly number[],
 ): Shown | undefined {
-  if (node.kind === 'clause') return undefined
+  if (node.kind === 'clause' || node.kind === 'object') return undefined
   if (node.kind === 'join') {
     if (!joins.isWith(node, place)) return undefined
     // After a negated join no related document meets its condition.

@@ -197,7 +197,7 @@ function restriction(
   node: FilterNode | undefined,
   isWith: (join: FilterJoin) => boolean,
 ): string | undefined {
-  if (node === undefined || node.kind === 'clause') return undefined
+  if (node === undefined || node.kind === 'clause' || node.kind === 'object') return undefined
   if (node.kind === 'join') return node.negated || !isWith(node) ? undefined : node.filter
   const each = node.children.map((child) => restriction(child, isWith))
   const some = each.filter((condition) => condition !== undefined)

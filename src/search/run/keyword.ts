@@ -15,6 +15,7 @@ import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import type { SearchRequest } from '../request/request'
 import { textColumn } from '../schema/layout'
+import { analyzerOf, type TextIndex } from '../text/analyzer'
 import { mostTelling } from '../text/long-query'
 import {
   informativeWords,
@@ -22,11 +23,12 @@ import {
   type ParsedQuery,
   parseQuery,
   relax,
+  type SearchedColumn,
   type Term,
   withoutStopwords,
 } from '../text/query'
 import { corrections, vocabularyOf } from '../text/typo'
-import { stem } from '../text/words'
+import type { TokenRules } from '../text/words'
 import {
   countedWindow,
   countOf,
@@ -121,7 +123,8 @@ const matchOf = (
   terms: Term[],
   operator: 'AND' | 'OR',
 ): TextMatch => ({
-  match: matchExpression(terms, query.excluded, columnsOf(context, request), operator, context.schema),
+  match: matchExpression(terms, query.excluded, columnsOf(context, request), operator),
+  table: request.index.table,
   rank: rankOf(context, request),
 })
 
@@ -139,8 +142,12 @@ function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }:
   return found < (isQuestion ? Math.max(dropTokensThreshold, ENOUGH_FOR_A_QUESTION) : dropTokensThreshold)
 }
 
-const columnsOf = ({ schema }: SearchContext, { queryFields }: SearchRequest) =>
-  queryFields.map(({ field, prefix }) => ({ column: textColumn(schema.slots[field.name]!), prefix }))
+const columnsOf = ({ schema }: SearchContext, { queryFields, index }: SearchRequest): SearchedColumn[] =>
+  queryFields.map(({ field, prefix }) => ({
+    column: textColumn(schema.slots[field.name]!),
+    prefix,
+    analyzer: analyzerOf(index, schema),
+  }))
 
 /** The weights of the text columns, up to the last one that is searched. */
 function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest): string {
@@ -154,7 +161,7 @@ function correct(context: SearchContext, request: SearchRequest, terms: Term[]):
   let any = false
   const corrected = terms.map((term) => {
     if (term.tokens.length > 1 || isKnown(context, request, term)) return term
-    const words = corrections(context.sql, term.tokens[0]!, request.typos)
+    const words = corrections(context.sql, request.index, term.tokens[0]!, request.typos)
     if (words.length === 0) return term
     any = true
     return { ...term, corrections: words }
@@ -163,8 +170,9 @@ function correct(context: SearchContext, request: SearchRequest, terms: Term[]):
 }
 
 function isKnown(context: SearchContext, request: SearchRequest, term: Term): boolean {
-  const match = matchExpression([term], [], columnsOf(context, request), 'AND', context.schema)
-  const rows = context.sql.exec('SELECT 1 FROM text_index WHERE text_index MATCH ? LIMIT 1', match)
+  const { table } = request.index
+  const match = matchExpression([term], [], columnsOf(context, request), 'AND')
+  const rows = context.sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match)
   return rows.toArray().length > 0
 }
 
@@ -175,10 +183,11 @@ export function withoutExcluded(
   { excluded }: ParsedQuery,
 ): RangedFilter | undefined {
   if (excluded.length === 0 || request.queryFields.length === 0) return undefined
-  const match = matchExpression([], excluded, columnsOf(context, request), 'AND', context.schema)
+  const { table } = request.index
+  const match = matchExpression([], excluded, columnsOf(context, request), 'AND')
   return ({ low, high }: Range): SqlFragment =>
     fragment(
-      'd.seq NOT IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)',
+      `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?)`,
       match,
       low,
       high,
@@ -188,12 +197,13 @@ export function withoutExcluded(
 /** Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. */
 export function queryOf(
   { sql, schema }: SearchContext,
-  { q, queryFields, stopwords }: SearchRequest,
+  { q, queryFields, stopwords, index }: SearchRequest,
 ): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
-  const query = withoutStopwords(parseQuery(q, schema, unfinished), stopwords, schema)
-  return mostTelling(query, (words) => documentsWith(sql, words))
+  const analyzer = analyzerOf(index, schema)
+  const query = withoutStopwords(parseQuery(q, analyzer, unfinished), stopwords, analyzer)
+  return mostTelling(query, (words) => documentsWith(sql, index, schema, words))
 }
 
 /** A word that is searched for, with its corrections, and how much it says: its IDF in the collection. */
@@ -204,11 +214,11 @@ export interface WeighedWord {
 }
 
 /** The single words of some terms, each with how much it says. Words that no document has say the most. */
-export function weighWords(context: SearchContext, terms: Term[]): WeighedWord[] {
+export function weighWords(context: SearchContext, index: TextIndex, terms: Term[]): WeighedWord[] {
   const words = relax(terms)
     .filter(({ tokens }) => tokens.length === 1)
     .map(({ tokens, corrections: others }) => [...tokens, ...others])
-  const documentsOf = documentsWith(context.sql, words.flat())
+  const documentsOf = documentsWith(context.sql, index, context.schema, words.flat())
   const all = context.count()
   return words.map((alternatives) => {
     const documents = alternatives.reduce((sum, word) => sum + documentsOf(word), 0)
@@ -221,15 +231,21 @@ export function weighWords(context: SearchContext, terms: Term[]): WeighedWord[]
  * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most
  * (k1 + 1). Words that no document has count too: what is asked for is not there then.
  */
-export const idealScore = (context: SearchContext, terms: Term[]): number =>
-  weighWords(context, terms).reduce((sum, { says }) => sum + MOST_BM25 * says, 0)
+export const idealScore = (context: SearchContext, index: TextIndex, terms: Term[]): number =>
+  weighWords(context, index, terms).reduce((sum, { says }) => sum + MOST_BM25 * says, 0)
 
 /** In how many documents the index has each of some folded words. */
-function documentsWith(sql: SqlStorage, words: string[]): (word: string) => number {
+function documentsWith(
+  sql: SqlStorage,
+  index: TextIndex,
+  rules: TokenRules,
+  words: string[],
+): (word: string) => number {
+  const { form } = analyzerOf(index, rules)
   const rows = sql.exec<{ term: string; doc: number }>(
-    `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql)} v ON v.term = w.value`,
-    JSON.stringify([...new Set(words.map(stem))]),
+    `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql, index)} v ON v.term = w.value`,
+    JSON.stringify([...new Set(words.map(form))]),
   )
   const documents = new Map(rows.toArray().map(({ term, doc }) => [term, doc]))
-  return (word) => documents.get(stem(word)) ?? 0
+  return (word) => documents.get(form(word)) ?? 0
 }

@@ -60,6 +60,24 @@ export async function resolveVectorSearch(
   return { ...common, vector: await embed(context, field, texts, weights), except: undefined }
 }
 
+/** The vectors that the `_vector_query` keys of sort_by measure from. @throws as `resolveVectorSearch` */
+export async function resolveSortVectors(
+  context: SearchContext,
+  request: SearchRequest,
+  hasWords: boolean,
+  scope: SearchScope,
+): Promise<VectorSearch[]> {
+  const searches: VectorSearch[] = []
+  for (const key of request.sort ?? []) {
+    if (key.kind !== 'vector_query') continue
+    const { query } = key
+    const asked = { ...request, vectorQuery: query, embeddingField: query.field }
+    const search = await resolveVectorSearch(context, asked, hasWords, scope)
+    if (search !== undefined) searches.push(search)
+  }
+  return searches
+}
+
 function textsToEmbed(
   request: SearchRequest,
   query: VectorQuery | undefined,
@@ -148,6 +166,28 @@ export async function nearestNeighbours(
     .slice(0, k)
   const threshold = search.distanceThreshold
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
+}
+
+/** Documents that are measured before others get a turn. */
+const AT_ONCE = 2_000
+
+/** The distance of each document, NaN for one without a vector or beyond the threshold. */
+export async function distancesTo(
+  context: SearchContext,
+  { field, vector, distanceThreshold = Number.POSITIVE_INFINITY }: VectorSearch,
+  seqs: readonly number[],
+  pace: Pace,
+): Promise<number[]> {
+  const index = context.vectors(field)
+  const distances = new Map<number, number>()
+  for (let from = 0; from < seqs.length; from += AT_ONCE) {
+    if (from > 0) await pace.rest()
+    const some = new Set(seqs.slice(from, from + AT_ONCE))
+    for (const { seq, distance } of index.nearest(vector, some.size, some)) {
+      if (distance <= distanceThreshold) distances.set(seq, distance)
+    }
+  }
+  return seqs.map((seq) => distances.get(seq) ?? Number.NaN)
 }
 
 async function allowedBy(

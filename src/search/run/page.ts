@@ -1,16 +1,18 @@
 /** Turns matches into the reply's page: rows in order, pinned documents in their places, groups. */
 
+import { EVERYWHERE } from '../range'
 import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
-import { completeSort, orderBy } from '../request/sort'
+import { completeSort, distanceColumn, orderBy } from '../request/sort'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
-import { type Candidates, countedWindow, countOf, type Top } from './candidates'
+import { type Candidates, countedWindow, countOf, rowsAsRelation, type Top } from './candidates'
 import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import { withRanks } from './join-order'
+import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
 /** The matches, and how they were found. */
@@ -22,6 +24,8 @@ export interface Found {
   pinned: { seq: number; position: number }[]
   /** the page's rows and the total, if already known */
   top?: { rows: HitRow[]; found: number } | undefined
+  /** the vectors of the `_vector_query` keys of sort_by */
+  sortVectors?: VectorSearch[]
 }
 
 type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'> & {
@@ -42,9 +46,9 @@ export async function makePage(
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
   const ranked =
     order.joined.length > 0
-      ? await withRanks(context, search.candidates, order.joined, pace)
-      : search.candidates
-  const candidates = await inBuckets(sql, ranked, order, pace)
+      ? { ...search, candidates: await withRanks(context, search.candidates, order.joined, pace) }
+      : search
+  const candidates = await withColumns(context, ranked, order, pace)
   const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
   if (request.groupBy.length > 0) {
     const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))
@@ -57,22 +61,59 @@ export async function makePage(
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
       : await countedWindow(sql, candidates, page, pace))
-  const hits = await buildHits(context, request, rows, hitContext, pace)
+  const hits = await buildHits(context, request, rows.map(withDistance), hitContext, pace)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }
 
-/** Adds the buckets that the order uses. A document's bucket depends on all other matches. */
-async function inBuckets(
-  sql: SqlStorage,
-  candidates: Candidates,
+/** Hits that a facet with `top_k` counts, as in Typesense. */
+const TOP_K = 250
+
+/** The best matches alone: those up to the end of the page, and TOP_K at least. */
+export async function bestMatches(
+  context: SearchContext,
+  request: SearchRequest,
+  search: Found,
+  pace: Pace,
+): Promise<Candidates> {
+  const sort = completeSort(request.sort, context.schema, search.candidates)
+  const order = orderBy(sort, context.sql, context.schema, search.candidates.text && search.candidates.vector)
+  const candidates = await withColumns(context, search, order, pace)
+  const limit = Math.max(TOP_K, request.offset + request.perPage)
+  const { rows } = await countedWindow(
+    context.sql,
+    candidates,
+    { offset: 0, limit, order, byScore: false },
+    pace,
+  )
+  const relation = rowsAsRelation(rows)
+  return {
+    ...candidates,
+    found: rows.length,
+    async *parts() {
+      yield { relation, range: EVERYWHERE }
+    },
+  }
+}
+
+/** Adds the columns that depend on all matches or on vectors: buckets and distances. */
+async function withColumns(
+  context: SearchContext,
+  { candidates, sortVectors = [] }: Found,
   { buckets }: Order,
   pace: Pace,
 ): Promise<Candidates> {
-  if (buckets.length === 0) return candidates
-  const gathered = await gather(sql, candidates.parts, pace)
+  if (buckets.length === 0 && sortVectors.length === 0) return candidates
+  const gathered = await gather(context.sql, candidates.parts, pace)
   for (const count of buckets) gathered.fill(count, candidates.text && candidates.vector)
+  for (const [index, search] of sortVectors.entries()) {
+    gathered.columns.set(distanceColumn(index), await distancesTo(context, search, gathered.seqs, pace))
+  }
   return { ...candidates, parts: gathered.parts, found: gathered.size }
 }
+
+/** A hit tells the distance that it is sorted by. */
+const withDistance = (row: HitRow & { distance0?: unknown }): HitRow =>
+  row.distance === null && typeof row.distance0 === 'number' ? { ...row, distance: row.distance0 } : row
 
 /** A window with the pinned documents at their positions. Those positioned past the end follow the last hit. */
 async function arrange(

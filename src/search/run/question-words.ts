@@ -52,7 +52,10 @@ export async function questionWords(
   const load = () => gather(sql, textMatches(sql, keyword.match, filter), pace)
   const asked = {
     matches: isEmpty ? new Gathered() : (keyword.matches ?? (await load())),
-    ideal: !isEmpty && (request.fusion === 'score' || withContext) ? idealScore(context, keyword.terms) : 0,
+    ideal:
+      !isEmpty && (request.fusion === 'score' || withContext)
+        ? idealScore(context, request.index, keyword.terms)
+        : 0,
   }
   if (!withContext || asked.matches.size > MOST_WITH_CONTEXT) return asked
   return blend(asked, await saidBefore(context, request, { query, filter }, pace), CONTEXT_WEIGHT)
@@ -78,5 +81,5 @@ async function saidBefore(
     pace,
   )
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  return { matches: said, ideal: idealScore(context, terms) }
+  return { matches: said, ideal: idealScore(context, request.index, terms) }
 }

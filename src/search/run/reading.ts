@@ -101,7 +101,10 @@ function valuer(
     reader.ask({
       text,
       // A word that the index lacks is read as the likeliest correction.
-      words: weighWords(context, asked).map(({ words, says }) => ({ word: words[1] ?? words[0]!, says })),
+      words: weighWords(context, request.index, asked).map(({ words, says }) => ({
+        word: words[1] ?? words[0]!,
+        says,
+      })),
     })
   const of = ({ likeness, words, pairs }: Reading): number =>
     WEIGHTS.likeness * likeness + WEIGHTS.said * words + WEIGHTS.pairs * pairs

@@ -14,6 +14,7 @@ import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
+import { STEMS } from '../text/analyzer'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
@@ -26,9 +27,15 @@ import { withJoins } from './join-answer'
 import { hasJoins } from './joins'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
-import { nearestNeighbours, resolveVectorSearch, seekNeighbours, type VectorSearch } from './nearest'
+import {
+  nearestNeighbours,
+  resolveSortVectors,
+  resolveVectorSearch,
+  seekNeighbours,
+  type VectorSearch,
+} from './nearest'
 import { LongSearches, Pace } from './pace'
-import { type Found, makePage } from './page'
+import { bestMatches, type Found, makePage } from './page'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
@@ -109,19 +116,24 @@ function joining(
   scope: SearchScope,
   started: number,
 ): Promise<SearchContext> {
-  const { cutoffMs } = parseRequest(params, context.schema)
-  return withJoins(context, params, scope, { until: started + cutoffMs, depth: MAX_JOIN_DEPTH })
+  const { cutoffMs, filterBy } = parseRequest(params, context.schema)
+  return withJoins(context, { ...params, filter_by: filterBy }, scope, {
+    until: started + cutoffMs,
+    depth: MAX_JOIN_DEPTH,
+  })
 }
 
 async function run(
   context: SearchContext,
-  { request, wide, query, vector, candidates, reranking, reranked }: Prepared,
+  { request, wide, query, vector, sortVectors, candidates, reranking, reranked }: Prepared,
   pace: Pace,
   started: number,
 ): Promise<SearchResult> {
-  const search = await find(context, wide, { query, vector, seeking: candidates }, pace)
+  const found = await find(context, wide, { query, vector, seeking: candidates }, pace)
+  const search = { ...found, sortVectors }
   const { seqs, ...page } = await makePage(context, wide, search, pace)
-  const facets = await countFacets(context, request, search.candidates, pace)
+  const best = () => bestMatches(context, wide, search, pace)
+  const facets = await countFacets(context, request, search.candidates, best, pace)
   // As in Typesense, partial results count as a result, none at all do not.
   if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {
@@ -149,6 +161,8 @@ interface Prepared {
   wide: SearchRequest
   query: ParsedQuery
   vector: VectorSearch | undefined
+  /** of `_vector_query` in sort_by */
+  sortVectors: VectorSearch[]
   candidates: Candidates | 'unavailable' | undefined
   reranking: ReturnType<typeof parseReranking>
   /** undefined if this page is not affected */
@@ -162,7 +176,9 @@ async function prepare(
   scope: SearchScope,
 ): Promise<Prepared> {
   const { schema } = context
-  const request = parseRequest(params, schema)
+  const parsed = parseRequest(params, schema)
+  // Until an older collection has its index of words, its stems serve.
+  const request = context.hasWordIndex() ? parsed : { ...parsed, index: STEMS }
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
@@ -173,10 +189,17 @@ async function prepare(
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
+  if (vector === undefined && request.sort?.some(({ kind }) => kind === 'vector_distance')) {
+    throw new ApiError(
+      404,
+      'sort_by vector_distance is only supported for vector queries, semantic search and hybrid search.',
+    )
+  }
+  const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
   if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
   const candidates = vector && (await seek(context, wide, query, vector, hasWords))
   if (isOutdated(context, params, schema, vector)) return prepare(context, params, scope)
-  return { request, wide, query, vector, candidates, reranking, reranked }
+  return { request, wide, query, vector, sortVectors, candidates, reranking, reranked }
 }
 
 /**
@@ -216,19 +239,11 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const first = sort[0]!
   const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
-  if (
-    !isByScore ||
-    sort.some(({ kind }) => kind === 'joined') ||
-    request.groupBy.length > 0 ||
-    request.perPage === 0
-  )
-    return undefined
-  return {
-    offset: request.offset,
-    limit: request.perPage,
-    order: orderBy(sort, sql, schema, false),
-    byScore: true,
-  }
+  if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
+  const order = orderBy(sort, sql, schema, false)
+  // The columns of these keys are made of all matches.
+  if (order.buckets.length > 0 || order.distances > 0 || order.joined.length > 0) return undefined
+  return { offset: request.offset, limit: request.perPage, order, byScore: true }
 }
 
 /** How many neighbours to find. @param isHybrid words are searched too */

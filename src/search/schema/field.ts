@@ -13,7 +13,7 @@ const isPositiveInteger = (value: unknown): boolean => Number.isInteger(value) &
 
 const isScalarNumberOrBool = (type: string): boolean => /^(int32|int64|float|bool)$/.test(type)
 
-const isGeo = (type: string): boolean => type === 'geopoint' || type === 'geopoint[]'
+const isGeo = (type: string): boolean => type === 'geopoint' || type === 'geopoint[]' || type === 'geopolygon'
 
 /** The catch-all: every field that no other definition names. */
 export const isFallback = (field: Field): boolean => field.name === '.*'

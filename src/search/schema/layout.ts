@@ -3,7 +3,8 @@
  *
  *     meta(key, value)                          schema, slots, counters: a few rows of JSON
  *     documents(seq, id, body)                  the document as JSON, without its vectors
- *     text_index(t0, t1, ... )                  contentless FTS5, a column for each indexed string field
+ *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field
+ *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
@@ -17,7 +18,7 @@
  * share values. Text columns are created in advance (FTS5 cannot add any), scalar columns when a field is added. Long
  * strings have no scalar column: filters on them query text_index and then compare the document itself. String facets
  * have two columns, the value and its normal form. Geopoints have two as well: latitude in `s`, longitude in `n`; in
- * a values table `value` and `norm`. Booleans are 0 and 1. A missing optional field is NULL.
+ * a values table `value` and `norm`. A geopolygon is a JSON list of latitudes and longitudes. Booleans are 0 and 1. A missing optional field is NULL.
  */
 import type { CollectionSchema, Field } from '../types'
 
@@ -25,7 +26,7 @@ import type { CollectionSchema, Field } from '../types'
 export interface FieldSlot {
   /** names s<slot>, n<slot>, values_<slot> and vectors_<slot> */
   slot: number
-  /** number of its column in text_index; only for indexed string fields */
+  /** number of its column in text_index and word_index; only for indexed string fields */
   text?: number
 }
 
@@ -34,7 +35,7 @@ export interface StoredSchema extends CollectionSchema {
   slots: Record<string, FieldSlot>
   nextSlot: number
   nextText: number
-  /** how many columns text_index has */
+  /** how many columns text_index and word_index have each */
   textColumns: number
   /** by field name: embedding fields whose new vectors are being made (embedding/replacement.ts) */
   replacing?: Record<string, Replacement>
@@ -82,6 +83,8 @@ export const isBool = (field: Field): boolean => field.type === 'bool' || field.
 
 export const isGeopoint = (field: Field): boolean => field.type === 'geopoint' || field.type === 'geopoint[]'
 
+export const isGeopolygon = (field: Field): boolean => field.type === 'geopolygon'
+
 /** A float[] with a dimension or an embedder is a vector. Any other float[] is a list of numbers. */
 export const isVector = (field: Field): boolean =>
   field.type === 'float[]' && (field.num_dim !== undefined || field.embed !== undefined)
@@ -90,7 +93,7 @@ export const isVector = (field: Field): boolean =>
 export const isReference = (field: Field): boolean =>
   field.reference !== undefined && field.async_reference !== undefined
 
-/** Whether the field has a column in text_index. */
+/** Whether the field has a column in text_index and word_index. */
 export const isSearchable = (field: Field): boolean => field.index && isString(field)
 
 /**
@@ -99,7 +102,11 @@ export const isSearchable = (field: Field): boolean => field.index && isString(f
  */
 export const hasValues = (field: Field): boolean =>
   field.index &&
-  (isNumber(field) || isBool(field) || isGeopoint(field) || (isString(field) && (field.facet || field.sort)))
+  (isNumber(field) ||
+    isBool(field) ||
+    isGeopoint(field) ||
+    isGeopolygon(field) ||
+    (isString(field) && (field.facet || field.sort)))
 
 // A slot has at most two columns, so 45 slots stay under SQLite's 100 columns.
 const SLOTS_PER_TABLE = 45

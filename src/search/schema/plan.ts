@@ -23,6 +23,7 @@ export type Kind =
   | 'float'
   | 'bool'
   | 'geopoint'
+  | 'geopolygon'
   | 'vector'
   | 'object'
   | 'image'

@@ -2,7 +2,7 @@
  * Creates the tables of a collection, and changes them when fields are added or removed (layout.ts describes them).
  */
 import { ApiError } from '../../errors'
-import { TOKENIZER } from '../text/words'
+import { TOKENIZER, WORD_TOKENIZER } from '../text/words'
 import type { CollectionSchema, Field } from '../types'
 import { isDynamic, isFallback } from './field'
 import {
@@ -11,6 +11,7 @@ import {
   hasValues,
   isArray,
   isGeopoint,
+  isGeopolygon,
   isNumber,
   isSearchable,
   isString,
@@ -42,10 +43,19 @@ export function textColumnsFor(fields: Field[]): number {
   return Math.min(MAX_TEXT_COLUMNS, needed + spare)
 }
 
-export function createTextIndex(sql: SqlStorage, textColumns: number): void {
+function createTextIndexes(sql: SqlStorage, textColumns: number): void {
+  createFullText(sql, 'text_index', textColumns, TOKENIZER)
+  createWordIndex(sql, textColumns)
+}
+
+/** Creates the index of words. Its columns are those of text_index. */
+export const createWordIndex = (sql: SqlStorage, textColumns: number): void =>
+  createFullText(sql, 'word_index', textColumns, WORD_TOKENIZER)
+
+function createFullText(sql: SqlStorage, table: string, textColumns: number, tokenizer: string): void {
   const columns = Array.from({ length: textColumns }, (_, number) => `t${number}`).join(', ')
   sql.exec(
-    `CREATE VIRTUAL TABLE text_index USING fts5(${columns}, content='', contentless_delete=1, tokenize='${TOKENIZER}')`,
+    `CREATE VIRTUAL TABLE ${table} USING fts5(${columns}, content='', contentless_delete=1, tokenize="${tokenizer}")`,
   )
 }
 
@@ -58,7 +68,7 @@ export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredS
     nextText: 0,
     textColumns: textColumnsFor(schema.fields),
   }
-  createTextIndex(sql, stored.textColumns)
+  createTextIndexes(sql, stored.textColumns)
   for (const field of schema.fields) addField(sql, stored, field)
   return stored
 }
@@ -94,7 +104,7 @@ export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
 }
 
 function affinity(field: Field): string {
-  if (isString(field)) return 'TEXT'
+  if (isString(field) || isGeopolygon(field)) return 'TEXT'
   return isGeopoint(field) || (isNumber(field) && field.type.startsWith('float')) ? 'REAL' : 'INTEGER'
 }
 
@@ -112,8 +122,8 @@ function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string
 }
 
 /**
- * Removes a field from a schema and its values from the tables. Its column in text_index stays, and nothing queries
- * it again. The caller drops the table of a vector field. Changes `schema` in place.
+ * Removes a field from a schema and its values from the tables. Its columns in the full-text indexes stay, and nothing
+ * queries them again. The caller drops the table of a vector field. Changes `schema` in place.
  */
 export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields = schema.fields.filter((other) => other !== field)
@@ -145,5 +155,6 @@ export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
     if (slot !== undefined && isSearchable(field)) slot.text = schema.nextText++
   }
   sql.exec('DROP TABLE text_index')
-  createTextIndex(sql, schema.textColumns)
+  sql.exec('DROP TABLE word_index')
+  createTextIndexes(sql, schema.textColumns)
 }

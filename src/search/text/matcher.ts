@@ -1,6 +1,6 @@
 /** Finds the words of a query in the text of a document, for highlights. */
-import { completions, type Term } from './query'
-import { stem, type TokenRules, tokenize } from './words'
+import type { Analyzer } from './analyzer'
+import type { Term } from './query'
 
 /** A query word found in a text. */
 export interface Mark {
@@ -28,9 +28,10 @@ const IS_WORD = Uint8Array.from({ length: 128 }, (_, code) =>
 const keyOf = (word: string): number => word.charCodeAt(0) * 65536 + (word.charCodeAt(1) || 0)
 
 export class WordMatcher {
+  #analyzer: Analyzer
   #exact = new Map<string, number>()
-  #stems = new Map<string, number>()
-  #beginnings: { text: string; stemmedText: string; word: number }[] = []
+  #forms = new Map<string, number>()
+  #beginnings: { text: string; form: string; word: number }[] = []
   // Porter's stemmer keeps the first two letters of a word, and changes at most the last letter of what it keeps
   // (happy, happi). So a word needs stemming only if it begins with a query stem minus its last letter. Those trunks
   // are indexed by their first two letters. A prefix of one letter turns the test off.
@@ -43,28 +44,32 @@ export class WordMatcher {
   /** how many different words to look for */
   readonly words: number
 
-  constructor(terms: Term[]) {
-    let word = 0
-    for (const { tokens, prefix, corrections } of terms) {
-      for (const [index, token] of tokens.entries()) {
-        const id = this.#exact.get(token) ?? word++
-        this.#exact.set(token, id)
-        this.#addStem(token, id)
-        if (!prefix || index < tokens.length - 1) continue
-        this.#beginnings.push({ text: token, stemmedText: stem(token), word: id })
+  /** @param analyzer that of the texts. Matchers of the same terms number their words alike, whatever the analyzer */
+  constructor(terms: Term[], analyzer: Analyzer) {
+    this.#analyzer = analyzer
+    const ids = new Map<string, number>()
+    for (const { tokens, written, prefix, corrections } of terms) {
+      for (const token of tokens) if (!ids.has(token)) ids.set(token, ids.size)
+      const own = analyzer.tokenize(written.join(' ')).map(({ text }) => text)
+      for (const [index, token] of own.entries()) {
+        const id = ids.get(tokens[Math.min(index, tokens.length - 1)]!)!
+        if (!this.#exact.has(token)) this.#exact.set(token, id)
+        this.#addForm(token, id)
+        if (!prefix || index < own.length - 1) continue
+        this.#beginnings.push({ text: token, form: analyzer.form(token), word: id })
         this.#everyWord ||= token.length < 2
-        for (const completion of completions(token)) this.#addStem(completion, id)
+        for (const completion of analyzer.completions(token)) this.#addForm(completion, id)
       }
-      for (const correction of corrections) this.#addStem(correction, this.#exact.get(tokens[0]!) ?? 0)
+      for (const correction of corrections) this.#addForm(correction, ids.get(tokens[0]!) ?? 0)
     }
-    this.words = word
+    this.words = ids.size
   }
 
-  #addStem(word: string, id: number): void {
-    const stemmed = stem(word)
-    if (!this.#stems.has(stemmed)) this.#stems.set(stemmed, id)
-    const key = keyOf(stemmed)
-    this.#trunks.set(key, [...(this.#trunks.get(key) ?? []), stemmed.slice(0, -1)])
+  #addForm(word: string, id: number): void {
+    const form = this.#analyzer.form(word)
+    if (!this.#forms.has(form)) this.#forms.set(form, id)
+    const key = keyOf(form)
+    this.#trunks.set(key, [...(this.#trunks.get(key) ?? []), form.slice(0, -1)])
   }
 
   /** The query word that a folded token matches, and how many of its letters. Undefined for none. */
@@ -81,24 +86,24 @@ export class WordMatcher {
   }
 
   #compare(token: string): { word: number; length: number } | undefined {
-    const stemmed = stem(token)
-    const exact = this.#exact.get(token) ?? this.#stems.get(stemmed)
+    const form = this.#analyzer.form(token)
+    const exact = this.#exact.get(token) ?? this.#forms.get(form)
     if (exact !== undefined) return { word: exact, length: token.length }
-    for (const { text, stemmedText, word } of this.#beginnings) {
+    for (const { text, form: begun, word } of this.#beginnings) {
       if (token.startsWith(text)) return { word, length: text.length }
       // FTS5 stems the prefix too, so it finds this one.
-      if (stemmed.startsWith(stemmedText)) return { word, length: token.length }
+      if (form.startsWith(begun)) return { word, length: token.length }
     }
     return undefined
   }
 
   /** The tokens of a text, and those that match. */
-  read(text: string, rules: TokenRules): MarkedText {
+  read(text: string): MarkedText {
     const seen = this.#seen.get(text)
     if (seen !== undefined) return seen
     // A page of hits can hold hundreds of thousands of words, nearly all plain ASCII. No strings are made for those.
-    const isPlain = rules.symbols_to_index.length === 0 && /^[\0-\x7f]*$/.test(text)
-    const marked = isPlain ? this.#readPlain(text) : this.#readTokens(text, rules)
+    const isPlain = this.#analyzer.splitsAtSymbols && /^[\0-\x7f]*$/.test(text)
+    const marked = isPlain ? this.#readPlain(text) : this.#readTokens(text)
     this.#seen.set(text, marked)
     return marked
   }
@@ -129,9 +134,9 @@ export class WordMatcher {
     return { starts, ends, marks }
   }
 
-  #readTokens(text: string, rules: TokenRules): MarkedText {
+  #readTokens(text: string): MarkedText {
     const marked: MarkedText = { starts: [], ends: [], marks: [] }
-    for (const [index, token] of tokenize(text, rules).entries()) {
+    for (const [index, token] of this.#analyzer.tokenize(text).entries()) {
       marked.starts.push(token.start)
       marked.ends.push(token.end)
       const match = this.match(token.text)

@@ -5,9 +5,9 @@
  * (`state-of-the-art`) becomes a phrase. As in Typesense, "double quotes" make a phrase, and a leading minus excludes
  * a word or phrase.
  */
-import { stemmer } from 'stemmer'
+import { type Analyzer, stemAnalyzer } from './analyzer'
 import { STOPWORDS } from './stopwords'
-import { PLAIN, prepare, type TokenRules, tokenize } from './words'
+import { PLAIN } from './words'
 
 export interface Term {
   /** folded words; several make a phrase */
@@ -29,7 +29,7 @@ export interface ParsedQuery {
  * Parses all that a query asks for. long-query.ts decides how much of it a search uses.
  * @param prefix whether the last word may be unfinished
  */
-export function parseQuery(q: string, rules: TokenRules, prefix: boolean): ParsedQuery {
+export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): ParsedQuery {
   const terms: Term[] = []
   const excluded: Term[] = []
   const seen = new Set<string>()
@@ -37,7 +37,7 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
   for (const [index, part] of parts.entries()) {
     const minus = part[1] === '-' || /^-[^-]/.test(part[3] ?? '')
     const text = part[2] ?? part[3]!
-    const words = tokenize(text, rules)
+    const words = analyzer.tokenize(text)
     const tokens = words.map((word) => word.text)
     const written = words.map(({ start, end }) => text.slice(start, end))
     if (tokens.length === 0) continue
@@ -53,9 +53,9 @@ export function parseQuery(q: string, rules: TokenRules, prefix: boolean): Parse
 }
 
 /** The query without some words. A query of such words alone stays as it is, and so does a phrase in quotes. */
-export function withoutStopwords(query: ParsedQuery, stopwords: string[], rules: TokenRules): ParsedQuery {
+export function withoutStopwords(query: ParsedQuery, stopwords: string[], analyzer: Analyzer): ParsedQuery {
   if (stopwords.length === 0) return query
-  const dropped = new Set(stopwords.flatMap((word) => tokenize(word, rules).map(({ text }) => text)))
+  const dropped = new Set(stopwords.flatMap((word) => analyzer.tokenize(word).map(({ text }) => text)))
   const terms = query.terms.filter(({ tokens }) => tokens.length > 1 || !dropped.has(tokens[0]!))
   return terms.length > 0 ? { ...query, terms } : query
 }
@@ -96,90 +96,83 @@ const SHORT = 5
 
 /** Whether a question says so little that the one before it may tell what it is about. */
 export const isShort = (question: string): boolean =>
-  informativeWords(parseQuery(question, PLAIN, false).terms) <= SHORT
+  informativeWords(parseQuery(question, stemAnalyzer(PLAIN), false).terms) <= SHORT
 
 /**
  * A term as an FTS5 expression.
  * @param prefix whether the last word may match by its beginning
+ * @returns undefined if the analyzer finds no words in it
  */
-export function termExpression(term: Term, rules: TokenRules, prefix: boolean): string {
-  const words = prepare(term.written.join(' '), rules).trim().replace(/\s+/g, ' ')
+export function termExpression(term: Term, analyzer: Analyzer, prefix: boolean): string | undefined {
+  const words = analyzer.prepare(term.written.join(' '))
+  if (words === '') return undefined
   const alternatives = [`"${words}"`]
   if (prefix && term.prefix) {
     alternatives[0] += '*'
     if (term.tokens.length === 1) {
-      alternatives.push(...completions(term.tokens[0]!).map((word) => `"${word}"`))
+      alternatives.push(...analyzer.completions(term.tokens[0]!).map((word) => `"${word}"`))
     }
   }
   alternatives.push(...term.corrections.map((word) => `"${word}"`))
   return alternatives.length === 1 ? alternatives[0]! : `(${alternatives.join(' OR ')})`
 }
 
+/** A text column to search. */
+export interface SearchedColumn {
+  column: string
+  /** whether the last word of the query may match by its beginning */
+  prefix: boolean
+  analyzer: Analyzer
+}
+
+/** Columns with the same analyzer, which take prefixes or not. */
+type Group = Omit<SearchedColumn, 'column'> & { names: string }
+
 /**
  * The MATCH expression of a query.
- * @param columns text columns to search, and whether the last word may match by its beginning in each
+ * @param columns those with equal rules must have the same analyzer object
  * @param operator AND: every term has to be in one of the columns. OR: one term is enough
  */
 export function matchExpression(
   terms: Term[],
   excluded: Term[],
-  columns: { column: string; prefix: boolean }[],
+  columns: SearchedColumn[],
   operator: 'AND' | 'OR',
-  rules: TokenRules,
 ): string {
-  const names = (some: { column: string }[]): string => `{${some.map(({ column }) => column).join(' ')}}`
-  const withPrefix = columns.filter(({ prefix }) => prefix)
-  const withoutPrefix = columns.filter(({ prefix }) => !prefix)
-  const expressions = terms.map((term) => {
-    if (!term.prefix || withPrefix.length === 0) return termExpression(term, rules, false)
-    if (withoutPrefix.length === 0) return termExpression(term, rules, true)
-    const either = [
-      `${names(withPrefix)} : (${termExpression(term, rules, true)})`,
-      `${names(withoutPrefix)} : (${termExpression(term, rules, false)})`,
-    ]
-    return `(${either.join(' OR ')})`
-  })
-  const wanted = expressions.join(` ${operator} `)
-  if (excluded.length === 0) return `${names(columns)} : (${wanted})`
-  const unwanted = excluded.map((term) => termExpression(term, rules, false)).join(' OR ')
-  if (terms.length === 0) return `${names(columns)} : (${unwanted})`
-  return `${names(columns)} : ((${wanted}) NOT (${unwanted}))`
+  const byPrefix = groupsOf(columns)
+  const byAnalyzer = groupsOf(columns.map((column) => ({ ...column, prefix: false })))
+  const expressions = terms.map((term) => inColumns(term, term.prefix ? byPrefix : byAnalyzer))
+  const wanted = expressions.filter((each) => each !== undefined).join(` ${operator} `)
+  const unwanted = excluded
+    .map((term) => inColumns(term, byAnalyzer))
+    .filter((each) => each !== undefined)
+    .join(' OR ')
+  const all = names(columns)
+  if (unwanted === '') return `${all} : (${wanted})`
+  if (terms.length === 0) return `${all} : (${unwanted})`
+  return `${all} : ((${wanted}) NOT (${unwanted}))`
 }
 
-// Endings that Porter's stemmer removes, combined ones included.
-const ENDINGS =
-  `s es ed ing ies ied ying ly ment ments ness nesses ful fully fulness less al ally als ial ially ical ically
-icals ic ics able ably ible ibly ability ibility ance ances ence ences ancy ency ant ants ent ents ation ations
-ational ationally ator ators ition itions ion ions ional ionally ize izes ized izing izer izers ization
-izations ise ised ising isation ism isms ist ists ity ities iti ive ives ively iveness ous ously ousness er ers
-eness ate ates ated ating y e`.split(/\s+/)
+const names = (columns: { column: string }[]): string => `{${columns.map(({ column }) => column).join(' ')}}`
 
-/**
- * Words that an unfinished word may become but that the prefix query misses, because the stemmer cuts them shorter
- * than what was typed.
- *
- * The index holds stems. So the prefix query for `documentati` misses `document`, the stem of `documentation`. Each
- * completion begins with what was typed and has a stem that does not. Whole words are returned because FTS5 stems
- * what it is asked, and the stem of a stem can differ (university, univers, univer).
- */
-export function completions(typed: string): string[] {
-  if (!/^[a-z]{4,}$/.test(typed)) return []
-  const typedStem = stemmer(typed)
-  const byStem = new Map<string, string>()
-  for (const ending of ENDINGS) {
-    // A doubled consonant only occurs before -ing and -ed: stopp, stopped, stop.
-    const doubled = /([b-df-hj-np-tv-z])\1$/.test(typed) && (ending === 'ing' || ending === 'ed')
-    for (let shared = doubled ? 0 : 1; shared <= Math.min(ending.length, typed.length - 3); shared++) {
-      const begun = ending.slice(0, shared)
-      if (!typed.endsWith(begun)) continue
-      const root = typed.slice(0, typed.length - shared)
-      const word = root + ending
-      const stem = stemmer(word)
-      // Stems have at least three letters: `string` is not a form of `str`, nor `thing` of `th`.
-      if (stem.length < 3 || stem.startsWith(typedStem) || !/[aeiouy]/.test(stem)) continue
-      const known = byStem.get(stem)
-      if (known === undefined || word.length < known.length) byStem.set(stem, word)
-    }
+function groupsOf(columns: SearchedColumn[]): Group[] {
+  const groups: (Omit<SearchedColumn, 'column'> & { columns: SearchedColumn[] })[] = []
+  for (const column of columns) {
+    const { analyzer, prefix } = column
+    const group = groups.find((other) => other.analyzer === analyzer && other.prefix === prefix)
+    if (group === undefined) groups.push({ analyzer, prefix, columns: [column] })
+    else group.columns.push(column)
   }
-  return [...byStem.values()]
+  return groups.map(({ columns: some, ...group }) => ({ ...group, names: names(some) }))
+}
+
+/** A term in any of the columns. Undefined if it has no word in any of them. */
+function inColumns(term: Term, groups: Group[]): string | undefined {
+  const [only] = groups
+  if (groups.length === 1) return termExpression(term, only!.analyzer, only!.prefix)
+  const either = groups.flatMap(({ analyzer, prefix, names: some }) => {
+    const expression = termExpression(term, analyzer, prefix)
+    return expression === undefined ? [] : [`${some} : (${expression})`]
+  })
+  return either.length === 0 ? undefined : `(${either.join(' OR ')})`
 }

@@ -1,10 +1,11 @@
 /**
  * Corrects words that the index does not hold.
  *
- * The dictionary is the index's own vocabulary, read through fts5vocab. It holds stems, so words are compared by
+ * The dictionary is the index's own vocabulary, read through fts5vocab. In the index of stems, words are compared by
  * stem. The first letter is assumed to be right: that limits the scan to a part of the vocabulary.
  */
 import { editDistance } from '../../nearest'
+import type { TextIndex } from './analyzer'
 import { stem } from './words'
 
 export interface TypoRules {
@@ -29,24 +30,24 @@ export const typosAllowed = (word: string, rules: TypoRules): number =>
       )
 
 /** Name of the table of the index's words and how many documents hold each. It is created on first use. */
-export function vocabularyOf(sql: SqlStorage): string {
-  sql.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('text_index', 'row')`)
-  return 'vocabulary'
+export function vocabularyOf(sql: SqlStorage, { table, vocabulary }: TextIndex): string {
+  sql.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS ${vocabulary} USING fts5vocab('${table}', 'row')`)
+  return vocabulary
 }
 
 /**
- * Words to search for in place of one that the index lacks: the nearest stems, written so that FTS5 stems them back
- * to themselves.
+ * Words to search for in place of one that the index lacks: the nearest ones. Stems are written so that FTS5 stems them
+ * back to themselves.
  */
-export function corrections(sql: SqlStorage, word: string, rules: TypoRules): string[] {
+export function corrections(sql: SqlStorage, index: TextIndex, word: string, rules: TypoRules): string[] {
   const allowed = typosAllowed(word, rules)
-  // Only Latin words have stems, and counting letters says little about typos in other scripts.
+  // Counting letters says little about typos in other scripts.
   if (allowed === 0 || !/^[a-z][a-z0-9]*$/.test(word)) return []
-  const wanted = stem(word)
+  const wanted = index.stems ? stem(word) : word
   const next = String.fromCharCode(wanted.charCodeAt(0) + 1)
   const found: { term: string; documents: number; distance: number }[] = []
   const rows = sql.exec<{ term: string; doc: number }>(
-    `SELECT term, doc FROM ${vocabularyOf(sql)} WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?`,
+    `SELECT term, doc FROM ${vocabularyOf(sql, index)} WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?`,
     wanted[0]!,
     next,
     wanted.length - allowed,
@@ -60,7 +61,7 @@ export function corrections(sql: SqlStorage, word: string, rules: TypoRules): st
   return found
     .filter(({ distance }) => distance === nearest)
     .sort((a, b) => b.documents - a.documents || (a.term < b.term ? -1 : 1))
-    .map(({ term }) => unstem(term))
+    .map(({ term }) => (index.stems ? unstem(term) : term))
     .filter((spelling) => spelling !== undefined)
     .slice(0, MAX_CORRECTIONS)
 }

@@ -1,8 +1,9 @@
 /**
- * What a word is, for the index, queries, filters and highlights alike.
+ * What a word is, for the indexes, queries, filters and highlights alike.
  *
- * SQLite's tokenizer builds the index (`porter unicode61 remove_diacritics 2`). This file prepares text for it, and
- * tokenizes in JavaScript the same way for highlights and filters.
+ * SQLite's tokenizer builds the index of stems (`porter unicode61 remove_diacritics 2`). This file prepares text for it,
+ * and tokenizes in JavaScript the same way for highlights and filters. The index of words takes the words that this file
+ * finds: its tokenizer only splits at blanks.
  */
 
 import { stemmer } from 'stemmer'
@@ -26,6 +27,9 @@ export interface Token {
 }
 
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
+
+// Everything is a part of a word but blanks and control characters.
+export const WORD_TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Cn Co Cf'"
 
 // Scripts written without spaces. Each character is indexed as a word, and a run of them in a query becomes a phrase.
 const UNSPACED_CLASS = String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
@@ -91,6 +95,19 @@ export function tokenize(text: string, rules: TokenRules): Token[] {
     }
   }
   return tokens
+}
+
+/** Plain ASCII without an uncommon rule: most of what is indexed. FTS5 folds its case. */
+const PLAIN_TEXT = regExp(String.raw`^[\0-\x7f]*$`, '')
+
+/** The words of a text as word_index takes them: folded, with a blank between. */
+export function writtenWords(text: string, rules: TokenRules): string {
+  if (rules.symbols_to_index.length === 0 && PLAIN_TEXT().test(text)) {
+    return text.replace(/[^A-Za-z0-9]+/g, ' ').trim()
+  }
+  return tokenize(text, rules)
+    .map((token) => token.text)
+    .join(' ')
 }
 
 /** The form in which filters compare a value: its words in order, without case, accents and punctuation. */

@@ -16,7 +16,9 @@ const response = (status: string, rest: string): string =>
 const frame = (type: string, sequence: number, rest: string): string =>
   `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence},${rest}}\n\n`
 
-const PART = `{"type":"output_text","text":${JSON.stringify(ANSWER)},"annotations":[{"type":"url_citation","start_index":0,"end_index":27,"title":"The tower","url":"https://example.org/tower"}],"logprobs":[]}`
+const CITED =
+  '{"type":"url_citation","start_index":0,"end_index":27,"title":"The tower","url":"https://example.org/tower"}'
+const PART = `{"type":"output_text","text":${JSON.stringify(ANSWER)},"annotations":[${CITED}],"logprobs":[]}`
 const ITEM = `{"id":"msg_c-1.3","type":"message","status":"completed","role":"assistant","content":[${PART}]}`
 const USAGE =
   '"usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":0},"output_tokens":2,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":9}'
@@ -47,10 +49,11 @@ const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'par
   usage: [''],
   error: [],
   done: [
-    frame('response.output_text.done', 6, `${PLACE},"text":${JSON.stringify(ANSWER)},"logprobs":[]`) +
-      frame('response.content_part.done', 7, `${PLACE},"part":${PART}`) +
-      frame('response.output_item.done', 8, `"output_index":0,"item":${ITEM}`) +
-      frame('response.completed', 9, `"response":${response('completed', `"output":[${ITEM}],${USAGE}`)}`),
+    frame('response.output_text.annotation.added', 6, `${PLACE},"annotation_index":0,"annotation":${CITED}`) +
+      frame('response.output_text.done', 7, `${PLACE},"text":${JSON.stringify(ANSWER)},"logprobs":[]`) +
+      frame('response.content_part.done', 8, `${PLACE},"part":${PART}`) +
+      frame('response.output_item.done', 9, `"output_index":0,"item":${ITEM}`) +
+      frame('response.completed', 10, `"response":${response('completed', `"output":[${ITEM}],${USAGE}`)}`),
   ],
 }
 

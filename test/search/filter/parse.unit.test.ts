@@ -62,6 +62,24 @@ describe('parseFilter', () => {
     ['a:1 || b:2 && c:3', { kind: 'and', children: [{ kind: 'or', children: [a, b] }, c] }],
     ['a:1 && b:2 || c:3', { kind: 'or', children: [{ kind: 'and', children: [a, b] }, c] }],
     ['a:1 && (b:2 || c:3)', { kind: 'and', children: [a, { kind: 'or', children: [b, c] }] }],
+    [
+      'a:"x, y"',
+      {
+        ...clause('a', ':', ''),
+        values: [{ text: '"x, y"', quoted: false, phrase: true }],
+      } as FilterNode,
+    ],
+    ['a:"x', clause('a', ':', '"x')],
+    ['a:x" y"', clause('a', ':', 'x" y"')],
+    ['o.{a:1}', { kind: 'object', field: 'o', child: a }],
+    [
+      'o.p.{ a:1 && b:2 } || c:3',
+      {
+        kind: 'or',
+        children: [{ kind: 'object', field: 'o.p', child: { kind: 'and', children: [a, b] } }, c],
+      },
+    ],
+    ['a:x}', clause('a', ':', 'x}')],
     ['((a:1))&&(b:2)', { kind: 'and', children: [a, b] }],
   ])('%s', (text, tree) => {
     expect(parseFilter(text)).toEqual(tree)
@@ -79,6 +97,8 @@ describe('parseFilter', () => {
     ['()', malformed],
     ['a:[1,2', malformed],
     ['a:`x', malformed],
+    ['o.{a:1', 'Could not parse the object filter: unbalanced curly braces.'],
+    ['o.{a:1)', 'Could not parse the object filter: unbalanced curly braces.'],
     ['(a:1', unbalanced],
     ['a:1)', unbalanced],
     ['(a:1 && (b:2)', unbalanced],
@@ -161,7 +181,7 @@ describe('parseFilter', () => {
 
   it('answers any text with a tree or a message', () => {
     const noise = fc.string({
-      unit: fc.constantFrom(...'ab:=!&|()[]`,.*<> 1'.split('')),
+      unit: fc.constantFrom(...'ab:=!&|()[]{}"`,.*<> 1'.split('')),
       maxLength: 40,
     })
     fc.assert(

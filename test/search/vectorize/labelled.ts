@@ -170,6 +170,7 @@ export class LabelledCollection {
       schema: this.store.schema,
       requireOpen() {},
       count: () => this.store.count,
+      hasWordIndex: () => true,
       vectors: (field) => this.store.vectors(field),
       embedder: () => {
         throw new Error('nothing is embedded')

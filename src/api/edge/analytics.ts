@@ -1,0 +1,136 @@
+/** What analytics rules count of searches and events, and how searches are captured. */
+import { waitUntil } from 'cloudflare:workers'
+import type { Access } from '../../auth/access'
+import { sha256 } from '../../auth/digest'
+import { identify } from '../../auth/pins'
+import { reasonOf } from '../../errors'
+import { type AnalyticsRule, allRules, tell } from '../../registry/analytics'
+import type { AnalyticsRecord, Typed } from '../../search/analytics/records'
+import type { SearchParameters, SearchResult } from '../../search/types'
+import type { SearchReply } from '../../turn/events'
+import type { PlannedSearch } from '../../turn/request'
+
+/** Characters of a query. Longer ones are not searches that anybody else repeats. */
+export const LONGEST_QUERY = 1_024
+/** Characters of an id that is needed to tell queries apart. */
+const ID_LENGTH = 20
+
+/** A query, and what may be stored beside it. */
+export interface Asked {
+  q: string
+  /** '' for nobody */
+  user: string
+  filter_by?: string | undefined
+  analytics_tag?: string | undefined
+}
+
+/** The same words are the same query, however they were typed. */
+export const normalized = (q: string): string => q.normalize('NFC').trim().replace(/\s+/g, ' ').toLowerCase()
+
+/** What a rule keeps of a query. */
+export async function queryRecord(
+  rule: AnalyticsRule,
+  asked: Asked,
+  typed?: Typed,
+): Promise<AnalyticsRecord> {
+  const { name, type, collection, params = {} } = rule
+  const meta = Object.fromEntries(
+    (params.meta_fields ?? []).flatMap((field) => {
+      const value = asked[field as 'filter_by' | 'analytics_tag']
+      return value ? [[field, value]] : []
+    }),
+  )
+  if (type === 'log') {
+    const event = { query: asked.q, event_type: 'search', user_id: asked.user, ...meta, collection, name }
+    return { kind: 'log', rule: name, user: asked.user, event: stamped(event), ...(typed && { typed }) }
+  }
+  const document = { q: asked.q, ...meta }
+  const id = (await sha256(JSON.stringify(document))).slice(0, ID_LENGTH)
+  return { kind: 'query', rule: name, id, document, limit: params.limit ?? 1, ...(typed && { typed }) }
+}
+
+/** An event with its time, in microseconds as Typesense has it. */
+export const stamped = (event: Record<string, unknown>): Record<string, unknown> => ({
+  ...event,
+  timestamp: Date.now() * 1_000,
+})
+
+/** Who searches, to tell one user's keystrokes from another's. */
+export interface Searcher {
+  env: Cloudflare.Env
+  access: Access
+  /** the user that the request names */
+  named: string | undefined
+  /** its IP address */
+  address: string
+}
+
+/**
+ * Has searches counted by the rules of their collections, after they were answered: nothing waits for it, and a search
+ * of a collection without rules costs nothing.
+ */
+export function capture(
+  searches: readonly { search: PlannedSearch; reply: SearchReply; searcher: Searcher }[],
+): void {
+  for (const { search, reply, searcher } of searches) {
+    if (!('result' in reply) || !isCaptured(search.params)) continue
+    waitUntil(
+      captureOne(search, reply.result, searcher).catch((error) =>
+        console.error('a search could not be counted', reasonOf(error)),
+      ),
+    )
+  }
+}
+
+/** Further pages of a search are no further searches. */
+const isCaptured = ({ q = '', enable_analytics: enabled, page, offset }: SearchParameters): boolean =>
+  enabled !== 'false' &&
+  !['', '*'].includes(q.trim()) &&
+  q.length <= LONGEST_QUERY &&
+  Number(page ?? 1) <= 1 &&
+  Number(offset ?? 0) === 0
+
+async function captureOne(
+  { collection, params }: PlannedSearch,
+  result: SearchResult,
+  { env, access, named, address }: Searcher,
+): Promise<void> {
+  const own = result.request_params.collection_name
+  const concerned = (await allRules(env)).filter(
+    (rule) =>
+      rule.params?.capture_search_requests === true &&
+      (rule.collection === collection || rule.collection === own),
+  )
+  if (concerned.length === 0) return
+  const { userId } = identify([access], named)
+  const by = `${access.digest} ${userId || address}`
+  const q = normalized(params.q!)
+  const told = await Promise.all(
+    concerned.map(async (rule) => {
+      const counts = rule.type === 'log' || result.found > 0 === (rule.type === 'popular_queries')
+      const words = rule.params?.expand_query ? expanded(q, result, params.query_by ?? '') : q
+      const asked = {
+        q: words,
+        user: userId,
+        filter_by: params.filter_by,
+        analytics_tag: params.analytics_tag,
+      }
+      return { rule, record: await queryRecord(rule, asked, { by, counts }) }
+    }),
+  )
+  await tell(env, told)
+}
+
+/**
+ * The query with its last word as the best hit has it: `sho` was typed, and `shoe` was found. Without a field of text
+ * in the hit, the query stays as it is.
+ */
+function expanded(q: string, { hits, grouped_hits: groups }: SearchResult, fields: string): string {
+  const words = q.split(' ')
+  const last = words.at(-1)!
+  const [hit] = hits ?? groups?.[0]?.hits ?? []
+  const texts = fields.split(',').flatMap((field) => hit?.document[field.trim()] ?? [])
+  const found = texts.flatMap((text) => normalized(String(text)).split(/[^\p{L}\p{N}\p{M}]+/u))
+  const whole = found.find((word) => word.startsWith(last))
+  return whole === undefined ? q : [...words.slice(0, -1), whole].join(' ')
+}

@@ -1,0 +1,270 @@
+/** Analytics rules and events. */
+import { requireCollections } from '../../auth/admit'
+import { identify } from '../../auth/pins'
+import { requireEvents } from '../../auth/rate-limit'
+import { ApiError, unwrap } from '../../errors'
+import {
+  type AnalyticsRule,
+  allRules,
+  collectionsOf,
+  deleteRule,
+  forgetLogged,
+  getRule,
+  ledgerOf,
+  ledgers,
+  putRule,
+  readRules,
+  tell,
+} from '../../registry/analytics'
+import type { AnalyticsRecord } from '../../search/analytics/records'
+import { isObject } from '../../search/schema/values'
+import { LONGEST_QUERY, queryRecord, stamped } from '../edge/analytics'
+import { readJson } from '../edge/body'
+import { forbidden, json } from '../edge/response'
+import type { Call, Route } from '../edge/route'
+import { rulesOfRelease29 } from './analytics-29'
+
+const RULES = '/analytics/rules'
+const RULE = `${RULES}/:name`
+const EVENTS = '/analytics/events'
+
+/** Bytes of an event, documents that it can name, and events that are read at once. */
+const EVENT_LIMIT = 64 * 1024
+const MOST_DOCUMENTS = 100
+const MOST_EVENTS = 1_000
+
+/** Checks that the key of a request may use these collections. @throws ApiError 401 */
+const requiring =
+  ({ access, record }: Call) =>
+  (collections: string[]): void =>
+    requireCollections(access, record.action!, collections, record)
+
+async function create(call: Call): Promise<Response> {
+  const body = await readJson(call.request)
+  if (!Array.isArray(body)) return json(await putGiven(call, body, false))
+  const made: unknown[] = []
+  for (const each of body) {
+    try {
+      made.push(await putGiven(call, each, false))
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      made.push({ error: error.message })
+    }
+  }
+  return json(made)
+}
+
+async function upsert(call: Call): Promise<Response> {
+  const body = await readJson(call.request)
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  return json(await putGiven(call, { ...body, name: call.path.name }, true))
+}
+
+/** Stores a rule. One in the shape of release 29 becomes rules of release 30, and is shown as it came. */
+async function putGiven(call: Call, body: unknown, mayReplace: boolean): Promise<unknown> {
+  const older = rulesOfRelease29(body)
+  if (older === undefined) return putRule(call.env, body, mayReplace, requiring(call))
+  for (const rule of older) await putRule(call.env, rule, mayReplace, requiring(call))
+  return body
+}
+
+async function list(call: Call): Promise<Response> {
+  const tag = call.query.rule_tag
+  return json((await openRules(call)).filter((rule) => !tag || rule.rule_tag === tag))
+}
+
+/** A rule that the key may see. @throws ApiError 400, 401 */
+async function openRule(call: Call): Promise<AnalyticsRule> {
+  const rule = await getRule(call.env, call.path.name!)
+  requiring(call)(collectionsOf(rule))
+  return rule
+}
+
+interface Event {
+  rule: AnalyticsRule
+  data: Record<string, unknown>
+}
+
+/** @throws ApiError 400 in Typesense's words, 401 */
+async function readEvent(call: Call): Promise<Event> {
+  const body = await readJson(call.request, EVENT_LIMIT)
+  if (!isObject(body) || typeof body.name !== 'string') throw new ApiError(400, 'name is required')
+  const { name, data } = body
+  if (!isObject(data)) throw new ApiError(400, 'data is required')
+  if (data.user_id !== undefined && typeof data.user_id !== 'string') {
+    throw new ApiError(400, 'user_id should be a string')
+  }
+  const rule =
+    (await allRules(call.env)).find((each) => each.name === name) ?? (await getRule(call.env, name))
+  // Whoever made the rule has decided where it writes, so the key has to name only what the event is about.
+  requiring(call)([rule.collection])
+  return { rule, data }
+}
+
+async function postEvent(call: Call): Promise<Response> {
+  const { env, access, record } = call
+  await requireEvents(env, access, record.address)
+  const { rule, data } = await readEvent(call)
+  // A key that fixes its user decides, whatever the event says.
+  const { userId } = identify([access], data.user_id as string | undefined)
+  const told =
+    rule.event_type === 'search'
+      ? await queryRecord(rule, { ...readQuery(data), user: userId })
+      : documentRecord(rule, data, userId)
+  await tell(env, [{ rule, record: told }])
+  return json({ ok: true })
+}
+
+function readQuery(data: Record<string, unknown>) {
+  const { q, filter_by, analytics_tag } = data
+  if (typeof q !== 'string') throw new ApiError(400, "'q' should be a string and is required")
+  if (q.length > LONGEST_QUERY) throw new ApiError(400, `'q' has more than ${LONGEST_QUERY} characters`)
+  const text = (value: unknown, name: string): string | undefined => {
+    if (value === undefined || typeof value === 'string') return value
+    throw new ApiError(400, `'${name}' should be a string`)
+  }
+  return {
+    q,
+    filter_by: text(filter_by, 'filter_by'),
+    analytics_tag: text(analytics_tag, 'analytics_tag'),
+  }
+}
+
+function documentRecord(rule: AnalyticsRule, data: Record<string, unknown>, user: string): AnalyticsRecord {
+  const { name, collection, event_type, params = {} } = rule
+  const { doc_id: one, doc_ids: many } = data
+  if (one !== undefined && many !== undefined) {
+    throw new ApiError(400, 'doc_ids and doc_id cannot both be present')
+  }
+  if (one === undefined && many === undefined) throw new ApiError(400, 'doc_ids or doc_id is required')
+  if (many !== undefined && (!Array.isArray(many) || !many.every((id) => typeof id === 'string'))) {
+    throw new ApiError(400, 'doc_ids should be an array')
+  }
+  if (one !== undefined && typeof one !== 'string') throw new ApiError(400, 'doc_id should be a string')
+  const ids = (many as string[] | undefined) ?? [one as string]
+  if (ids.length > MOST_DOCUMENTS) {
+    throw new ApiError(400, `doc_ids should have at most ${MOST_DOCUMENTS} entries`)
+  }
+  if (rule.type === 'counter') {
+    return { kind: 'counter', rule: name, field: params.counter_field!, weight: params.weight!, ids }
+  }
+  if (user === '') throw new ApiError(400, 'user_id should be a string')
+  const query = typeof data.query === 'string' ? data.query : ''
+  const event = stamped({
+    ...(event_type === 'custom' && data),
+    query,
+    event_type,
+    user_id: user,
+    ...(many === undefined ? { doc_id: one } : { doc_ids: many }),
+    name,
+    collection,
+  })
+  return { kind: 'log', rule: name, user, event }
+}
+
+/** A user's events are theirs: a key for pages reads those of the user that it fixes, and no others. */
+function requireUser({ access, query }: Call): string {
+  const asked = query.user_id
+  if (!asked) throw new ApiError(400, "Missing required parameter 'user_id'.")
+  const { userId, proven } = identify([access], undefined)
+  if (access.forPages && !(proven && userId === asked)) throw forbidden()
+  return asked
+}
+
+function required(query: Call['query'], name: string): string {
+  return query[name] || raise(new ApiError(400, `Missing required parameter '${name}'.`))
+}
+
+function raise(error: ApiError): never {
+  throw error
+}
+
+async function getEvents(call: Call): Promise<Response> {
+  const { env, query } = call
+  const user = requireUser(call)
+  const rule = await getRule(env, required(query, 'name'))
+  const asked = required(query, 'n')
+  if (!/^\d{1,9}$/.test(asked)) throw new ApiError(400, "Parameter 'n' must be an unsigned integer.")
+  if (Number(asked) > MOST_EVENTS) throw new ApiError(400, `N cannot be greater than ${MOST_EVENTS}`)
+  requiring(call)([rule.collection])
+  if (rule.type !== 'log') return json({ events: [] })
+  const object = await ledgerOf(env, rule)
+  return json({ events: unwrap(await object.loggedEvents(rule.name, user, Number(asked))) })
+}
+
+/** Erases what rules have logged of a user. Typesense has no such route. */
+async function deleteEvents(call: Call): Promise<Response> {
+  const { env, access, record, query } = call
+  const user = requireUser(call)
+  const rules = (await readRules(env)).filter(
+    ({ name, type, collection }) =>
+      type === 'log' &&
+      (query.name === undefined || query.name === name) &&
+      access.allows(record.action!, collection),
+  )
+  const counts = await Promise.all(rules.map((rule) => forgetLogged(env, rule, user)))
+  return json({ num_deleted: counts.reduce((sum, count) => sum + count, 0) })
+}
+
+/** The rules of which the key may know all collections. */
+const openRules = async ({ env, access, record }: Call): Promise<AnalyticsRule[]> =>
+  (await readRules(env)).filter((rule) =>
+    collectionsOf(rule).every((name) => access.allows(record.action!, name)),
+  )
+
+async function flush(call: Call): Promise<Response> {
+  const objects = await ledgers(call.env, await openRules(call))
+  for (const outcome of await Promise.all(objects.map((object) => object.flushEvents()))) unwrap(outcome)
+  return json({ ok: true })
+}
+
+async function status(call: Call): Promise<Response> {
+  const rules = await openRules(call)
+  const objects = await ledgers(call.env, rules)
+  const all = (await Promise.all(objects.map((object) => object.eventStatus()))).map(unwrap)
+  const typed = (type: AnalyticsRule['type']): number =>
+    sum(
+      rules
+        .filter((rule) => rule.type === type)
+        .flatMap(({ name }) => all.map((each) => each.typed[name] ?? 0)),
+    )
+  return json({
+    popular_prefix_queries: typed('popular_queries'),
+    nohits_prefix_queries: typed('nohits_queries'),
+    log_prefix_queries: typed('log'),
+    query_counter_events: sum(all.map(({ queries }) => queries)),
+    doc_counter_events: sum(all.map(({ counters }) => counters)),
+    // An event is in the log at once.
+    query_log_events: 0,
+    doc_log_events: 0,
+  })
+}
+
+const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
+
+export const analyticsRoutes: Route[] = [
+  { method: 'POST', path: RULES, action: 'analytics/rules:create', handle: create },
+  { method: 'GET', path: RULES, action: 'analytics/rules:list', handle: list },
+  {
+    method: 'GET',
+    path: RULE,
+    action: 'analytics/rules:get',
+    handle: async (call) => json(await openRule(call)),
+  },
+  { method: 'PUT', path: RULE, action: 'analytics/rules:upsert', handle: upsert },
+  {
+    method: 'DELETE',
+    path: RULE,
+    action: 'analytics/rules:delete',
+    handle: async (call) => {
+      const rule = await openRule(call)
+      await deleteRule(call.env, rule)
+      return json(rule)
+    },
+  },
+  { method: 'POST', path: EVENTS, action: 'analytics/events:create', handle: postEvent },
+  { method: 'GET', path: EVENTS, action: 'analytics/events:list', handle: getEvents },
+  { method: 'DELETE', path: EVENTS, action: 'analytics/events:delete', handle: deleteEvents },
+  { method: 'POST', path: '/analytics/flush', action: 'analytics/flush:create', handle: flush },
+  { method: 'GET', path: '/analytics/status', action: 'analytics/status:list', handle: status },
+]

@@ -1,0 +1,98 @@
+/**
+ * Figures of the server, and operations of a cluster. Parley has no nodes to copy, elect or compact: what would be a lie is
+ * refused, with what to do instead.
+ */
+import { ApiError } from '../../errors'
+import { databaseBytes } from '../../registry/engines'
+import { schemaChanges } from '../../registry/schema-changes'
+import { isObject } from '../../search/schema/values'
+import { readJson } from '../edge/body'
+import { json } from '../edge/response'
+import type { Call, Route } from '../edge/route'
+import { requestStats } from '../edge/stats'
+
+/** The most that D1 holds, and the memory of an isolate, in bytes. */
+const DISK_BYTES = 10 * 1024 ** 3
+const MEMORY_BYTES = 128 * 1024 ** 2
+
+/** What the platform tells nobody. */
+const UNKNOWN = [
+  'system_memory_used_bytes',
+  'system_memory_total_swap_bytes',
+  'system_memory_used_swap_bytes',
+  'system_network_received_bytes',
+  'system_network_sent_bytes',
+  'typesense_memory_active_bytes',
+  'typesense_memory_allocated_bytes',
+  'typesense_memory_mapped_bytes',
+  'typesense_memory_metadata_bytes',
+  'typesense_memory_resident_bytes',
+  'typesense_memory_retained_bytes',
+]
+
+async function metrics({ env }: Call): Promise<Response> {
+  return json({
+    system_cpu1_active_percentage: '0.00',
+    system_cpu_active_percentage: '0.00',
+    system_disk_total_bytes: `${DISK_BYTES}`,
+    system_disk_used_bytes: `${await databaseBytes(env)}`,
+    system_memory_total_bytes: `${MEMORY_BYTES}`,
+    ...Object.fromEntries(UNKNOWN.map((name) => [name, '0'])),
+    typesense_memory_fragmentation_ratio: '0.00',
+  })
+}
+
+const REFUSED = {
+  snapshot:
+    'Parley makes no snapshots of a node. Export collections (`GET /collections/:collection/documents/export`), go back in time with D1 Time Travel, or copy the folder of a local Parley while it is stopped.',
+  vote: 'Parley has no cluster of nodes: there is no leader to elect.',
+  'db/compact': 'Cloudflare compacts the databases of Parley: there is nothing to do.',
+}
+
+const refusing = (operation: keyof typeof REFUSED): Route => ({
+  method: 'POST',
+  path: `/operations/${operation}`,
+  action: `operations/${operation}:create`,
+  handle: () => {
+    throw new ApiError(400, REFUSED[operation])
+  },
+})
+
+const SLOW = 'log-slow-requests-time-ms'
+
+/** @throws ApiError 400 for anything but what is so already */
+async function config({ request }: Call): Promise<Response> {
+  const body = await readJson(request)
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  const [other] = Object.entries(body).filter(([name, value]) => name !== SLOW || Number(value) !== -1)
+  if (other === undefined) return json({ success: true }, 201)
+  throw new ApiError(
+    400,
+    other[0] === SLOW
+      ? 'Parley logs each request with its milliseconds (`LOG_REQUESTS`), the slow ones too. There is no threshold to set.'
+      : `\`${other[0]}\` cannot be set while Parley runs. Settings are variables of the Worker.`,
+  )
+}
+
+export const operationRoutes: Route[] = [
+  { method: 'GET', path: '/stats.json', action: 'stats.json:list', handle: () => json(requestStats()) },
+  { method: 'GET', path: '/metrics.json', action: 'metrics.json:list', handle: metrics },
+  {
+    method: 'GET',
+    path: '/operations/schema_changes',
+    action: 'operations/schema_changes:list',
+    handle: async ({ env, access, record }) =>
+      json(await schemaChanges(env, (name) => access.allows(record.action!, name))),
+  },
+  {
+    method: 'POST',
+    path: '/operations/cache/clear',
+    action: 'operations/cache/clear:create',
+    // Every search is run: no reply is ever cached.
+    handle: () => json({ success: true }),
+  },
+  refusing('snapshot'),
+  refusing('vote'),
+  refusing('db/compact'),
+  { method: 'POST', path: '/config', action: 'config:create', handle: config },
+]

@@ -1,0 +1,284 @@
+/**
+ * Analytics rules: which searches and events are counted or logged. Rows of D1's `resources`. Messages are Typesense's.
+ */
+import * as v from 'valibot'
+import { database } from '../db/client'
+import { deleteResource, findResource, listResources, putResource } from '../db/resources'
+import { RowCache } from '../db/row-cache'
+import { ApiError, unwrap } from '../errors'
+import type { AnalyticsRecord } from '../search/analytics/records'
+import { collectionObject } from '../search/collection/handle'
+import type { CollectionRpc } from '../search/collection/rpc'
+import { isObject } from '../search/schema/values'
+import { findCollection, lookUp } from './names'
+
+const KIND = 'analytics_rule'
+
+/** How long the rules are cached, in milliseconds. Another isolate follows a change that much later. */
+const CACHE_MS = 10_000
+
+/** The most documents that a rule may keep: all of them are looked at when some are let go. */
+const MOST_QUERIES = 10_000
+
+const SEARCH_TYPES = ['popular_queries', 'nohits_queries', 'log']
+const DOCUMENT_TYPES = ['counter', 'log']
+const DOCUMENT_EVENTS = ['click', 'conversion', 'visit', 'custom']
+const META_FIELDS = ['filter_by', 'analytics_tag']
+
+const Params = v.object({
+  destination_collection: v.optional(v.string()),
+  /** of queries */
+  limit: v.optional(v.number()),
+  expand_query: v.optional(v.boolean()),
+  capture_search_requests: v.optional(v.boolean()),
+  meta_fields: v.optional(v.array(v.string())),
+  /** of counters */
+  counter_field: v.optional(v.string()),
+  weight: v.optional(v.number()),
+})
+
+const Rule = v.object({
+  name: v.string(),
+  type: v.picklist(['popular_queries', 'nohits_queries', 'counter', 'log']),
+  /** its name or an alias */
+  collection: v.string(),
+  event_type: v.picklist(['search', 'click', 'conversion', 'visit', 'custom']),
+  rule_tag: v.optional(v.string()),
+  params: v.optional(Params),
+})
+
+export type AnalyticsRule = v.InferOutput<typeof Rule>
+
+const rules = new RowCache<AnalyticsRule[]>('the analytics rules', CACHE_MS)
+
+const refuse = (message: string): ApiError => new ApiError(400, message)
+const unknownRule = (): ApiError => refuse('Rule not found')
+
+/** All rules, the oldest first. Cached. */
+export const allRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
+  (await rules.find('', () => readRules(env))) ?? []
+
+/** All rules as they are now. */
+export const readRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
+  (await listResources(database(env), KIND)).map(({ body }) => v.parse(Rule, JSON.parse(body)))
+
+/** @throws ApiError 400, as Typesense has it */
+export async function getRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule> {
+  return (await findRule(env, name)) ?? raise(unknownRule())
+}
+
+async function findRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule | undefined> {
+  const row = await findResource(database(env), KIND, name)
+  return row && v.parse(Rule, JSON.parse(row.body))
+}
+
+function raise(error: ApiError): never {
+  throw error
+}
+
+/** Checks that whoever changes a rule may read one collection and write to the other. Throws otherwise. */
+export type RequireCollections = (collections: string[]) => void
+
+/**
+ * Stores a rule.
+ * @param given the body of the request
+ * @param mayReplace whether it may change the rule of its name, whose other properties stay
+ * @throws ApiError 400 in Typesense's words, or what `requireCollections` throws
+ */
+export async function putRule(
+  env: Cloudflare.Env,
+  given: unknown,
+  mayReplace: boolean,
+  requireCollections: RequireCollections,
+): Promise<AnalyticsRule> {
+  if (!isObject(given)) throw refuse('Bad JSON.')
+  const { name } = given
+  if (typeof name !== 'string' || name === '') {
+    throw refuse('Name is required when creating an analytics rule')
+  }
+  const stored = await findRule(env, name)
+  if (stored !== undefined && !mayReplace) throw refuse('Rule already exists')
+  if (stored) requireCollections(collectionsOf(stored))
+  const rule = checked(stored ? merged(stored, given) : given)
+  requireCollections(collectionsOf(rule))
+  await requireExisting(env, rule)
+  await putResource(database(env), { kind: KIND, id: name, body: JSON.stringify(rule) })
+  rules.clear()
+  return rule
+}
+
+/** A rule's collection, and the one that it writes to. */
+export const collectionsOf = (rule: AnalyticsRule): string[] => [
+  rule.collection,
+  ...(rule.type === 'log' ? [] : [destinationOf(rule)]),
+]
+
+/** The collection whose object has what a rule counts or logs. */
+export const destinationOf = ({ collection, params }: AnalyticsRule): string =>
+  params?.destination_collection ?? collection
+
+const FIXED = [
+  ['type', 'Rule type cannot be changed'],
+  ['collection', 'Rule collection cannot be changed'],
+  ['event_type', 'Rule event type cannot be changed'],
+] as const
+
+function merged(stored: AnalyticsRule, given: Record<string, unknown>): Record<string, unknown> {
+  for (const [property, message] of FIXED) {
+    if (given[property] !== undefined && given[property] !== stored[property]) throw refuse(message)
+  }
+  const params = isObject(given.params) ? given.params : {}
+  return {
+    ...stored,
+    ...(given.rule_tag !== undefined && { rule_tag: given.rule_tag }),
+    ...((stored.params || given.params !== undefined) && { params: { ...stored.params, ...params } }),
+  }
+}
+
+/** @throws ApiError 400 */
+function checked(given: Record<string, unknown>): AnalyticsRule {
+  const { name, type, collection, event_type: event, rule_tag: tag } = given
+  for (const [property, label] of [
+    [event, 'Event type'],
+    [type, 'Type'],
+    [collection, 'Collection'],
+  ]) {
+    if (typeof property !== 'string') throw refuse(`${label} is required when creating a new analytics rule`)
+  }
+  if (tag !== undefined && typeof tag !== 'string') throw refuse('Rule tag should be a string')
+  const isSearch = event === 'search'
+  if (isSearch ? !SEARCH_TYPES.includes(String(type)) : !isDocumentRule(String(type), String(event))) {
+    throw refuse('Event type or type is invalid (or) combination of both is invalid')
+  }
+  const params = isObject(given.params) ? given.params : {}
+  if (isSearch) checkSearchParams(String(type), params)
+  else if (type === 'counter') checkCounter(params)
+  const kept = isSearch ? searchParams(params) : type === 'counter' ? counterParams(params) : undefined
+  return v.parse(Rule, {
+    name,
+    type,
+    collection,
+    event_type: event,
+    ...(tag !== undefined && { rule_tag: tag }),
+    ...(kept && { params: kept }),
+  })
+}
+
+const isDocumentRule = (type: string, event: string): boolean =>
+  DOCUMENT_TYPES.includes(type) && DOCUMENT_EVENTS.includes(event)
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
+
+function checkSearchParams(type: string, params: Record<string, unknown>): void {
+  const { expand_query: expand, capture_search_requests: capture, meta_fields: meta, limit } = params
+  if (expand !== undefined && typeof expand !== 'boolean') throw refuse('Expand query should be a boolean')
+  if (capture !== undefined && typeof capture !== 'boolean') {
+    throw refuse('Capture search requests should be a boolean')
+  }
+  if (meta !== undefined && !Array.isArray(meta)) throw refuse('Meta fields should be an array of strings')
+  for (const field of meta ?? []) {
+    if (!isText(field)) throw refuse('Meta field should a non-empty string')
+    if (!META_FIELDS.includes(field)) throw refuse('Meta field should be either filter_by or analytics_tag')
+  }
+  if (type === 'log') return
+  if (!isText(params.destination_collection)) {
+    throw refuse(
+      'Destination collection is required when creating a no hit queries or popular queries type rule',
+    )
+  }
+  if (!isCount(limit)) throw refuse('Limit should be a number greater than 0')
+  if (limit > MOST_QUERIES) throw refuse(`Limit should be at most ${MOST_QUERIES}`)
+}
+
+function checkCounter({ counter_field: field, destination_collection: to, weight }: Record<string, unknown>) {
+  if (!isText(field)) throw refuse('Counter field is required when creating a counter type rule')
+  if (to !== undefined && !isText(to)) throw refuse('Destination collection should be a string')
+  if (!isCount(weight)) throw refuse('Weight should be a number greater than 0')
+}
+
+const picked = (params: Record<string, unknown>, names: string[]): Record<string, unknown> =>
+  Object.fromEntries(names.filter((name) => params[name] !== undefined).map((name) => [name, params[name]]))
+
+const searchParams = (params: Record<string, unknown>) => ({
+  ...picked(params, ['limit', 'destination_collection', 'meta_fields']),
+  expand_query: params.expand_query ?? false,
+  capture_search_requests: params.capture_search_requests ?? true,
+})
+
+const counterParams = (params: Record<string, unknown>) =>
+  picked(params, ['counter_field', 'destination_collection', 'weight'])
+
+/**
+ * Checks that a rule's collections are there, and that the one it writes to has the fields. Otherwise each count would
+ * be refused later, where nobody sees it.
+ * @throws ApiError 400
+ */
+async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promise<void> {
+  if (!(await lookUp(env, rule.collection))) throw refuse(`Collection ${rule.collection} does not exist`)
+  if (rule.type === 'log') return
+  const place = await lookUp(env, destinationOf(rule))
+  if (!place) throw refuse('Destination collection does not exist')
+  const { fields } = unwrap(await collectionObject(env, place.objectId).schema())
+  const { counter_field: counter, meta_fields: meta = [] } = rule.params ?? {}
+  const needs =
+    counter === undefined
+      ? [['q', /^string$/], ['count', /^(int32|int64|float)$/], ...meta.map((name) => [name, /^string$/])]
+      : [[counter, /^(int32|int64|float)$/]]
+  for (const [name, types] of needs as [string, RegExp][]) {
+    const field = fields.find((each) => each.name === name)
+    // A counter need not be in the schema: then it can be read, but not sorted by.
+    if (field === undefined && counter !== undefined) continue
+    if (field !== undefined && types.test(field.type)) continue
+    const kind = types.test('string') ? 'string' : 'int32, int64 or float'
+    throw refuse(`The destination collection needs a field \`${name}\` of the type ${kind}.`)
+  }
+}
+
+/** Deletes a rule, and its log. What was counted stays. @throws ApiError 400 */
+export async function deleteRule(env: Cloudflare.Env, rule: AnalyticsRule): Promise<void> {
+  await forgetLogged(env, rule)
+  const deleted = await deleteResource(database(env), KIND, rule.name)
+  rules.clear()
+  if (!deleted) throw unknownRule()
+}
+
+/** Erases the log of a rule, or what it has of one user. @returns how many events */
+export async function forgetLogged(env: Cloudflare.Env, rule: AnalyticsRule, user?: string): Promise<number> {
+  const place = await lookUp(env, rule.collection)
+  if (!place || rule.type !== 'log') return 0
+  const outcome = await collectionObject(env, place.objectId).forgetEvents(rule.name, user)
+  // 404: the collection is being deleted, and its log with it.
+  return outcome.ok ? outcome.value : 0
+}
+
+/** The object that has what a rule counts or logs. @throws ApiError 404 */
+export async function ledgerOf(env: Cloudflare.Env, rule: AnalyticsRule): Promise<CollectionRpc> {
+  return collectionObject(env, (await findCollection(env, destinationOf(rule))).objectId)
+}
+
+/** The objects of all rules, each once. Those of collections that are gone are left out. */
+export async function ledgers(env: Cloudflare.Env, of: AnalyticsRule[]): Promise<CollectionRpc[]> {
+  const places = await Promise.all(of.map((rule) => lookUp(env, destinationOf(rule))))
+  const ids = new Set(places.flatMap((place) => place?.objectId ?? []))
+  return [...ids].map((id) => collectionObject(env, id))
+}
+
+/**
+ * Tells collections what was counted: one call for each.
+ * @throws ApiError 404 for a destination that is gone
+ */
+export async function tell(
+  env: Cloudflare.Env,
+  told: { rule: AnalyticsRule; record: AnalyticsRecord }[],
+): Promise<void> {
+  const byObject = new Map<string, AnalyticsRecord[]>()
+  for (const { rule, record } of told) {
+    const { objectId } = await findCollection(env, destinationOf(rule))
+    byObject.set(objectId, [...(byObject.get(objectId) ?? []), record])
+  }
+  const outcomes = await Promise.all(
+    [...byObject].map(([objectId, records]) => collectionObject(env, objectId).recordEvents(records)),
+  )
+  for (const outcome of outcomes) unwrap(outcome)
+}

@@ -1,0 +1,123 @@
+/** Functions of sort_by: distance of a number from an origin, decay with that distance, random order. */
+import { ApiError } from '../../errors'
+import { integer, isInt64 } from '../../exact-json'
+import { bindable, fragment, type SqlFragment, splitOutside } from '../fragment'
+
+/** How far a number is from an origin, or a score that falls with the distance. */
+export interface Decay {
+  func: 'gauss' | 'exp' | 'linear' | 'diff'
+  origin: number | bigint
+  /** the distance at which the score is `decay` */
+  scale: number | bigint
+  /** distances up to this count as none */
+  offset: number | bigint
+  decay: number
+}
+
+export interface FieldOptions {
+  missing: 'first' | 'last'
+  decay: Decay | undefined
+}
+
+const FUNCTIONS = ['gauss', 'exp', 'linear', 'diff'] as const
+
+/**
+ * The options of a field: `missing_values: first` or `origin: 10, func: gauss, scale: 5, decay: 0.5, offset: 1`.
+ * @throws ApiError 400 in Typesense's words
+ */
+export function parseFieldOptions(field: string, text: string): FieldOptions {
+  const given = new Map<string, string>()
+  let missing: FieldOptions['missing'] = 'last'
+  for (const option of text === '' ? [] : splitOutside(text, ',')) {
+    const [, name = '', value = ''] = /^(\w+)\s*:\s*([^:]*)$/.exec(option) ?? []
+    if (name === 'missing_values' && ['first', 'last', 'normal'].includes(value)) {
+      missing = value === 'first' ? 'first' : 'last'
+    } else if (['func', 'origin', 'scale', 'offset', 'decay'].includes(name)) given.set(name, value)
+    else throw new ApiError(400, `Bad syntax for sorting field \`${field}\``)
+  }
+  return { missing, decay: given.size > 0 ? parseDecay(given) : undefined }
+}
+
+function parseDecay(given: ReadonlyMap<string, string>): Decay {
+  const key = given.get('func')
+  const func = FUNCTIONS.find((name) => name === key)
+  if (key !== undefined && func === undefined) {
+    throw new ApiError(400, `Bad syntax. Not a valid decay function key \`${key}\`.`)
+  }
+  const scale = whole(given.get('scale'), 'sort_by: scale param should be non-zero integer.')
+  if (scale !== undefined && Number(scale) === 0) {
+    throw new ApiError(400, 'sort_by: scale param should be non-zero integer.')
+  }
+  const origin = whole(given.get('origin'), 'sort_by: origin param should be integer.')
+  const offset = whole(given.get('offset'), 'sort_by: offset param should be integer.')
+  const decay = Number(given.get('decay') ?? 0.5)
+  if (Number.isNaN(decay)) throw new ApiError(400, 'sort_by: decay param should be float.')
+  if (decay < 0 || decay > 1) {
+    throw new ApiError(400, 'sort_by: decay param should be float in range [0.0, 1.0].')
+  }
+  if (func === undefined) throw new ApiError(400, 'Bad syntax. Missing param `func`.')
+  if (origin === undefined && func === 'diff') {
+    throw new ApiError(400, 'Bad syntax. origin param is mandatory for diff function.')
+  }
+  if (origin === undefined || (scale === undefined && func !== 'diff')) {
+    throw new ApiError(400, `Bad syntax. origin and scale are mandatory params for decay function ${func}`)
+  }
+  return { func, origin, scale: scale ?? 1, offset: offset ?? 0, decay }
+}
+
+/** @throws ApiError 400 with the message for what is not a whole number of 64 bits */
+function whole(text: string | undefined, message: string): number | bigint | undefined {
+  if (text === undefined) return undefined
+  const value = /^-?\d{1,19}$/.test(text) ? integer(text) : undefined
+  if (value === undefined || !isInt64(value)) throw new ApiError(400, message)
+  return value
+}
+
+/**
+ * The score of a value, with Typesense's formulas. `distance` is |origin - value| - offset, and 0 below that except for
+ * `diff`, whose score it is. NULL for no value.
+ *
+ *     gauss   decay ^ (distance / scale)^2
+ *     exp     decay ^ (distance / scale)
+ *     linear  max(0, 1 - distance * (1 - decay) / scale)
+ */
+export function decaySql(value: string, { func, origin, scale, offset, decay }: Decay): SqlFragment {
+  const distance = fragment(
+    `(SELECT abs(CAST(? AS INTEGER) - v.x) - CAST(? AS INTEGER) FROM (SELECT ${value} AS x) v)`,
+    bindable(origin),
+    bindable(offset),
+  )
+  if (func === 'diff') return distance
+  const formula = {
+    gauss: 'pow(?, pow(max(0, w.x) / CAST(? AS REAL), 2))',
+    exp: 'pow(?, max(0, w.x) / CAST(? AS REAL))',
+    linear: 'max(0, 1 - max(0, w.x) * (1 - ?) / CAST(? AS REAL))',
+  }[func]
+  return {
+    sql: `(SELECT ${formula} FROM (SELECT ${distance.sql} AS x) w)`,
+    bindings: [decay, bindable(scale), ...distance.bindings],
+  }
+}
+
+/** The seed of `_rand(seed)`; without one, the time. @throws ApiError 400 */
+export function parseSeed(text: string): number {
+  if (text === '') return Date.now() % 2 ** 32
+  if (!/^\d{1,10}$/.test(text) || Number(text) >= 2 ** 32) {
+    throw new ApiError(400, 'Only positive integer seed value is allowed.')
+  }
+  return Number(text)
+}
+
+/**
+ * A pseudorandom number of 32 bits for each document: Wellons' `lowbias32` hash of its sequence number and the seed,
+ * https://nullprogram.com/blog/2018/07/31/. SQLite has no exclusive or; (a | b) - (a & b) is the same.
+ */
+export function randomSql(seed: number): SqlFragment {
+  const shifted = (x: string, bits: number): string =>
+    `(SELECT (x | (x >> ${bits})) - (x & (x >> ${bits})) AS x FROM (SELECT ${x} AS x))`
+  const times = (x: string, factor: number): string => `${x} * ${factor} & 4294967295`
+  let hash = shifted('(d.seq * 2 + ?) & 4294967295', 16)
+  hash = shifted(times(hash, 0x21f0aaad), 15)
+  hash = shifted(times(hash, 0x735a2d97), 15)
+  return fragment(hash, (Math.imul(seed, 0x9e3779b1) >>> 0) + 1)
+}

@@ -1,0 +1,57 @@
+/** Sums of a field's numbers, for the stats of its facet. */
+import { integer } from '../../exact-json'
+import { isInt64 } from '../schema/layout'
+import type { Field } from '../types'
+
+export type Numeric = number | bigint
+
+/** Adds up a field's numbers, exactly for int64. */
+export class Totals {
+  readonly #isExact: boolean
+  #min: Numeric = Number.POSITIVE_INFINITY
+  #max: Numeric = Number.NEGATIVE_INFINITY
+  #sum = 0
+  /** the part of the sum that `#sum` cannot hold without rounding */
+  #large = 0n
+  #times = 0
+
+  constructor(field: Field) {
+    this.#isExact = isInt64(field)
+  }
+
+  /** Adds a value with its number of occurrences. */
+  add(value: Numeric, times: number): void {
+    this.bounds(value, value)
+    this.times(times)
+    this.sum(value, times)
+  }
+
+  bounds(min: Numeric, max: Numeric): void {
+    if (min < this.#min) this.#min = min
+    if (max > this.#max) this.#max = max
+  }
+
+  times(times: number): void {
+    this.#times += times
+  }
+
+  sum(value: Numeric, factor = 1): void {
+    const product = Number(value) * factor
+    if (!this.#isExact || (typeof value === 'number' && Math.abs(product) <= HALF_OF_SAFE)) {
+      this.#sum += product
+      if (!this.#isExact || Math.abs(this.#sum) <= HALF_OF_SAFE) return
+      this.#large += BigInt(this.#sum)
+      this.#sum = 0
+    } else {
+      this.#large += BigInt(value) * BigInt(factor)
+    }
+  }
+
+  get stats(): { avg: number; max: Numeric; min: Numeric; sum: Numeric } {
+    const sum = this.#isExact ? integer(String(this.#large + BigInt(this.#sum))) : this.#sum
+    return { avg: Number(sum) / this.#times, max: this.#max, min: this.#min, sum }
+  }
+}
+
+/** The sum of two such numbers is still a safe integer. */
+const HALF_OF_SAFE = 2 ** 52 - 1

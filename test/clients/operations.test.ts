@@ -1,0 +1,85 @@
+/** The server's figures and the operations of a cluster, through the official client. */
+import { beforeAll, expect, test } from 'vitest'
+import { client, request, unique } from './harness'
+
+let films: string
+beforeAll(async () => {
+  films = unique('films')
+  await client()
+    .collections()
+    .create({ name: films, fields: [{ name: 'title', type: 'string' }] })
+})
+
+test('stats tell of the last requests', async () => {
+  const documents = client().collections(films).documents()
+  await documents.create({ id: '1', title: 'Rain' })
+  await documents.import([{ id: '2', title: 'Sun' }])
+  await documents.search({ q: 'rain', query_by: 'title' })
+  await client().collections(films).documents('2').delete()
+  const stats = (await client().stats.retrieve()) as Record<string, number> & {
+    latency_ms: Record<string, number>
+    requests_per_second: Record<string, number>
+  }
+  for (const label of ['search', 'import', 'write', 'delete']) {
+    expect(stats[`${label}_requests_per_second`]).toBeGreaterThanOrEqual(0.1)
+    expect(stats[`${label}_latency_ms`]).toBeGreaterThanOrEqual(0)
+  }
+  const endpoint = `GET /collections/${films}/documents/search`
+  expect(stats.requests_per_second[endpoint]).toBe(0.1)
+  expect(stats.latency_ms[endpoint]).toBeGreaterThanOrEqual(0)
+  expect(stats.total_requests_per_second).toBeGreaterThanOrEqual(0.4)
+  expect([stats.overloaded_requests_per_second, stats.pending_write_batches]).toEqual([0, 0])
+})
+
+test('metrics have the documented keys, as text', async () => {
+  const metrics = await client().metrics.retrieve()
+  for (const name of [
+    'system_cpu_active_percentage',
+    'system_cpu1_active_percentage',
+    'system_disk_total_bytes',
+    'system_disk_used_bytes',
+    'system_memory_total_bytes',
+    'system_memory_used_bytes',
+    'system_network_received_bytes',
+    'system_network_sent_bytes',
+    'typesense_memory_active_bytes',
+    'typesense_memory_allocated_bytes',
+    'typesense_memory_fragmentation_ratio',
+    'typesense_memory_mapped_bytes',
+    'typesense_memory_metadata_bytes',
+    'typesense_memory_resident_bytes',
+    'typesense_memory_retained_bytes',
+  ]) {
+    expect([name, (metrics as unknown as Record<string, string>)[name]]).toEqual([
+      name,
+      expect.stringMatching(/^\d+(\.\d+)?$/),
+    ])
+  }
+  expect(Number(metrics.system_disk_used_bytes)).toBeGreaterThan(4_096)
+})
+
+test('what is not done does not say that it was', async () => {
+  expect(await client().operations.perform('cache/clear')).toEqual({ success: true })
+  for (const [operation, words] of [
+    ['snapshot', 'Parley makes no snapshots of a node. Export collections'],
+    ['vote', 'Parley has no cluster of nodes'],
+    ['db/compact', 'Cloudflare compacts the databases'],
+  ] as const) {
+    await expect(
+      client().operations.perform(operation, { snapshot_path: '/tmp/snapshot' }),
+    ).rejects.toMatchObject({ httpStatus: 400, message: expect.stringContaining(words) })
+  }
+})
+
+test.each([
+  [{ 'log-slow-requests-time-ms': -1 }, 201, undefined],
+  [{ 'log-slow-requests-time-ms': 2_000 }, 400, expect.stringContaining('There is no threshold to set.')],
+  [{ 'cache-num-entries': 5 }, 400, expect.stringContaining('`cache-num-entries` cannot be set')],
+])('POST /config %j is answered with %i', async (settings, status, message) => {
+  const reply = await request('POST', '/config', settings)
+  expect([reply.status, reply.body.message]).toEqual([status, message])
+})
+
+test('no change of a schema is under way', async () => {
+  expect(await client().operations.getSchemaChanges()).toEqual([])
+})

@@ -1,0 +1,134 @@
+/** What a collection counts of searches and events: when a search counts, what is bounded, what expires. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect, it } from 'vitest'
+import { unwrap } from '../../src/errors'
+import { Ledger } from '../../src/search/analytics/ledger'
+import type { AnalyticsRecord } from '../../src/search/analytics/records'
+import { Store } from '../../src/search/documents/store'
+import { Writer } from '../../src/search/documents/writer'
+import { readSchema } from '../../src/search/schema/stored'
+import { Embedders } from '../../src/search/vectors/embedders'
+import { makeCollection, type TestCollection } from './make-collection'
+import { exportAll } from './object'
+
+const DAY_MS = 86_400_000
+
+const queries = (documents: Record<string, unknown>[] = []): Promise<TestCollection> =>
+  makeCollection(
+    [
+      { name: 'q', type: 'string' },
+      { name: 'count', type: 'int32' },
+    ],
+    documents,
+  )
+
+/** Works with a ledger of its own in a collection's object. */
+const inLedger = <T>(
+  { objectId }: TestCollection,
+  work: (ledger: Ledger, sql: SqlStorage) => Promise<T> | T,
+) =>
+  runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, { storage }) => {
+    const store = new Store(storage.sql, readSchema(storage.sql)!, 0)
+    const embedders = new Embedders(env)
+    const writer = new Writer(storage, store, embedders)
+    return work(new Ledger(storage, { store, writer, embedders }, () => {}), storage.sql)
+  })
+
+const query = (q: string, more: object = {}): AnalyticsRecord => ({
+  kind: 'query',
+  rule: 'popular',
+  id: q,
+  document: { q },
+  limit: 2,
+  ...more,
+})
+
+const typed = (q: string, by = 'ann', counts = true) => query(q, { typed: { by, counts } })
+
+const logged = (user: string): AnalyticsRecord => ({
+  kind: 'log',
+  rule: 'log',
+  user,
+  event: { query: 'shoe', user_id: user },
+})
+
+it('a search counts when its user pauses for four seconds', async () => {
+  const place = await queries()
+  const waiting = await inLedger(place, (ledger, sql) => {
+    const now = Date.now()
+    ledger.record([typed('s'), typed('s', 'bob')], now)
+    ledger.record([typed('sh')], now + 3_999)
+    ledger.record([typed('shoe'), typed('hat', 'bob')], now + 7_000)
+    ledger.record([typed('socks')], now + 11_000)
+    // A search that the rule does not count still shows that its user went on.
+    ledger.record([typed('sandals', 'ann', false)], now + 12_000)
+    expect(ledger.status().typed).toEqual({ popular: 1 })
+    return sql.exec('SELECT id, count FROM analytics_queries ORDER BY id').toArray()
+  })
+  expect(waiting).toEqual([
+    { id: 's', count: 1 },
+    { id: 'shoe', count: 1 },
+  ])
+})
+
+it('new queries wait up to twice a limit, known ones go on counting', async () => {
+  const place = await queries()
+  const { object } = place
+  unwrap(await object.recordEvents(['a', 'b', 'c', 'd', 'e', 'a'].map((q) => query(q))))
+  unwrap(await object.recordEvents([query('f'), query('b')]))
+  expect(unwrap(await object.eventStatus()).queries).toBe(4)
+  unwrap(await object.flushEvents())
+  expect(await exportAll(object)).toEqual([
+    { id: 'a', q: 'a', count: 2 },
+    { id: 'b', q: 'b', count: 2 },
+  ])
+  expect(unwrap(await object.eventStatus())).toEqual({ typed: {}, queries: 0, counters: 0 })
+})
+
+it('counts more queries than a step takes, and adds to what is there', async () => {
+  const { object } = await queries([{ id: 'q7', q: 'q7', count: 5 }])
+  const many = Array.from({ length: 450 }, (_, number) => query(`q${number}`, { limit: 1_000 }))
+  unwrap(await object.recordEvents(many))
+  unwrap(await object.flushEvents())
+  const documents = await exportAll(object)
+  expect(documents).toHaveLength(450)
+  expect(documents.find(({ id }) => id === 'q7')).toEqual({ id: 'q7', q: 'q7', count: 6 })
+})
+
+it('a count that the schema refuses is dropped, and holds up no other', async () => {
+  const place = await makeCollection(
+    [{ name: 'n', type: 'int32', optional: true }],
+    [{ id: '1' }, { id: '2', n: 2_147_483_647 }],
+  )
+  const counter = (ids: string[]): AnalyticsRecord => ({
+    kind: 'counter',
+    rule: 'r',
+    field: 'n',
+    weight: 3,
+    ids,
+  })
+  unwrap(await place.object.recordEvents([counter(['1', '2', 'gone'])]))
+  unwrap(await place.object.flushEvents())
+  expect(await exportAll(place.object)).toEqual([
+    { id: '1', n: 3 },
+    { id: '2', n: 2_147_483_647 },
+  ])
+  expect(unwrap(await place.object.eventStatus()).counters).toBe(0)
+})
+
+it('the log forgets what is older than thirty days', async () => {
+  const place = await queries()
+  const left = await inLedger(place, async (ledger) => {
+    const now = Date.now()
+    ledger.record([logged('ann')], now - 30 * DAY_MS - 1)
+    ledger.record([logged('ann'), logged('bob')], now - 29 * DAY_MS)
+    const next = await ledger.work.step()
+    expect(next).toBeGreaterThan(DAY_MS - 60_000)
+    expect(next).toBeLessThanOrEqual(DAY_MS)
+    return [ledger.events('log', 'ann', 10).length, ledger.events('log', 'bob', 10).length]
+  })
+  expect(left).toEqual([1, 1])
+  expect(unwrap(await place.object.forgetEvents('log', 'ann'))).toBe(1)
+  expect(unwrap(await place.object.forgetEvents('log'))).toBe(1)
+})
