@@ -4,7 +4,7 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
-import { ApiError, attempt, collectionGone, forbidden, type Outcome } from '../../errors'
+import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
