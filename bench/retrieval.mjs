@@ -1,6 +1,6 @@
 /**
  * How well questions find their documents, through the HTTP API: nDCG@10 of words, of meaning and of both, beside FTS5's
- * own OR over the same words. Part of `npm run bench quality`.
+ * own OR over the same words, and of a plain search at its default parameters. Part of `npm run bench quality`.
  */
 import './typescript.mjs'
 import { existsSync, readFileSync } from 'node:fs'
@@ -71,8 +71,10 @@ async function load(server, name, corpus) {
 }
 
 /** Searches as a question of a conversation does. */
-async function search(server, collection, fields, question, said) {
-  const params = forQuestion(weightsOf(fields), said)
+const search = (server, collection, fields, question, said) =>
+  find(server, collection, fields, question, forQuestion(weightsOf(fields), said))
+
+async function find(server, collection, fields, question, params) {
   const query = new URLSearchParams({
     ...params,
     query_by: fields.join(','),
@@ -112,6 +114,7 @@ export async function benchRetrieval(server, shared) {
       words: await measure(by(FIELDS)),
       meaning: await measure(by(['embedding'])),
       both: await measure(by(['embedding', ...FIELDS])),
+      plain: await measure((question) => find(server, `${folder}-retrieval`, FIELDS, question, {})),
     })
   }
   print(rows)
@@ -120,14 +123,14 @@ export async function benchRetrieval(server, shared) {
 
 function print(rows) {
   console.log(
-    '\n| nDCG@10 | FTS5 OR | aim for words | words | meaning | best half | both | against the best half |',
+    '\n| nDCG@10 | FTS5 OR | aim for words | words | meaning | best half | both | against the best half | plain |',
   )
-  console.log('| --- | --- | --- | --- | --- | --- | --- | --- |')
-  for (const { name, aim, or, words, meaning, both } of rows) {
+  console.log('| --- | --- | --- | --- | --- | --- | --- | --- | --- |')
+  for (const { name, aim, or, words, meaning, both, plain } of rows) {
     const best = Math.max(or, words, meaning)
     const cells = [or, aim, words, meaning, best, both].map((value) => value.toFixed(3))
     const gain = `${both >= best ? '+' : ''}${(both - best).toFixed(3)}`
-    console.log(`| ${[name, ...cells, gain].join(' | ')} |`)
+    console.log(`| ${[name, ...cells, gain, plain.toFixed(3)].join(' | ')} |`)
   }
 }
 

@@ -1,6 +1,14 @@
 /** The port to embedding models: texts in, vectors out. */
 import type { PassageReader } from './static-embedder/reader'
 
+/** How long and how often a caller lets a model that has to be called be asked. */
+export interface EmbeddingLimits {
+  /** milliseconds for all attempts together */
+  timeoutMs?: number
+  /** at most; a model is never asked more often than 3 times */
+  attempts?: number
+}
+
 export interface EmbeddingModel {
   /** as in the schema: `ts/e5-small`, `openai/text-embedding-3-small`, `local/hash-384` */
   readonly name: string
@@ -15,9 +23,10 @@ export interface EmbeddingModel {
   /**
    * Returns one vector a text, in order, each with the model's dimensions and not necessarily normalised.
    * @param kind document or query; some models treat them differently
-   * @throws ApiError with the provider's message
+   * @param limits for queries to a model that has to be called
+   * @throws ApiError with the provider's message; 408 after `limits.timeoutMs`
    */
-  embed(texts: string[], kind: 'document' | 'query'): Promise<Float32Array[]>
+  embed(texts: string[], kind: 'document' | 'query', limits?: EmbeddingLimits): Promise<Float32Array[]>
   /**
    * Embeds a document without a wait. Only models that run here have it; others are called in the background.
    * @returns undefined until the model is `ready`

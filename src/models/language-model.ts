@@ -25,7 +25,7 @@ export interface Source {
 
 export interface GenerationRequest {
   /** why the model is called */
-  purpose: 'answer' | 'standalone' | 'guardrail' | 'followups'
+  purpose: 'answer' | 'standalone' | 'guardrail' | 'followups' | 'query'
   /** the complete prompt: all that a remote provider gets */
   messages: ChatMessage[]
   /** the question in the prompt; when a follow-up is answered, the standalone one */

@@ -66,18 +66,21 @@ export function nextWait(
 /**
  * Repeats work after passing faults.
  * @param patience milliseconds of silence that the model is allowed
+ * @param most attempts, MOST_ATTEMPTS at most
  * @throws what the last attempt threw
  */
 export async function withRetries<T>(
   work: () => Promise<T>,
   patience: number,
   clock: Clock = systemClock,
+  most = MOST_ATTEMPTS,
 ): Promise<T> {
   const started = clock.now()
   for (let attempts = 1; ; attempts++) {
     try {
       return await work()
     } catch (error) {
+      if (attempts >= most) throw error
       const wait = nextWait(error, attempts, clock.now() - started, patience, clock.random())
       if (wait === undefined) throw error
       await clock.wait(wait)

@@ -113,7 +113,7 @@ async function merged(
  * @param names of the secrets that would go along
  * @throws ApiError 400
  */
-function requireSameDestination(
+export function requireSameDestination(
   stored: ConversationModelConfig,
   changed: ConversationModelConfig,
   names: string[],

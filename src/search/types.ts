@@ -67,6 +67,11 @@ export interface Field {
   stem: boolean
   store: boolean
   stem_dictionary: string
+  /** of this field instead of its collection's */
+  token_separators?: string[]
+  symbols_to_index?: string[]
+  /** characters that a word is cut to */
+  truncate_len?: number
   /** vectors only */
   num_dim?: number
   vec_dist?: 'cosine' | 'ip'
@@ -240,6 +245,8 @@ export interface SearchResult {
   out_of?: number
   /** only when rerank_model was given */
   rerank?: RerankInfo
+  /** what became of a search in plain language */
+  parsed_nl_query?: Record<string, unknown>
   page?: number
   offset?: number
   request_params: { collection_name: string; first_q: string; per_page: number; q: string }

@@ -318,6 +318,32 @@ describe('a query', () => {
     expect(await object.search(NEAREST)).toMatchObject({ ok: false })
     expect(provider.ai.calls.length).toBe(1)
   })
+
+  it('waits as long and asks as often as it may', async () => {
+    const { object } = await newTitles()
+    await importAll(object, titles(3))
+    await drained(object)
+    const once = { ...NEAREST, remote_embedding_num_tries: '1' }
+    provider.ai.calls.length = 0
+    provider.before = () => {
+      throw new Error('Network connection lost.')
+    }
+    expect(await object.search(once)).toMatchObject({ ok: false, error: { status: 400 } })
+    expect(provider.ai.calls.length).toBe(1)
+    provider.reset()
+    provider.hold()
+    const late = await object.search({ ...NEAREST, remote_embedding_timeout_ms: '20' })
+    expect(late).toMatchObject({ ok: false, error: { status: 408 } })
+    provider.release()
+    const patient = { ...NEAREST, q: 'title number 1', remote_embedding_timeout_ms: '30000' }
+    expect(await found(object, patient)).toContain('title number 1')
+    for (const name of ['remote_embedding_timeout_ms', 'remote_embedding_num_tries']) {
+      expect(await object.search({ ...NEAREST, [name]: '0' })).toMatchObject({
+        ok: false,
+        error: { status: 400, message: `Parameter \`${name}\` must be greater than 0.` },
+      })
+    }
+  })
 })
 
 describe('two fields', () => {

@@ -71,7 +71,7 @@ describe('what groups cannot do is refused', () => {
 
   it('by the size of groups where there are none', async () => {
     expect(await refusal(books, { q: '*', sort_by: '_group_found:desc' })).toBe(
-      '404 group_by parameters should not be empty when using sort by group_found',
+      '404 group_by parameters should not be empty when using sort_by group_found',
     )
     const sorted = await search({ q: '*', group_by: 'genre', sort_by: '_group_found:desc' })
     expect(sorted.grouped_hits!.map(({ found }) => found)).toEqual([2, 1, 1])

@@ -4,7 +4,7 @@ import type { HighlightOptions } from '../../src/search/request/request'
 import { countMatches, highlightDocument, highlightFacet } from '../../src/search/run/highlight'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { stemAnalyzer, wordAnalyzer } from '../../src/search/text/analyzer'
-import { WordMatcher } from '../../src/search/text/matcher'
+import { Matchers } from '../../src/search/text/matcher'
 import { parseQuery } from '../../src/search/text/query'
 import type { Document } from '../../src/search/types'
 import { field } from './field'
@@ -43,8 +43,8 @@ const OPTIONS: HighlightOptions = {
 const STEMS = stemAnalyzer(RULES)
 const WORDS = wordAnalyzer(RULES)
 
-const matcherOf = (q: string, analyzer = WORDS): WordMatcher =>
-  new WordMatcher(parseQuery(q, analyzer, true).terms, analyzer)
+const matcherOf = (q: string, analyzer = WORDS): Matchers =>
+  new Matchers(parseQuery(q, analyzer, true).terms, () => analyzer)
 
 function highlight(
   document: Record<string, unknown>,

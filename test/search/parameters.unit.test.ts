@@ -52,8 +52,8 @@ describe('what is not implemented', () => {
   })
 
   test('a list passes if each of its values does', () => {
-    requireSupported({ infix: 'off,off' })
-    expect(() => requireSupported({ infix: 'off,always' })).toThrow('Fields have no infix index.')
+    requireSupported({ pre_segmented_query: 'false,false' })
+    expect(() => requireSupported({ pre_segmented_query: 'false,true' })).toThrow('Parley segments')
   })
 
   test('an option of a schema is refused by name', () => {
@@ -62,8 +62,8 @@ describe('what is not implemented', () => {
       fields: [{ name: 'title', type: 'string', ...field }],
       ...more,
     })
-    expect(() => parseSchema(schema({ infix: true }))).toThrow(
-      'The option `infix` of the field `title` is not supported. Fields have no infix index. Leave it out, or set it to `false`.',
+    expect(() => parseSchema(schema({ stem_dictionary: 'irregular' }))).toThrow(
+      'The option `stem_dictionary` of the field `title` is not supported. There are no stemming dictionaries. Leave it out.',
     )
     expect(() => parseSchema(schema({}, { synonym_sets: ['coats'] }))).toThrow('The option `synonym_sets`')
     parseSchema(

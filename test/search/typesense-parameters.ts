@@ -16,7 +16,6 @@ const harmless = (why: string): Taken => ({ is: 'harmless', why })
 
 const EXACT_COUNTS = harmless('Facets are always counted exactly.')
 const ALL_MATCHES = harmless('A search always looks at every match.')
-const NL_QUERY = harmless('It belongs to `nl_query`, which is refused.')
 
 export const PARAMETERS: Readonly<Record<string, Taken>> = {
   q: WORKS,
@@ -24,8 +23,9 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   query_by: WORKS,
   query_by_weights: WORKS,
   prefix: WORKS,
-  max_extra_prefix: harmless('It belongs to `infix`, which is refused.'),
-  max_extra_suffix: harmless('It belongs to `infix`, which is refused.'),
+  infix: differs('A word that is found by a part of it counts in all fields of `query_by`.'),
+  max_extra_prefix: WORKS,
+  max_extra_suffix: WORKS,
   stopwords: differs('A query of stopwords alone is searched as it is.'),
   preset: differs('An unknown preset is a 404. Typesense ignores it.'),
   filter_by: WORKS,
@@ -82,12 +82,8 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   demote_synonym_match: harmless('There are no synonym sets.'),
   vector_query: WORKS,
   rerank_hybrid_matches: WORKS,
-  remote_embedding_timeout_ms: harmless(
-    'A question that no model has embedded in time is searched by its words.',
-  ),
-  remote_embedding_num_tries: harmless(
-    'A question that no model has embedded in time is searched by its words.',
-  ),
+  remote_embedding_timeout_ms: differs('It is the time for all attempts together.'),
+  remote_embedding_num_tries: differs('A model is asked three times at most.'),
   search_cutoff_ms: differs('It lowers the 30 seconds of a search and does not raise them.'),
   use_cache: harmless('Every search is run.'),
   cache_ttl: harmless('Every search is run.'),
@@ -95,9 +91,10 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   conversation_id: WORKS,
   conversation_model_id: WORKS,
   conversation_stream: WORKS,
-  nl_model_id: NL_QUERY,
-  nl_query_debug: NL_QUERY,
-  nl_query_prompt_cache_ttl: NL_QUERY,
+  nl_query: differs('A key for pages needs a scoped key that fixes `nl_model_id`.'),
+  nl_model_id: WORKS,
+  nl_query_debug: differs('Keys for pages get no `llm_response`.'),
+  nl_query_prompt_cache_ttl: WORKS,
   enable_analytics: WORKS,
   analytics_tag: WORKS,
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
@@ -108,6 +105,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   type: WORKS,
   facet: WORKS,
   optional: WORKS,
+  infix: WORKS,
   index: WORKS,
   store: WORKS,
   sort: WORKS,
@@ -117,12 +115,16 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   vec_dist: WORKS,
   hnsw_params: harmless('Vectors are compared exactly.'),
   range_index: harmless('SQLite compares numbers.'),
-  locale: differs('Words are found by their script. The value is stored and shown.'),
-  stem: differs('It is stored and shown. Words match as they are written.'),
+  locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
+  stem: differs(
+    'For `locale` de, en, es, fr, it, nl and pt, English by Porter. Other locales are refused with it.',
+  ),
   reference: differs('Values are compared exactly, with case and accents.'),
   async_reference: WORKS,
   cascade_delete: WORKS,
-  truncate_len: differs('Long words are never cut.'),
+  truncate_len: WORKS,
+  token_separators: WORKS,
+  symbols_to_index: WORKS,
 }
 
 export const COLLECTION_OPTIONS: Readonly<Record<string, Taken>> = {

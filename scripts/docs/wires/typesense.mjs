@@ -197,6 +197,30 @@ export const typesense = {
       ],
     },
     {
+      title: 'Models for plain language',
+      about: 'A model turns a [search in plain language](/docs/typesense) into words, a filter and an order.',
+      routes: [
+        route('POST', '/nl_search_models', 'Makes a model for searches with `nl_query=true`.', {
+          body: {
+            id: 'interpreter',
+            model_name: 'openai/gpt-4.1-mini',
+            api_key: 'sk-your-key',
+            openai_url: 'https://api.openai.com',
+            max_bytes: 16_384,
+          },
+        }),
+        route('GET', '/nl_search_models', 'Lists these models, their secrets masked.'),
+        route('GET', '/nl_search_models/:id', 'Reads a model.', { send: '/nl_search_models/interpreter' }),
+        route('PUT', '/nl_search_models/:id', 'Changes properties of a model.', {
+          send: '/nl_search_models/interpreter',
+          body: { system_prompt: 'Prices are in euros.' },
+        }),
+        route('DELETE', '/nl_search_models/:id', 'Deletes a model.', {
+          send: '/nl_search_models/interpreter',
+        }),
+      ],
+    },
+    {
       title: 'Conversation models',
       about: 'A model needs a [history collection](/docs/models): here `conversation_store`.',
       routes: [

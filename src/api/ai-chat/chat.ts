@@ -6,7 +6,7 @@ import { enter } from '../edge/front-door'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
 import type { RequestRecord } from '../edge/request-log'
 import { canRerank } from '../edge/retrieval'
-import { askAssistant } from '../turn/assistant'
+import { askAssistant, type Changes } from '../turn/assistant'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -58,6 +58,12 @@ export const refuse = (call: ChatCall, error: unknown): Response =>
 
 const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
   errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
+
+/** The overrides that take a model that ranks anew. */
+const rankingOf = ({ rerank, minimumRerankScore }: Changes): string[] => [
+  ...(rerank ? ['semantic_ranker'] : []),
+  ...(minimumRerankScore === undefined ? [] : ['minimum_reranker_score']),
+]
 
 /** @param signals gets the body as soon as it is read, so that errors have the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
@@ -114,11 +120,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ...(citationField !== undefined && { citationField }),
     ...(urlField !== undefined && { urlField }),
     modes: answering.retrievals.map(({ mode }) => mode),
-    ignored: [
-      ...ignored,
-      ...answering.dropped,
-      ...(changes.rerank && !canRerank(env) ? ['semantic_ranker'] : []),
-    ],
+    ignored: [...ignored, ...answering.dropped, ...(canRerank(env) ? [] : rankingOf(changes))],
     unknown,
   }
   const read = chatReader(answering.events, answering.resume)

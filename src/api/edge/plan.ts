@@ -32,7 +32,7 @@ const REQUEST_ONLY = [
 const PAGE_CUTOFF_MS = 5_000
 
 /** Searches of one request that run at the same time. More would delay everybody else's. */
-const AT_ONCE = 4
+export const SEARCHES_AT_ONCE = 4
 
 /**
  * A search of a collection.
@@ -125,4 +125,4 @@ export const runSearches = (
   env: Cloudflare.Env,
   searches: readonly PlannedSearch[],
   gone?: AbortSignal,
-): Promise<SearchReply[]> => mapFew(searches, AT_ONCE, (search) => runSearch(env, search, gone))
+): Promise<SearchReply[]> => mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search, gone))

@@ -65,7 +65,7 @@ export async function planRetrieval(
   )
   const shares = changes.top === undefined ? undefined : share(changes.top, able.length)
   const wanted = changes.top ? able.filter((_, index) => shares![index]! > 0) : able
-  if (changes.minimumRerankScore !== undefined && !canRerank(env)) {
+  if (assistant.strict && changes.minimumRerankScore !== undefined && !canRerank(env)) {
     throw new ImpossibleChange('minimumRerankScore', 'there is no model here that ranks anew')
   }
   const embedded = searchParametersOf(access.embedded)

@@ -45,6 +45,8 @@ interface Rule {
   what: string
   /** absent: no effect */
   apply?(plan: OverridePlan, value: never): void
+  /** whether a value asks for nothing beside what else was asked */
+  isIdle?(plan: OverridePlan, value: never): boolean
   /** whether `false` asks for something */
   takesFalse?: boolean
 }
@@ -174,11 +176,13 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
       changes.rerank = true
     },
   },
-  minimum_reranker_score: number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
-    if (score === 0) return
-    if (!changes.rerank) throw unsupported('minimum_reranker_score', 'semantic_ranker is off')
-    changes.minimumRerankScore = score
-  }),
+  // Front ends send it with the ranker off too, so then it asks for nothing.
+  minimum_reranker_score: {
+    ...number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
+      if (score > 0) changes.minimumRerankScore = score
+    }),
+    isIdle: ({ changes }, score) => score > 0 && !changes.rerank,
+  },
 
   // Never have an effect.
   semantic_captions: idle,
@@ -268,7 +272,9 @@ function applyOne(plan: OverridePlan, name: string, value: unknown, rights: Over
   }
   if (!rule.holds(value)) throw new OverrideError(name, 'invalid_override', `is not ${rule.what}.`)
   const isAllowed = !(OVERRIDES as readonly string[]).includes(name) || rights.allowed.includes(name)
-  if (isAllowed && rule.apply) {
+  const isIdle = rule.isIdle?.(plan, value as never) === true
+  if (isIdle && rights.strict) throw unsupported(name, 'semantic_ranker is off')
+  if (isAllowed && rule.apply && !isIdle) {
     rule.apply(plan, value as never)
   } else if (isAllowed || !(rights.strict || NEVER_PASSED_OVER.includes(name))) {
     // What was switched off, and does not happen, needs no note.

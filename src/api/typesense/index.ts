@@ -9,6 +9,7 @@ import { healthRoutes } from './health'
 import { keyRoutes } from './keys'
 import { modelRoutes } from './models'
 import { multiSearchRoutes } from './multi-search'
+import { nlModelRoutes } from './nl/models'
 import { operationRoutes } from './operations'
 import { searchRoutes } from './search'
 import { searchSetRoutes } from './search-sets'
@@ -26,6 +27,7 @@ export const typesenseRoutes: Route[] = [
   ...searchSetRoutes,
   ...analyticsRoutes,
   ...operationRoutes,
+  ...nlModelRoutes,
 ]
 
 export const mountTypesense = (app: App): void => register(app, typesenseRoutes)

@@ -5,6 +5,7 @@ import { authenticate } from '../../auth/authenticate'
 import { countSearches, mostSearches } from '../../auth/searches'
 import { ApiError, failed } from '../../errors'
 import { parseExact } from '../../exact-json'
+import { mapFew } from '../../few'
 import { getPreset } from '../../registry/search-sets'
 import type { SearchParameters } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
@@ -13,7 +14,7 @@ import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
-import { planSearch, runSearches } from '../edge/plan'
+import { planSearch, SEARCHES_AT_ONCE } from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
 import { forbidden } from '../edge/response'
 import type { OpenCall, Route } from '../edge/route'
@@ -26,6 +27,7 @@ import {
   requireConversation,
   showsHistory,
 } from './conversations'
+import { runAsked } from './nl/search'
 import { fixedPages, unite } from './union'
 
 /** Each distinct key of a request costs a look-up. */
@@ -66,7 +68,9 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   return slowAnswer(request, async (gone) => {
     if (isUnion)
       return unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false, gone)
-    const replies = await runSearches(env, planned, gone)
+    const replies = await mapFew(planned, SEARCHES_AT_ONCE, (search, index) =>
+      runAsked(env, accesses[index]!, search, gone),
+    )
     const { address } = record
     const searchers = accesses.map((access) => ({ env, access, named: caller.userId, address }))
     capture(replies.map((reply, index) => ({ search: planned[index]!, reply, searcher: searchers[index]! })))

@@ -10,6 +10,7 @@ import { readJson } from '../edge/body'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { requestStats } from '../edge/stats'
+import { forgetTold } from './nl/search'
 
 /** The most that D1 holds, and the memory of an isolate, in bytes. */
 const DISK_BYTES = 10 * 1024 ** 3
@@ -88,8 +89,11 @@ export const operationRoutes: Route[] = [
     method: 'POST',
     path: '/operations/cache/clear',
     action: 'operations/cache/clear:create',
-    // Every search is run: no reply is ever cached.
-    handle: () => json({ success: true }),
+    // Every search is run: no reply is cached, only what models are told of collections.
+    handle: () => {
+      forgetTold()
+      return json({ success: true })
+    },
   },
   refusing('snapshot'),
   refusing('vote'),

@@ -3,10 +3,11 @@ import { ApiError } from '../../errors'
 import { namedUser } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { isTrue, override } from '../edge/parameters'
-import { planSearch, runSearch } from '../edge/plan'
+import { planSearch } from '../edge/plan'
 import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { converseOnce, isConversing } from './conversations'
+import { runAsked } from './nl/search'
 
 /** Bytes of a query string. Longer searches belong in the body of a multi_search. */
 const QUERY_LIMIT = 4_000
@@ -32,7 +33,7 @@ async function search(call: Call): Promise<Response> {
   }
   // A preset can have the words.
   const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
-  const reply = await runSearch(env, planned, request.signal)
+  const reply = await runAsked(env, access, planned, request.signal)
   const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
   capture([{ search: planned, reply, searcher }])
   if ('error' in reply) throw new ApiError(reply.code, reply.error)

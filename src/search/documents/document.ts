@@ -124,10 +124,9 @@ function coerceField(
   mayBeMissing: boolean,
 ): void {
   const found = leaves(draft, plan.name, plan.path)
-  if (found.length === 0) {
-    if (!plan.field.optional && !mayBeMissing) missing(plan)
-    return
-  }
+  // Nulls in the objects of an array are no values. With one value beside them the field is there.
+  const none = found.every(({ value, inArray }) => inArray && value === null)
+  if (none && !plan.field.optional && !mayBeMissing) missing(plan)
   for (const leaf of found) {
     if (leaf.value === null && plan.field.optional) {
       // An update keeps the null, since merging removes the field by it.
@@ -135,7 +134,7 @@ function coerceField(
     } else if (plan.kind === 'vector') {
       coerceVector(plan, leaf, dirty)
     } else if (plan.array) {
-      coerceList(plan, leaf, dirty)
+      coerceList(plan, leaf, dirty, leaf.parent !== draft)
     } else {
       if (leaf.inArray) {
         refuse(
@@ -172,15 +171,19 @@ function corrected(plan: FieldPlan, value: unknown, dirty: DirtyValues, inList: 
   refuseValue(plan, `${articles[inList ? 1 : 0]} ${plan.kind}`)
 }
 
-function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
+/** @param isNested the value is in an object of the document */
+function coerceList(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues, isNested: boolean): void {
   const { value } = leaf
   if (value === null) {
     replace(leaf, [])
     return
   }
-  // Inside an array of objects, each object has one value or a list of its own.
+  // Inside an array of objects, each object has one value or a list of its own. As in Typesense, an object may have
+  // one point for a list of them.
   const single =
-    leaf.inArray && (plan.kind === 'geopoint' ? checked('geopoint', value) === value : !Array.isArray(value))
+    plan.kind === 'geopoint'
+      ? isNested && checked('geopoint', value) === value
+      : leaf.inArray && !Array.isArray(value)
   if (single) {
     if (checked(plan.kind, value) !== value) replace(leaf, corrected(plan, value, dirty, true))
     return

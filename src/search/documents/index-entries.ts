@@ -3,6 +3,7 @@
 import type { StoredSchema } from '../schema/layout'
 import type { FieldPlan } from '../schema/plan'
 import { leaves } from '../schema/values'
+import { rulesOf } from '../text/rules'
 import { normalForm } from '../text/words'
 import type { Draft } from './document'
 
@@ -30,7 +31,7 @@ export type Cell = string | number | bigint | null
 /** `s<slot>` (and `n<slot>`) of a value, or `value` and `norm` of an element of a list. */
 function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): Cell[] {
   if (plan.kind === 'string') {
-    return typeof value === 'string' ? [value, normalForm(value, schema)] : [null, null]
+    return typeof value === 'string' ? [value, normalForm(value, rulesOf(schema, plan.field))] : [null, null]
   }
   if (plan.kind === 'geopoint') {
     const point = Array.isArray(value) ? value.map(double) : []

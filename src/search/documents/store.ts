@@ -9,11 +9,13 @@ import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
+import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
 import { place } from '../schema/values'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import { rulesOf } from '../text/rules'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/vector-fields'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
@@ -225,6 +227,7 @@ export class Store {
     }
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
+    for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
     noteRemoved(this.#sql, this.#schema)
@@ -273,6 +276,18 @@ export class Store {
     const hasText = texts.some((text) => text !== undefined)
     const stems = hasText ? this.#prepared(STEMS, texts) : []
     const words = hasText ? this.#prepared(WORDS, texts) : []
+    const parts = this.#plan.text.flatMap(({ slot, field }, number): [FieldSlot, string[]][] => {
+      const text = texts[number]
+      if (!slot?.infix || text === undefined) return []
+      return [
+        [
+          slot,
+          analyzerOf(WORDS, rulesOf(schema, field))
+            .tokenize(text)
+            .map((word) => word.text),
+        ],
+      ]
+    })
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
       for (const plan of fields) row.push(...scalarOf(plan, draft, schema).map(bindable))
@@ -286,6 +301,7 @@ export class Store {
         sql.exec(this.#statements.insertText, seq, ...stems)
         sql.exec(this.#statements.insertWords, seq, ...words)
       }
+      for (const [slot, found] of parts) addInfixWords(sql, slot, found)
       for (const [number, row] of rows.entries())
         sql.exec(this.#statements.insertColumns[number] as string, ...row)
       for (const [number, values] of lists.entries()) {
@@ -298,8 +314,11 @@ export class Store {
 
   /** The texts of a document's fields as an index takes them. */
   #prepared(index: TextIndex, texts: (string | undefined)[]): (string | null)[] {
-    const analyzer = analyzerOf(index, this.#schema)
-    return texts.map((text) => (text === undefined ? null : stored(analyzer.prepare(text))))
+    return texts.map((text, number) => {
+      if (text === undefined) return null
+      const rules = rulesOf(this.#schema, this.#plan.text[number]!.field)
+      return stored(analyzerOf(index, rules).prepare(text))
+    })
   }
 
   /** Indexes a document's words, and nothing else: for a collection that is older than the index. */

@@ -6,6 +6,8 @@
 
 import { findField } from '../schema/find-field'
 import { hasValues, isArray, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
+import { rulesOf } from '../text/rules'
+import type { TokenRules } from '../text/words'
 import type { Field } from '../types'
 import { boolValues, type Numeric, numberTests } from './number'
 import { type FilterClause, type FilterNode, isNegated, isPresence, parseFilter } from './parse'
@@ -56,12 +58,12 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
   if (slot === undefined) return undefined
   if (isNumber(field)) return numberCondition(slot, field, clause)
   if (isBool(field)) return { slot, among: boolValues(field, clause) }
-  return isString(field) ? stringCondition(slot, schema, clause) : undefined
+  return isString(field) ? stringCondition(slot, rulesOf(schema, field), clause) : undefined
 }
 
-function stringCondition(slot: number, schema: StoredSchema, clause: FilterClause): Condition | undefined {
+function stringCondition(slot: number, rules: TokenRules, clause: FilterClause): Condition | undefined {
   if (clause.operator !== ':=') return undefined
-  const patterns = patternsOf(clause, schema)
+  const patterns = patternsOf(clause, rules)
   if (patterns.some(({ prefix, phrase }) => prefix || phrase)) return undefined
   return { slot, among: patterns.map(({ tokens }) => tokens.join(' ')) }
 }

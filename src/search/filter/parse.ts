@@ -280,6 +280,8 @@ class FilterParser {
     }
     if (this.text[this.#position] === '"') {
       const end = this.text.indexOf('"', this.#position + 1)
+      // Filters are joined: an open quote in one of them must not reach into the next.
+      if (end === -1) throw new ApiError(400, MALFORMED)
       const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
       if (end > this.#position + 1 && this.#endsValue(next, inList)) {
         const text = this.text.slice(this.#position, end + 1)

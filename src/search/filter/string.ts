@@ -11,6 +11,7 @@
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
 import { hasValues, textColumn } from '../schema/layout'
 import { stringsAt } from '../schema/values'
+import { rulesOf } from '../text/rules'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
 import type { Document, Field } from '../types'
 import { someValue } from './columns'
@@ -50,7 +51,7 @@ export const comparesWhole = ({ operator, values, list }: FilterClause): boolean
 
 export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
   const whole = comparesWhole(clause)
-  const patterns = patternsOf(clause, context.schema)
+  const patterns = patternsOf(clause, rulesOf(context.schema, field))
   // A value of punctuation has no words. `:` matches nothing by it; `:=` matches other values of punctuation.
   const useful = patterns.filter(({ tokens, phrase }) => tokens.length > 0 || (whole && !phrase))
   if (useful.length === 0) return fragment('0')
@@ -124,7 +125,9 @@ function compareDocuments(
     for (const row of candidates(context, field, pattern)) {
       if (seqs.has(row.seq)) continue
       const values = stringsAt(JSON.parse(row.body) as Document, field.name)
-      if (values.some((value) => matches(normalForm(value, context.schema), pattern, whole))) {
+      if (
+        values.some((value) => matches(normalForm(value, rulesOf(context.schema, field)), pattern, whole))
+      ) {
         seqs.add(row.seq)
       }
     }
@@ -134,7 +137,7 @@ function compareDocuments(
 
 function candidates(context: FilterContext, field: Field, { written, prefix }: Pattern) {
   const words = written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
-    const word = prepare(each, context.schema).trim()
+    const word = prepare(each, rulesOf(context.schema, field)).trim()
     if (!prefix || index < written.length - 1) return `"${word}"`
     // A stem can be shorter than what was typed and end differently (happily, happi). But it keeps the first two
     // letters, and words of two letters are not stemmed.

@@ -7,7 +7,6 @@ const PERSONAL = refused('Parley does not personalize searches.')
 
 /** What is refused, by name. The tests list what becomes of all others (test/search/typesense-parameters.ts). */
 export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
-  infix: refused('Fields have no infix index.', 'off'),
   pre_segmented_query: refused('Parley segments queries as it segments documents.', 'false'),
   split_join_tokens: refused('Words are neither split nor joined.', 'off', 'false', 'fallback', 'true'),
   drop_tokens_mode: refused(
@@ -20,7 +19,7 @@ export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   prioritize_num_matching_fields: refused('BM25 scores text matches.', 'true'),
   synonym_sets: refused('There are no synonym sets.'),
   voice_query: refused('Parley does not transcribe speech.'),
-  nl_query: refused('Parley does not translate queries into filters.', 'false'),
+  nl_query: refused('Unions, conversations and assistants take no queries in plain language.', 'false'),
   personalization_user_id: PERSONAL,
   personalization_model_id: PERSONAL,
   personalization_type: PERSONAL,

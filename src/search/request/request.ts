@@ -3,6 +3,7 @@
  * Typesense's order, so that two faults at once give the same error. parameters.ts lists what is supported.
  */
 import { ApiError } from '../../errors'
+import type { EmbeddingLimits } from '../../models/embedding-model'
 import { splitOutside } from '../fragment'
 import {
   CUTOFF_MS,
@@ -22,7 +23,9 @@ import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '
 import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
+import { parseEmbeddingLimits } from './embedding-limits'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
 import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
@@ -53,6 +56,9 @@ export interface HighlightOptions {
 export interface SearchRequest {
   q: string
   queryFields: QueryField[]
+  infix: InfixRequest
+  /** how long the search waits for the model that embeds its text */
+  embeddingLimits: EmbeddingLimits
   /** the auto-embedding field of query_by */
   embeddingField: Field | undefined
   vectorQuery: VectorQuery | undefined
@@ -131,6 +137,11 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     prefixes,
     vectorField: vectorQuery?.field.name,
   })
+  const infix = parseInfix(
+    params,
+    queryBy,
+    queryFields.map(({ field }) => field),
+  )
   checkGroupBy(schema, groupBy)
   const facets = parseFacets(params.facet_by ?? '', params.facet_return_parent ?? '', schema)
   requireAtMost('facet_by', facets.length, MAX_FACETS)
@@ -155,11 +166,13 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   checkDepth(offset, numbers.perPage, groupBy.length > 0 ? numbers.groupLimit : 1)
   const sort = sortBy.length > 0 ? parseSort(sortBy, schema) : undefined
   if (groupBy.length === 0 && sort?.some(({ kind }) => kind === 'group_found')) {
-    throw new ApiError(404, 'group_by parameters should not be empty when using sort by group_found')
+    throw new ApiError(404, 'group_by parameters should not be empty when using sort_by group_found')
   }
   return {
     q,
     queryFields,
+    infix,
+    embeddingLimits: parseEmbeddingLimits(params),
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',

@@ -8,7 +8,7 @@ import type { HighlightOptions } from '../request/request'
 import { findField } from '../schema/find-field'
 import { isString, type StoredSchema } from '../schema/layout'
 import { partsOf, stringsAt, walk } from '../schema/values'
-import type { Mark, WordMatcher } from '../text/matcher'
+import type { Mark, Matchers, WordMatcher } from '../text/matcher'
 import { type TokenRules, tokenize } from '../text/words'
 import type { Document, Highlight } from '../types'
 
@@ -38,10 +38,11 @@ function highlightText(
     if (start > 0) from = starts[start]!
     if (end < ends.length - 1) to = ends[Math.max(0, end)]!
   }
-  const within = marks.filter((mark) => mark.start >= from && mark.end <= to)
+  const all = rangesOf(marks)
+  const within = all.filter((mark) => mark.start >= from && mark.end <= to)
   const matchedTokens = [...new Set(within.map((mark) => text.slice(mark.start, mark.end)))]
   const passage = { snippet: mark(text, from, to, within, options), matchedTokens }
-  return full ? { ...passage, value: mark(text, 0, text.length, marks, options) } : passage
+  return full ? { ...passage, value: mark(text, 0, text.length, all, options) } : passage
 }
 
 /** The window with the most different query words; of equal ones, the first. */
@@ -59,7 +60,20 @@ function bestWindow(marks: Mark[]): { first: number; last: number } {
   return best
 }
 
-function mark(text: string, from: number, to: number, marks: Mark[], options: HighlightOptions): string {
+type Range = Pick<Mark, 'start' | 'end'>
+
+/** The places of marks. Pairs of characters overlap, and what they match together is one place. */
+function rangesOf(marks: Mark[]): Range[] {
+  const ranges: Range[] = []
+  for (const { start, end } of marks) {
+    const last = ranges.at(-1)
+    if (last !== undefined && start < last.end) last.end = Math.max(last.end, end)
+    else ranges.push({ start, end })
+  }
+  return ranges
+}
+
+function mark(text: string, from: number, to: number, marks: Range[], options: HighlightOptions): string {
   let out = ''
   let at = from
   for (const { start, end } of marks) {
@@ -78,7 +92,7 @@ export interface DocumentHighlights {
 export function highlightDocument(
   document: Document,
   fields: string[],
-  matcher: WordMatcher,
+  matchers: Matchers,
   schema: StoredSchema,
   options: HighlightOptions,
 ): DocumentHighlights {
@@ -87,6 +101,7 @@ export function highlightDocument(
     const field = findField(schema, name)
     if (field === undefined || !isString(field)) continue
     const full = options.fullFields.includes(name)
+    const matcher = matchers.of(name)
     const passages = stringsAt(document, name).map((text) => highlightText(text, matcher, options, full))
     if (!passages.some(({ matchedTokens }) => matchedTokens.length > 0)) continue
     // The new form has the document's shape, and visits the values in the same order.
@@ -147,14 +162,14 @@ export interface MatchCounts {
 }
 
 /** How much of the query a document contains, for text_match_info. */
-export function countMatches(document: Document, fields: string[], matcher: WordMatcher): MatchCounts {
+export function countMatches(document: Document, fields: string[], matchers: Matchers): MatchCounts {
   const all = new Set<number>()
   let matched = 0
   let best = { field: -1, words: 0 }
   for (const [index, name] of fields.entries()) {
     const words = new Set<number>()
     for (const text of stringsAt(document, name)) {
-      for (const { word } of matcher.read(text).marks) words.add(word)
+      for (const { word } of matchers.of(name).read(text).marks) words.add(word)
     }
     if (words.size > 0) matched++
     if (words.size > best.words) best = { field: index, words: words.size }

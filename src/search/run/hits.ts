@@ -3,10 +3,12 @@
 import { isExcluded, isProjected, project } from '../documents/projection'
 import type { SearchRequest } from '../request/request'
 import { nearestPlace, type SortKey } from '../request/sort'
+import { findField } from '../schema/find-field'
 import { isSearchable, isVector } from '../schema/layout'
 import { analyzerOf } from '../text/analyzer'
-import { WordMatcher } from '../text/matcher'
+import { Matchers } from '../text/matcher'
 import type { Term } from '../text/query'
+import { rulesOf } from '../text/rules'
 import type { Document, Hit } from '../types'
 import type { Match } from './candidates'
 import type { SearchContext } from './context'
@@ -46,11 +48,14 @@ export async function buildHits(
   pace: Pace,
 ): Promise<Map<number, Hit>> {
   const hits = new Map<number, Hit>()
-  const matcher = new WordMatcher(search.text ? search.terms : [], analyzerOf(request.index, context.schema))
+  const { schema } = context
+  const matchers = new Matchers(search.text ? search.terms : [], (name) =>
+    analyzerOf(request.index, rulesOf(schema, findField(schema, name))),
+  )
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     // Even a search that was cut off returns what it has found.
     if (from > 0) await pace.rest()
-    addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matcher }, hits)
+    addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matchers }, hits)
   }
   if (context.joins !== undefined) {
     const shown = new Map([...hits].map(([seq, { document }]) => [seq, document]))
@@ -64,11 +69,11 @@ function addHits(
   context: SearchContext,
   request: SearchRequest,
   rows: HitRow[],
-  search: HitContext & { matcher: WordMatcher },
+  search: HitContext & { matchers: Matchers },
   hits: Map<number, Hit>,
 ): void {
   const { includeFields, excludeFields } = request
-  const { matcher } = search
+  const { matchers } = search
   const withoutVectors = !context.schema.fields.some(
     (field) => isVector(field) && isProjected(field.name, includeFields, excludeFields),
   )
@@ -82,8 +87,8 @@ function addHits(
     if (document === undefined) continue
     hits.set(row.seq, {
       document: project(document, includeFields, excludeFields),
-      ...highlights(context, request, document, matcher),
-      ...textMatch(request, row, search, document, matcher),
+      ...highlights(context, request, document, matchers),
+      ...textMatch(request, row, search, document, matchers),
       ...(row.distance === null ? {} : { vector_distance: row.distance }),
       ...(row.fused === null
         ? {}
@@ -98,14 +103,14 @@ function highlights(
   { schema }: SearchContext,
   { highlight, queryFields, excludeFields }: SearchRequest,
   document: Document,
-  matcher: WordMatcher,
+  matchers: Matchers,
 ): Pick<Hit, 'highlight' | 'highlights'> {
-  if (matcher.words === 0) return { highlight: {}, highlights: [] }
+  if (matchers.words === 0) return { highlight: {}, highlights: [] }
   // As in Typesense: fields in exclude_fields are highlighted only if highlight_fields names them.
   const shown = queryFields.map(({ field }) => field.name).filter((name) => !isExcluded(name, excludeFields))
   const names = highlight.fields ?? shown
   const fields = [...new Set([...names, ...(names.length > 0 ? highlight.fullFields : [])])]
-  return highlightDocument(document, fields, matcher, schema, highlight)
+  return highlightDocument(document, fields, matchers, schema, highlight)
 }
 
 function textMatch(
@@ -113,13 +118,13 @@ function textMatch(
   row: HitRow,
   search: HitContext,
   document: Document,
-  matcher: WordMatcher,
+  matchers: Matchers,
 ): Pick<Hit, 'text_match' | 'text_match_info'> {
   if (!search.text) return {}
   const fields = queryFields.map(({ field }) => field).filter(isSearchable)
   const names = fields.map(({ name }) => name)
   const counts: MatchCounts =
-    row.score === null ? { fields: 0, words: 0, bestField: -1 } : countMatches(document, names, matcher)
+    row.score === null ? { fields: 0, words: 0, bestField: -1 } : countMatches(document, names, matchers)
   const score = row.score === null ? 0 : textMatchScore(row.score)
   return {
     text_match: score,
@@ -127,7 +132,7 @@ function textMatch(
       best_field_score: String(score),
       best_field_weight: counts.bestField === -1 ? 0 : queryFields[counts.bestField]!.weight,
       fields_matched: counts.fields,
-      num_tokens_dropped: Math.max(0, matcher.words - counts.words),
+      num_tokens_dropped: Math.max(0, matchers.words - counts.words),
       score: String(score),
       tokens_matched: counts.words,
       typo_prefix_score: 0,

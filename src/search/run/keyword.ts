@@ -27,6 +27,7 @@ import {
   type Term,
   withoutStopwords,
 } from '../text/query'
+import { rulesOf } from '../text/rules'
 import { corrections, vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
 import {
@@ -146,7 +147,7 @@ const columnsOf = ({ schema }: SearchContext, { queryFields, index }: SearchRequ
   queryFields.map(({ field, prefix }) => ({
     column: textColumn(schema.slots[field.name]!),
     prefix,
-    analyzer: analyzerOf(index, schema),
+    analyzer: analyzerOf(index, rulesOf(schema, field)),
   }))
 
 /** The weights of the text columns, up to the last one that is searched. */
@@ -201,7 +202,7 @@ export function queryOf(
 ): ParsedQuery {
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
-  const analyzer = analyzerOf(index, schema)
+  const analyzer = analyzerOf(index, rulesOf(schema, queryFields[0]?.field))
   const query = withoutStopwords(parseQuery(q, analyzer, unfinished), stopwords, analyzer)
   return mostTelling(query, (words) => documentsWith(sql, index, schema, words))
 }

@@ -1,5 +1,6 @@
 /** The vector side of a search: the query's vector, and the documents nearest to it. */
 import { ApiError } from '../../errors'
+import type { EmbeddingLimits } from '../../models/embedding-model'
 import { compileFilter } from '../filter/compile'
 import { fragment, join, oneOf } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
@@ -57,7 +58,11 @@ export async function resolveVectorSearch(
     return { ...common, vector, except: seq }
   }
   const { texts, weights } = textsToEmbed(request, query, hasWords)
-  return { ...common, vector: await embed(context, field, texts, weights), except: undefined }
+  return {
+    ...common,
+    vector: await embed(context, field, texts, weights, request.embeddingLimits),
+    except: undefined,
+  }
 }
 
 /** The vectors that the `_vector_query` keys of sort_by measure from. @throws as `resolveVectorSearch` */
@@ -101,6 +106,7 @@ async function embed(
   field: Field,
   texts: string[],
   weights: number[],
+  limits: EmbeddingLimits,
 ): Promise<Float32Array> {
   if (field.embed === undefined) {
     throw new ApiError(400, 'Vector query could not find any embedded fields.')
@@ -115,6 +121,7 @@ async function embed(
       ...(await model.embed(
         batch.map((text) => lead + text),
         'query',
+        limits,
       )),
     )
   }

@@ -23,6 +23,7 @@ import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
+import { withInfix } from './infix'
 import { withJoins } from './join-answer'
 import { hasJoins } from './joins'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
@@ -179,7 +180,7 @@ async function prepare(
   const parsed = parseRequest(params, schema)
   // Until an older collection has its index of words, its stems serve.
   const request = context.hasWordIndex() ? parsed : { ...parsed, index: STEMS }
-  const query = queryOf(context, request)
+  const query = withInfix(context, request, queryOf(context, request), request.infix.always)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
   const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
@@ -291,18 +292,21 @@ async function find(
   pace: Pace,
 ): Promise<Found> {
   const { sql } = context
-  const { query, vector, seeking } = asked
+  const { vector, seeking } = asked
   const pinned = pinnedDocuments(context, request)
-  const filter = effectiveFilter(context, request, query, pinned)
+  const filter = effectiveFilter(context, request, asked.query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
-  const keyword = await planKeywordSearch(
-    context,
-    request,
-    query,
-    filter,
-    { top, ranked: vector !== undefined, gathers: vector === undefined && contextFits(context, request) },
-    pace,
-  )
+  const how = {
+    top,
+    ranked: vector !== undefined,
+    gathers: vector === undefined && contextFits(context, request),
+  }
+  let { query } = asked
+  let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
+  if (keyword?.found === 0 && request.infix.fallback.length > 0) {
+    query = withInfix(context, request, query, request.infix.fallback)
+    keyword = await planKeywordSearch(context, request, query, filter, how, pace)
+  }
   const terms = keyword?.terms ?? []
   if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
     const { matches } = await questionWords(context, request, { query, keyword, filter }, pace)

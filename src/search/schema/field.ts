@@ -1,5 +1,6 @@
 /** Reads the definition of one field. Checks come in Typesense's order and words. */
 import { ApiError } from '../../errors'
+import { STEMMED_LOCALES, stemmerOf } from '../text/stemmers'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
 import { REFUSED_OF_FIELDS, requireOptions } from './options'
@@ -89,6 +90,11 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
   if (stem && type !== 'string' && type !== 'string[]') {
     refuse('The `stem` property is only allowed for string and string[] fields.')
   }
+  if (stem && stemmerOf(locale) === undefined) {
+    refuse(
+      `The \`locale\` value of the field \`${name}\` is not supported for stemming. Set it to one of ${STEMMED_LOCALES.join(', ')}.`,
+    )
+  }
   const rangeIndex = boolean(raw, 'range_index', name, false)
   if (rangeIndex && !/^(int32|int64|float)(\[\])?$/.test(type)) {
     refuse('The `range_index` property is only allowed for the numerical fields`')
@@ -127,6 +133,13 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     store,
     stem_dictionary: typeof raw.stem_dictionary === 'string' ? raw.stem_dictionary : '',
   }
+  Object.assign(field, characters(raw, 'token_separators'), characters(raw, 'symbols_to_index'))
+  if (raw.truncate_len !== undefined) {
+    if (!isPositiveInteger(raw.truncate_len)) {
+      refuse(`The \`truncate_len\` property of the field \`${name}\` should be a positive integer.`)
+    }
+    field.truncate_len = raw.truncate_len as number
+  }
   if (rangeIndex) field.range_index = true
   if (typeof raw.reference === 'string' && raw.reference !== '') {
     checkReference(field, raw.reference)
@@ -159,6 +172,15 @@ function checkReference({ name, type, index, store }: Field, reference: string):
     )
   }
   if (!index || !store) refuse(`Field \`${name}\` has a reference, so it has to be indexed and stored.`)
+}
+
+/** A list of single characters, as an option of a field. None is as good as leaving it out. */
+function characters(raw: Json, option: 'token_separators' | 'symbols_to_index'): Partial<Field> {
+  const value = raw[option] ?? []
+  if (!Array.isArray(value) || !value.every((one) => typeof one === 'string' && one.length === 1)) {
+    refuse(`The \`${option}\` must be an array of characters.`)
+  }
+  return value.length === 0 ? {} : { [option]: value }
 }
 
 function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {

@@ -9,6 +9,7 @@
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
+ *     infix_words_9(id, word), infix_9(word)    tables for each field with `infix` (infix-index.ts)
  *     pending_embeddings(slot, seq)             vectors that are still to be made
  *     refused_embeddings(slot, seq, error)      vectors that a model would not make
  *
@@ -28,6 +29,8 @@ export interface FieldSlot {
   slot: number
   /** number of its column in text_index and word_index; only for indexed string fields */
   text?: number
+  /** it has an index of the parts of its words (infix-index.ts) */
+  infix?: true
 }
 
 export interface StoredSchema extends CollectionSchema {

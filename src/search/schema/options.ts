@@ -6,9 +6,6 @@ type Refusals = Readonly<Record<string, Refused>>
 
 export const REFUSED_OF_FIELDS: Refusals = {
   stem_dictionary: refused('There are no stemming dictionaries.', ''),
-  infix: refused('Fields have no infix index.', 'false'),
-  symbols_to_index: refused('Set `symbols_to_index` for the whole collection.', ''),
-  token_separators: refused('Set `token_separators` for the whole collection.', ''),
 }
 
 export const REFUSED_OF_COLLECTIONS: Refusals = {

@@ -112,6 +112,9 @@ function describeField(field: Field): Record<string, unknown> {
   const described: Record<string, unknown> = { name, type, facet, optional, index, sort, infix, locale }
   Object.assign(described, { stem, store, stem_dictionary })
   if (field.range_index === true) described.range_index = true
+  for (const option of ['token_separators', 'symbols_to_index', 'truncate_len'] as const) {
+    if (field[option] !== undefined) described[option] = field[option]
+  }
   if (field.num_dim !== undefined) {
     Object.assign(described, {
       num_dim: field.num_dim,

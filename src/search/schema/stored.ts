@@ -5,7 +5,11 @@ import { type EmbeddingModelConfig, FIELD_TYPES, type Field } from '../types'
 import type { StoredSchema } from './layout'
 import { isObject } from './values'
 
-const fieldSlot = v.looseObject({ slot: v.number(), text: v.optional(v.number()) })
+const fieldSlot = v.looseObject({
+  slot: v.number(),
+  text: v.optional(v.number()),
+  infix: v.optional(v.literal(true)),
+})
 
 /** The model checks the rest of a config, which stays as its owner sent it. */
 const modelConfig = v.custom<EmbeddingModelConfig>(
@@ -24,6 +28,9 @@ const field: v.GenericSchema<Field> = v.looseObject({
   stem: v.boolean(),
   store: v.boolean(),
   stem_dictionary: v.string(),
+  token_separators: v.optional(v.array(v.string())),
+  symbols_to_index: v.optional(v.array(v.string())),
+  truncate_len: v.optional(v.number()),
   num_dim: v.optional(v.number()),
   vec_dist: v.optional(v.picklist(['cosine', 'ip'])),
   hnsw_params: v.optional(v.record(v.string(), v.unknown())),

@@ -5,6 +5,7 @@ import { ApiError } from '../../errors'
 import { TOKENIZER, WORD_TOKENIZER } from '../text/words'
 import type { CollectionSchema, Field } from '../types'
 import { isDynamic, isFallback } from './field'
+import { createInfixIndex, dropInfixIndex } from './infix-index'
 import {
   columnsTable,
   type FieldSlot,
@@ -83,6 +84,10 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): v
   const slot: FieldSlot = { slot: schema.nextSlot++ }
   if (isSearchable(field)) slot.text = schema.nextText++
   schema.slots[field.name] = slot
+  if (isSearchable(field) && field.infix) {
+    slot.infix = true
+    createInfixIndex(sql, slot)
+  }
 
   if (isVector(field)) {
     createVectorsTable(sql, slot)
@@ -133,6 +138,7 @@ export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field)
   // A pattern has a slot only if a real field has the same name, and then the slot is that field's.
   if (slot === undefined || isDynamic(field)) return
   delete schema.slots[field.name]
+  if (slot.infix) dropInfixIndex(sql, slot)
   if (isVector(field)) return
   if (hasValues(field)) {
     if (isArray(field)) {

@@ -7,15 +7,32 @@
  * An analyzer tells an index, its queries and the highlights the same words.
  */
 import { completions } from './completions'
-import { prepare, stem, type Token, type TokenRules, tokenize, writtenWords } from './words'
+import { stemmerOf } from './stemmers'
+import { prepare, stem, type Token, type TokenRules, tokenize } from './words'
+import { type AsciiClasses, isSingleCharacter, PART, WrittenWords } from './written'
+
+/** Words of a query that have to follow each other. */
+export interface Phrase {
+  /** folded */
+  words: string[]
+  /** as FTS5 is asked for it, without quotes; empty if there are no words */
+  text: string
+  /** the last word always matches what begins with it */
+  begins: boolean
+}
 
 export interface Analyzer {
   /** the folded words of a text, and where they are */
   tokenize(text: string): Token[]
   /** whether each sign that is neither letter nor digit ends a word */
   splitsAtSymbols: boolean
-  /** Text in the form in which the index and its queries take it. Empty if it has no words. */
+  /** What ASCII characters are to words. Undefined: texts have to be tokenized. */
+  classes: AsciiClasses | undefined
+  /** Text as the index takes it. */
   prepare(text: string): string
+  /** The pieces of an unquoted part of a query: each is a phrase of its own. */
+  pieces(part: string): string[]
+  phrase(text: string): Phrase
   /** The form in which words of the index are compared. */
   form(word: string): string
   /** Words to ask for besides the prefix query, because their forms do not begin with what was typed. */
@@ -23,13 +40,57 @@ export interface Analyzer {
 }
 
 /** The analyzer of word_index. */
-export const wordAnalyzer = (rules: TokenRules): Analyzer => ({
-  tokenize: (text) => tokenize(text, rules),
-  splitsAtSymbols: rules.symbols_to_index.length === 0,
-  prepare: (text) => writtenWords(text, rules),
-  form: (word) => word,
-  completions: () => [],
-})
+export function wordAnalyzer(rules: TokenRules): Analyzer {
+  const written = new WrittenWords(rules)
+  const isEnglish = rules.stem !== undefined && stemmerOf(rules.stem) === stem
+  return {
+    tokenize: (text) => written.words(text),
+    splitsAtSymbols: false,
+    classes: written.classes,
+    prepare: (text) => written.prepare(text),
+    pieces: (part) => {
+      const words = written.words(part)
+      const starts = words.filter(({ continues }) => !continues).map(({ start }) => start)
+      return starts.map((start, index) => part.slice(start, starts[index + 1]))
+    },
+    phrase: (text) => {
+      const words = written.words(text)
+      // The run may go on in the document.
+      if (words.at(-1)?.tail) words.pop()
+      const begins = words.length > 0 && isSingleCharacter(words.at(-1)!.text)
+      const folded = words.map((word) => word.text)
+      return { words: folded, text: folded.join(' ').replaceAll('"', '""'), begins }
+    },
+    form: (word) => word,
+    // Those of English are known; a prefix of a word in another language finds what begins with its stem.
+    completions: (typed) =>
+      isEnglish ? completions(typed).flatMap((word) => written.words(word).map(({ text }) => text)) : [],
+  }
+}
+
+/** The analyzer of text_index. SQLite splits and stems what `prepare` returns. */
+export function stemAnalyzer(rules: TokenRules): Analyzer {
+  const prepared = (text: string): string => prepare(text, rules).trim().replace(/\s+/g, ' ')
+  return {
+    tokenize: (text) => tokenize(text, rules),
+    splitsAtSymbols: rules.symbols_to_index.length === 0,
+    classes: rules.symbols_to_index.length === 0 ? LETTERS : undefined,
+    prepare: prepared,
+    pieces: (part) => [part],
+    phrase: (text) => ({
+      words: tokenize(text, rules).map((token) => token.text),
+      text: prepared(text).replaceAll('"', ' '),
+      begins: false,
+    }),
+    form: stem,
+    completions,
+  }
+}
+
+/** What unicode61 counts as letters. */
+const LETTERS = Uint8Array.from({ length: 128 }, (_, code) =>
+  /[A-Za-z0-9]/.test(String.fromCharCode(code)) ? PART : 0,
+)
 
 /** The full-text index that a search reads. */
 export interface TextIndex {
@@ -42,15 +103,6 @@ export interface TextIndex {
 
 export const WORDS: TextIndex = { table: 'word_index', vocabulary: 'word_vocabulary', stems: false }
 export const STEMS: TextIndex = { table: 'text_index', vocabulary: 'vocabulary', stems: true }
-
-/** The analyzer of text_index. SQLite splits and stems what `prepare` returns. */
-export const stemAnalyzer = (rules: TokenRules): Analyzer => ({
-  tokenize: (text) => tokenize(text, rules),
-  splitsAtSymbols: rules.symbols_to_index.length === 0,
-  prepare: (text) => prepare(text, rules).trim().replace(/\s+/g, ' '),
-  form: stem,
-  completions,
-})
 
 /** The analyzer of an index. It is the same object for the same rules. */
 export function analyzerOf({ stems }: TextIndex, rules: TokenRules): Analyzer {

@@ -1,6 +1,7 @@
 /** Finds the words of a query in the text of a document, for highlights. */
 import type { Analyzer } from './analyzer'
-import type { Term } from './query'
+import { type Term, typed } from './query'
+import { INSIDE, OUTSIDE, PART } from './written'
 
 /** A query word found in a text. */
 export interface Mark {
@@ -19,11 +20,6 @@ export interface MarkedText {
   marks: Mark[]
 }
 
-// ASCII letters and digits: what unicode61 counts as word characters.
-const IS_WORD = Uint8Array.from({ length: 128 }, (_, code) =>
-  /[A-Za-z0-9]/.test(String.fromCharCode(code)) ? 1 : 0,
-)
-
 /** The first two characters of a word as one number. */
 const keyOf = (word: string): number => word.charCodeAt(0) * 65536 + (word.charCodeAt(1) || 0)
 
@@ -41,28 +37,25 @@ export class WordMatcher {
   #known = new Map<string, { word: number; length: number } | null>()
   // Highlights and text_match_info read the same values.
   #seen = new Map<string, MarkedText>()
-  /** how many different words to look for */
-  readonly words: number
-
   /** @param analyzer that of the texts. Matchers of the same terms number their words alike, whatever the analyzer */
   constructor(terms: Term[], analyzer: Analyzer) {
     this.#analyzer = analyzer
     const ids = new Map<string, number>()
-    for (const { tokens, written, prefix, corrections } of terms) {
+    for (const term of terms) {
+      const { tokens, prefix, corrections } = term
       for (const token of tokens) if (!ids.has(token)) ids.set(token, ids.size)
-      const own = analyzer.tokenize(written.join(' ')).map(({ text }) => text)
+      const { words: own, begins } = analyzer.phrase(typed(term))
       for (const [index, token] of own.entries()) {
         const id = ids.get(tokens[Math.min(index, tokens.length - 1)]!)!
         if (!this.#exact.has(token)) this.#exact.set(token, id)
         this.#addForm(token, id)
-        if (!prefix || index < own.length - 1) continue
+        if (!(prefix || begins) || index < own.length - 1) continue
         this.#beginnings.push({ text: token, form: analyzer.form(token), word: id })
         this.#everyWord ||= token.length < 2
         for (const completion of analyzer.completions(token)) this.#addForm(completion, id)
       }
       for (const correction of corrections) this.#addForm(correction, ids.get(tokens[0]!) ?? 0)
     }
-    this.words = ids.size
   }
 
   #addForm(word: string, id: number): void {
@@ -102,13 +95,14 @@ export class WordMatcher {
     const seen = this.#seen.get(text)
     if (seen !== undefined) return seen
     // A page of hits can hold hundreds of thousands of words, nearly all plain ASCII. No strings are made for those.
-    const isPlain = this.#analyzer.splitsAtSymbols && /^[\0-\x7f]*$/.test(text)
-    const marked = isPlain ? this.#readPlain(text) : this.#readTokens(text)
+    const { classes } = this.#analyzer
+    const isPlain = classes !== undefined && /^[\0-\x7f]*$/.test(text)
+    const marked = isPlain ? this.#readPlain(text, classes) : this.#readTokens(text)
     this.#seen.set(text, marked)
     return marked
   }
 
-  #readPlain(text: string): MarkedText {
+  #readPlain(text: string, classes: Uint8Array): MarkedText {
     const starts: number[] = []
     const ends: number[] = []
     const marks: Mark[] = []
@@ -117,19 +111,30 @@ export class WordMatcher {
     const keys = this.#everyWord ? undefined : this.#trunks
     for (let at = 0; at < length; at++) {
       const first = lower.charCodeAt(at)
-      if (IS_WORD[first] === 0) continue
-      const start = at++
-      const second = at < length ? lower.charCodeAt(at) : 0
-      const isLonger = IS_WORD[second] === 1
-      while (at < length && IS_WORD[lower.charCodeAt(at)] === 1) at++
-      if (keys === undefined || keys.has(first * 65536 + (isLonger ? second : 0))) {
-        const match = this.match(lower.slice(start, at))
+      if (classes[first] !== PART) continue
+      const start = at
+      let second = 0
+      let end = at + 1
+      let parts = 1
+      for (at++; at < length; at++) {
+        const code = lower.charCodeAt(at)
+        if (classes[code] === OUTSIDE) break
+        if (classes[code] === INSIDE) continue
+        if (second === 0) second = code
+        end = at + 1
+        parts++
+      }
+      if (keys === undefined || keys.has(first * 65536 + second)) {
+        const isWhole = parts === end - start
+        const word = lower.slice(start, end)
+        const match = this.match(isWhole ? word : this.#analyzer.phrase(word).words[0]!)
         if (match !== undefined) {
-          marks.push({ token: starts.length, word: match.word, start, end: start + match.length })
+          const marked = isWhole ? start + match.length : end
+          marks.push({ token: starts.length, word: match.word, start, end: marked })
         }
       }
       starts.push(start)
-      ends.push(at)
+      ends.push(end)
     }
     return { starts, ends, marks }
   }
@@ -148,5 +153,30 @@ export class WordMatcher {
       marked.marks.push({ token: index, word: match.word, start: token.start, end })
     }
     return marked
+  }
+}
+
+/** Matchers of the same terms for texts of different fields. */
+export class Matchers {
+  #terms: Term[]
+  #analyzerOf: (field: string) => Analyzer
+  #made = new Map<Analyzer, WordMatcher>()
+
+  /** @param analyzer that of a field by its name */
+  constructor(terms: Term[], analyzer: (field: string) => Analyzer) {
+    this.#terms = terms
+    this.#analyzerOf = analyzer
+  }
+
+  /** how many different words to look for */
+  get words(): number {
+    return new Set(this.#terms.flatMap(({ tokens }) => tokens)).size
+  }
+
+  of(field: string): WordMatcher {
+    const analyzer = this.#analyzerOf(field)
+    const matcher = this.#made.get(analyzer) ?? new WordMatcher(this.#terms, analyzer)
+    this.#made.set(analyzer, matcher)
+    return matcher
   }
 }

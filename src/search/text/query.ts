@@ -12,8 +12,10 @@ import { PLAIN } from './words'
 export interface Term {
   /** folded words; several make a phrase */
   tokens: string[]
-  /** the words as typed, for FTS5, which folds by its own rules */
+  /** the words as typed */
   written: string[]
+  /** the whole term as typed, where it is more than its words with blanks between */
+  text?: string
   /** the last token matches every word that begins with it */
   prefix: boolean
   /** words of the index to use instead, because it lacks this one */
@@ -36,21 +38,36 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
   const parts = [...q.matchAll(/(?<=^|\s)(-?)"([^"]*)"|(\S+)/g)]
   for (const [index, part] of parts.entries()) {
     const minus = part[1] === '-' || /^-[^-]/.test(part[3] ?? '')
-    const text = part[2] ?? part[3]!
-    const words = analyzer.tokenize(text)
-    const tokens = words.map((word) => word.text)
-    const written = words.map(({ start, end }) => text.slice(start, end))
-    if (tokens.length === 0) continue
-    const unfinished = prefix && !minus && part[3] !== undefined && index === parts.length - 1
-    const key = `${minus ? '-' : ''}${tokens.join(' ')}${unfinished ? '*' : ''}`
-    if (seen.has(key)) continue
-    seen.add(key)
-    const term = { tokens, written, prefix: unfinished, corrections: [] }
-    if (minus) excluded.push(term)
-    else terms.push(term)
+    const bare = part[2] ?? (minus ? part[3]!.slice(1) : part[3]!)
+    const pieces = part[2] !== undefined || minus ? [bare] : analyzer.pieces(bare)
+    for (const [at, piece] of pieces.entries()) {
+      const term = termOf(piece, analyzer)
+      if (term === undefined) continue
+      const isLast = index === parts.length - 1 && at === pieces.length - 1
+      term.prefix = prefix && !minus && part[3] !== undefined && isLast
+      const key = `${minus ? '-' : ''}${term.tokens.join(' ')}${term.prefix ? '*' : ''}`
+      if (seen.has(key)) continue
+      seen.add(key)
+      if (minus) excluded.push(term)
+      else terms.push(term)
+    }
   }
   return { terms, excluded }
 }
+
+/** A piece of a query as a term, if it has words. */
+export function termOf(piece: string, analyzer: Analyzer): Term | undefined {
+  const { words: tokens } = analyzer.phrase(piece)
+  if (tokens.length === 0) return undefined
+  const words = analyzer.tokenize(piece).slice(0, tokens.length)
+  const written = words.map(({ start, end }) => piece.slice(start, end))
+  const text = piece.trim()
+  const term: Term = { tokens, written, prefix: false, corrections: [] }
+  return text === written.join(' ') ? term : { ...term, text }
+}
+
+/** A term as it was typed. */
+export const typed = ({ text, written }: Term): string => text ?? written.join(' ')
 
 /** The query without some words. A query of such words alone stays as it is, and so does a phrase in quotes. */
 export function withoutStopwords(query: ParsedQuery, stopwords: string[], analyzer: Analyzer): ParsedQuery {
@@ -104,16 +121,16 @@ export const isShort = (question: string): boolean =>
  * @returns undefined if the analyzer finds no words in it
  */
 export function termExpression(term: Term, analyzer: Analyzer, prefix: boolean): string | undefined {
-  const words = analyzer.prepare(term.written.join(' '))
-  if (words === '') return undefined
-  const alternatives = [`"${words}"`]
+  const { text, begins } = analyzer.phrase(typed(term))
+  if (text === '') return undefined
+  const alternatives = [`"${text}"`]
+  if (begins || (prefix && term.prefix)) alternatives[0] += '*'
   if (prefix && term.prefix) {
-    alternatives[0] += '*'
     if (term.tokens.length === 1) {
       alternatives.push(...analyzer.completions(term.tokens[0]!).map((word) => `"${word}"`))
     }
   }
-  alternatives.push(...term.corrections.map((word) => `"${word}"`))
+  alternatives.push(...term.corrections.map((word) => `"${word.replaceAll('"', '""')}"`))
   return alternatives.length === 1 ? alternatives[0]! : `(${alternatives.join(' OR ')})`
 }
 

@@ -13,6 +13,10 @@ import { regExp } from '../../once'
 export interface TokenRules {
   token_separators: string[]
   symbols_to_index: string[]
+  /** characters that a word of word_index is cut to; default: 100 */
+  truncate_len?: number
+  /** locale whose stems word_index has instead of words; default: words */
+  stem?: string
 }
 
 /** The rules of a collection that names none. */
@@ -95,19 +99,6 @@ export function tokenize(text: string, rules: TokenRules): Token[] {
     }
   }
   return tokens
-}
-
-/** Plain ASCII without an uncommon rule: most of what is indexed. FTS5 folds its case. */
-const PLAIN_TEXT = regExp(String.raw`^[\0-\x7f]*$`, '')
-
-/** The words of a text as word_index takes them: folded, with a blank between. */
-export function writtenWords(text: string, rules: TokenRules): string {
-  if (rules.symbols_to_index.length === 0 && PLAIN_TEXT().test(text)) {
-    return text.replace(/[^A-Za-z0-9]+/g, ' ').trim()
-  }
-  return tokenize(text, rules)
-    .map((token) => token.text)
-    .join(' ')
 }
 
 /** The form in which filters compare a value: its words in order, without case, accents and punctuation. */

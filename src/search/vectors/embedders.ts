@@ -9,7 +9,7 @@ import {
   servedBy,
 } from '../../models/embedders'
 import type { EmbeddingModel } from '../../models/embedding-model'
-import { withRetries } from '../../models/retry'
+import { systemClock, withRetries } from '../../models/retry'
 import { maskConfig, openConfig } from '../schema/embedding-secrets'
 import type { FieldPlan } from '../schema/plan'
 import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'
@@ -73,13 +73,36 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
     embedNow,
     ready,
     reader,
-    embed: async (texts, kind) => {
+    embed: async (texts, kind, { timeoutMs, attempts } = {}) => {
       opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
       const model = opened
       if (kind === 'document') return model.embed(texts, kind)
       // Somebody waits for a query. For documents the queue retries, without hurry.
-      return withRetries(() => model.embed(texts, kind), silenceOf(config) * 1000)
+      const work = withRetries(
+        () => model.embed(texts, kind),
+        silenceOf(config) * 1000,
+        systemClock,
+        attempts,
+      )
+      return timeoutMs === undefined || embedNow !== undefined ? work : within(timeoutMs, work)
     },
+  }
+}
+
+/** @throws ApiError 408 when the work takes longer. It goes on, and its outcome is dropped. */
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    const error = new ApiError(
+      408,
+      'The embedding model did not answer within `remote_embedding_timeout_ms`. Raise it, or search by words alone.',
+    )
+    timer = setTimeout(() => reject(error), milliseconds)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    if (timer !== undefined) clearTimeout(timer)
   }
 }
 

@@ -53,6 +53,13 @@ describe('an override that is done', () => {
     expect(planOverrides(overrides, ALL)).toEqual({ changes: expected, ignored: [], unknown: [] })
   })
 
+  it('is noted where it needs another that is off, and refused by a strict assistant', () => {
+    const overrides = { minimum_reranker_score: 1.9, semantic_ranker: false }
+    const note = { changes: {}, ignored: ['minimum_reranker_score'], unknown: [] }
+    expect(planOverrides(overrides, ALL)).toEqual(note)
+    expect(() => planOverrides(overrides, { ...ALL, strict: true })).toThrow('semantic_ranker is off')
+  })
+
   it('says whether to suggest questions, and says it with false too', () => {
     expect(planOverrides({ suggest_followup_questions: true }, ALL).suggests).toBe(true)
     expect(planOverrides({ suggest_followup_questions: false }, ALL).suggests).toBe(false)
@@ -124,7 +131,6 @@ describe('an override that is refused', () => {
     [{ top_p: 1.1 }, 'top_p', 'invalid_override'],
     [{ max_response_tokens: 1e9 }, 'max_response_tokens', 'invalid_override'],
     [{ minimum_search_score: -1 }, 'minimum_search_score', 'invalid_override'],
-    [{ minimum_reranker_score: 1 }, 'minimum_reranker_score', 'unsupported_override'],
     [{ minimum_reranker_score: -1 }, 'minimum_reranker_score', 'invalid_override'],
     [{ suggest_followup_questions: 'yes' }, 'suggest_followup_questions', 'invalid_override'],
     [{ semantic_ranker: 'yes' }, 'semantic_ranker', 'invalid_override'],

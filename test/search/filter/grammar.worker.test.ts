@@ -105,7 +105,7 @@ describe('phrases', () => {
     ['text:![foo, "foo bar baz"]', ['2', '3', '5', '6']],
     ['text:"foo, bar" || text:=baz', ['1', '2', '4', '5']],
     ['text:`"foo bar"`', ['1', '2', '4', '6']],
-    ['text:"', []],
+    ['text:`"`', []],
     ['text:"foo && x" || text:=foo', ['0']],
   ])('%s', async (filter, ids) => {
     expect(await found(long, filter)).toEqual(ids)

@@ -69,7 +69,8 @@ describe('parseFilter', () => {
         values: [{ text: '"x, y"', quoted: false, phrase: true }],
       } as FilterNode,
     ],
-    ['a:"x', clause('a', ':', '"x')],
+    ['a:`"x`', clause('a', ':', { quoted: '"x' })],
+    ['a:5"', clause('a', ':', '5"')],
     ['a:x" y"', clause('a', ':', 'x" y"')],
     ['o.{a:1}', { kind: 'object', field: 'o', child: a }],
     [
@@ -97,6 +98,7 @@ describe('parseFilter', () => {
     ['()', malformed],
     ['a:[1,2', malformed],
     ['a:`x', malformed],
+    ['a:"x', malformed],
     ['o.{a:1', 'Could not parse the object filter: unbalanced curly braces.'],
     ['o.{a:1)', 'Could not parse the object filter: unbalanced curly braces.'],
     ['(a:1', unbalanced],
@@ -179,11 +181,28 @@ describe('parseFilter', () => {
     )
   })
 
+  const noise = fc.string({
+    unit: fc.constantFrom(...'ab:=!&|()[]{}"`,.*<> 1'.split('')),
+    maxLength: 40,
+  })
+
+  const whole = fc
+    .string({ unit: fc.constantFrom(...'ab:=!&|()[]{}"`,.*<> 1'.split('')), maxLength: 10 })
+    .map((text) => `a:${text}`)
+    .filter((text) => messageOf(text) === 'parsed')
+
+  it('reads joined filters as each was read alone', () => {
+    fc.assert(
+      fc.property(whole, whole, (left, right) => {
+        const [a, b] = [parseFilter(left), parseFilter(right)]
+        const children = a!.kind === 'and' ? [...a!.children, b!] : [a!, b!]
+        expect(parseFilter(`(${left}) && (${right})`)).toEqual({ kind: 'and', children })
+      }),
+      { numRuns: 500 },
+    )
+  })
+
   it('answers any text with a tree or a message', () => {
-    const noise = fc.string({
-      unit: fc.constantFrom(...'ab:=!&|()[]{}"`,.*<> 1'.split('')),
-      maxLength: 40,
-    })
     fc.assert(
       fc.property(noise, (text) => {
         expect(messageOf(text)).not.toBe('')

@@ -1,0 +1,271 @@
+/**
+ * Searches in plain language (`nl_query=true`): a model writes `q`, `filter_by` and `sort_by`, and the search is run with
+ * them. What it writes can only narrow: its filter holds beside the caller's and the key's. If anything goes wrong, the
+ * search is run as it was asked, and the reply says why.
+ */
+import { waitUntil } from 'cloudflare:workers'
+import type { Access } from '../../../auth/access'
+import { requireBudget } from '../../../auth/budgets'
+import { requireRate } from '../../../auth/rate-limit'
+import { database } from '../../../db/client'
+import { recordCost } from '../../../db/turns'
+import { dayOf } from '../../../db/usage'
+import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../../../errors'
+import type { ConversationModelConfig, GenerationRequest } from '../../../models/language-model'
+import { ProviderError } from '../../../models/provider-error'
+import { createLanguageModel } from '../../../models/providers'
+import { retrieverOf } from '../../../registry/engines'
+import { findNlModel } from '../../../registry/nl-models'
+import type { SearchParameters } from '../../../search/types'
+import type { SearchReply } from '../../../turn/events'
+import { generate, type TokenUsage, usageOfPart } from '../../../turn/generate'
+import type { PlannedSearch } from '../../../turn/request'
+import { fill, isTrue, listed } from '../../edge/parameters'
+import { runSearch } from '../../edge/plan'
+import { forbidden } from '../../edge/response'
+import { type Generated, promptOf, readReply, type Told, toldFields } from './prompt'
+
+/** A search waits this long for its model, in milliseconds. */
+const PATIENCE_MS = 30_000
+const DEFAULT_TTL = 86_400
+const MOST_CACHED = 200
+/** Facets and values that a model is told. */
+const MOST_FACETS = 20
+const MOST_VALUES = 10
+
+/** What models are told of collections, by what the caller may see of them. */
+const told = new Map<string, { fields: Told[]; at: number }>()
+
+interface Answer {
+  generated: Generated
+  text: string
+  model: string
+}
+
+/** Runs a search, with the help of a model if it asks for that. */
+export async function runAsked(
+  env: Cloudflare.Env,
+  access: Access,
+  search: PlannedSearch,
+  gone?: AbortSignal,
+): Promise<SearchReply> {
+  const {
+    nl_query: asked,
+    nl_model_id,
+    nl_query_debug,
+    nl_query_prompt_cache_ttl: ttl,
+    ...params
+  } = search.params
+  const plain = { ...search, params }
+  const question = params.q?.trim() ?? ''
+  if (!isTrue(asked) || search.error || ['', '*'].includes(question)) return runSearch(env, plain, gone)
+  // A page's key spends on the model that its scoped key names, and on no other.
+  if (access.forPages && access.embedded.nl_model_id === undefined) return refused(forbidden())
+
+  const started = Date.now()
+  const key = cacheKey(plain, access)
+  try {
+    const answer = await ask(env, access, plain, { question, modelId: nl_model_id, ttl, key, gone })
+    const ms = Date.now() - started
+    const narrowed = augmented(access, params, answer.generated)
+    const reply = await runSearch(env, { ...plain, params: narrowed }, gone)
+    if ('error' in reply) throw new ApiError(reply.code, reply.error)
+    return shown(reply, plain, {
+      parse_time_ms: ms,
+      generated_params: answer.generated.params,
+      augmented_params: visible(access, narrowed, answer.generated),
+      ...(isTrue(nl_query_debug) && !access.forPages && { llm_response: debugOf(answer) }),
+    })
+  } catch (error) {
+    if (gone?.aborted) throw error
+    told.delete(key)
+    return shown(await runSearch(env, plain, gone), plain, {
+      parse_time_ms: Date.now() - started,
+      error: wordsOf(error, access),
+      generated_params: {},
+      augmented_params: visible(access, params),
+    })
+  }
+}
+
+const refused = ({ message, status }: ApiError): SearchReply => ({ error: message, code: status })
+
+/** Why the model was of no help. A page's visitor is told nothing of the deployment. */
+function wordsOf(error: unknown, { forPages }: Access): string {
+  if (error instanceof ApiError) {
+    const { message } = forPages ? plainFailure(failed(error)) : error
+    return `Error generating search parameters: ${message}`
+  }
+  if (!(error instanceof DOMException)) console.error('a natural-language query failed', reasonOf(error))
+  return 'Error generating search parameters: The model did not answer in time.'
+}
+
+const debugOf = ({ generated: { method }, text, model }: Answer) => ({
+  content: text,
+  model: model.slice(model.indexOf('/') + 1),
+  ...(method && { extraction_method: method }),
+})
+
+/** The caller's parameters with the model's. What a key fixes stays, and both filters hold. */
+function augmented(
+  { embedded }: Access,
+  params: SearchParameters,
+  { params: { q, filter_by, sort_by } }: Generated,
+): SearchParameters {
+  const isSaid = filter_by !== undefined || sort_by !== undefined
+  return {
+    ...fill(params, filter_by === undefined ? {} : { filter_by }),
+    ...(embedded.q === undefined && (q !== undefined || isSaid) && { q: q ?? '*' }),
+    ...(embedded.sort_by === undefined && sort_by !== undefined && { sort_by }),
+  }
+}
+
+/** What the caller may see of them: the filter of a scoped key stays its secret. */
+function visible({ embedded }: Access, params: SearchParameters, generated?: Generated) {
+  const filter = embedded.filter_by ? generated?.params.filter_by : params.filter_by
+  return {
+    q: params.q,
+    ...(filter && { filter_by: filter }),
+    ...(params.sort_by && { sort_by: params.sort_by }),
+    ...(params.query_by && { query_by: params.query_by }),
+  }
+}
+
+/** The reply with what became of the question. */
+function shown(
+  reply: SearchReply,
+  { params }: PlannedSearch,
+  parsed: { parse_time_ms: number; [more: string]: unknown },
+): SearchReply {
+  if ('error' in reply) return reply
+  const { result } = reply
+  const q = params.q!
+  const request_params = { ...result.request_params, q, first_q: q }
+  const search_time_ms = result.search_time_ms && result.search_time_ms + parsed.parse_time_ms
+  const isHidden = listed(params.exclude_fields).includes('parsed_nl_query')
+  return {
+    ...reply,
+    result: {
+      ...result,
+      request_params,
+      ...(search_time_ms !== undefined && { search_time_ms }),
+      ...(!isHidden && { parsed_nl_query: parsed }),
+    },
+  }
+}
+
+interface Question {
+  question: string
+  modelId: string | undefined
+  ttl: string | undefined
+  key: string
+  gone: AbortSignal | undefined
+}
+
+/** Asks the model. @throws ApiError, also 429 when a budget is spent */
+async function ask(
+  env: Cloudflare.Env,
+  access: Access,
+  search: PlannedSearch,
+  { question, modelId, ttl, key, gone }: Question,
+): Promise<Answer> {
+  const model = await findNlModel(env, modelId || undefined)
+  if (!model) {
+    throw new ApiError(
+      404,
+      modelId
+        ? 'Model not found'
+        : 'No natural language search models found. Please configure at least one model.',
+    )
+  }
+  await requireBudget(env, [access], model)
+  await requireRate(env, 'RATE_LIMIT_TURNS', access)
+  const seconds = /^\d{1,9}$/.test(ttl ?? '') ? Number(ttl) : DEFAULT_TTL
+  const fields = await fieldsOf(env, search, key, seconds)
+  const room = model.max_bytes - new TextEncoder().encode(question).length
+  const request: GenerationRequest = {
+    purpose: 'query',
+    messages: [
+      { role: 'system', content: promptOf(fields, model.system_prompt, room) },
+      { role: 'user', content: question },
+    ],
+    question,
+    sources: [],
+    history: [],
+    stream: false,
+  }
+  const signal = AbortSignal.any([AbortSignal.timeout(PATIENCE_MS), ...(gone ? [gone] : [])])
+  try {
+    const { text, usage, model: name } = await generate(createLanguageModel(model, env), request, signal)
+    charge(env, access, model, usage)
+    return { generated: readReply(text, fields), text, model: name }
+  } catch (error) {
+    // Whoever hangs up, or waits no longer, has sent the prompt.
+    if (signal.aborted && !(error instanceof ProviderError)) {
+      charge(env, access, model, usageOfPart(request, 0))
+    }
+    throw error
+  }
+}
+
+function charge(
+  env: Cloudflare.Env,
+  { owner }: Access,
+  { id }: ConversationModelConfig,
+  { inputTokens, outputTokens }: TokenUsage,
+): void {
+  const usage = { day: dayOf(Date.now()), owner, modelId: id, inputTokens, outputTokens }
+  waitUntil(
+    recordCost(database(env), { usage }).catch((error) =>
+      console.error('a natural-language query could not be charged', reasonOf(error)),
+    ),
+  )
+}
+
+const cacheKey = ({ place, params, scope }: PlannedSearch, { embedded }: Access): string =>
+  JSON.stringify([
+    place?.objectId,
+    scope?.filter,
+    embedded.include_fields ?? params.include_fields,
+    embedded.exclude_fields ?? params.exclude_fields,
+  ])
+
+/** What a model may know of the collection: fields that the caller sees, and values of documents that the key opens. */
+async function fieldsOf(
+  env: Cloudflare.Env,
+  search: PlannedSearch,
+  key: string,
+  seconds: number,
+): Promise<Told[]> {
+  const known = told.get(key)
+  if (known && known.at + seconds * 1_000 > Date.now()) return known.fields
+  const { place, params, scope } = search
+  if (!place) throw new ApiError(404, 'Collection not found')
+  const schema = unwrap(await retrieverOf(env, place).schema())
+  const fields = toldFields(schema.fields, params.include_fields ?? '', params.exclude_fields ?? '')
+  const faceted = schema.fields
+    .filter(
+      ({ name, type, facet }) =>
+        facet && type.startsWith('string') && fields.some((each) => each.name === name),
+    )
+    .slice(0, MOST_FACETS)
+  const counted = {
+    q: '*',
+    per_page: '1',
+    facet_by: faceted.map(({ name }) => name).join(','),
+    max_facet_values: String(MOST_VALUES),
+    ...(scope?.filter && { filter_by: scope.filter }),
+  }
+  const reply = await runSearch(env, { ...search, params: counted })
+  if ('error' in reply) throw new ApiError(reply.code, reply.error)
+  for (const { field_name, counts } of reply.result.facet_counts) {
+    const field = fields.find(({ name }) => name === field_name)
+    if (field) field.values = counts.map(({ value }) => value)
+  }
+  if (told.size >= MOST_CACHED) told.clear()
+  told.set(key, { fields, at: Date.now() })
+  return fields
+}
+
+/** Forgets what models are told of collections, in this isolate. */
+export const forgetTold = (): void => told.clear()

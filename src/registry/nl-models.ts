@@ -1,0 +1,195 @@
+/**
+ * Models that turn a request in plain language into a search: `nl_search_models`. They are conversation models without
+ * a conversation, with the same providers, and their secrets are sealed and masked alike. Rows of D1's `resources`.
+ */
+import * as v from 'valibot'
+import { database } from '../db/client'
+import {
+  deleteResource,
+  findResource,
+  insertResource,
+  listResources,
+  putResource,
+  type ResourceRow,
+} from '../db/resources'
+import { RowCache } from '../db/row-cache'
+import { ApiError, modelMissing } from '../errors'
+import type { ConversationModelConfig } from '../models/language-model'
+import { checkParameters, withoutNulls } from '../models/parameters'
+import { namespaceOf, providerOf } from '../models/providers'
+import { partSecrets, requireSecrets } from '../models/secrets'
+import { isObject } from '../search/schema/values'
+import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
+import { requireSameDestination } from './models'
+
+const KIND = 'nl_search_model'
+
+/** How long another isolate may use a model that was changed or deleted, in milliseconds. */
+const CACHE_MS = 5_000
+
+/** What each provider needs. Others have no language model, or none that writes. */
+const NEEDED: Record<string, string[]> = {
+  openai: ['api_key'],
+  cloudflare: ['api_key', 'account_id'],
+  vllm: [],
+  google: ['api_key'],
+  azure: ['api_key', 'url'],
+  anthropic: ['api_key'],
+  bedrock: [],
+}
+
+const Stored = v.object({
+  /** without its secrets */
+  config: v.record(v.string(), v.unknown()),
+  masked: v.nullable(v.string()),
+})
+
+type Config = Record<string, unknown> & { id: string; model_name: string }
+type Shown = Record<string, unknown>
+
+const models = new RowCache<ResourceRow>('a model for natural language', CACHE_MS)
+
+const readRow = (env: Cloudflare.Env, id: string) => findResource(database(env), KIND, id)
+const storedIn = ({ body }: ResourceRow) => v.parse(Stored, JSON.parse(body))
+const sealedIn = (row: ResourceRow) => ({ sealedSecrets: row.sealed, maskedSecrets: storedIn(row).masked })
+const shown = (row: ResourceRow): Shown => ({ ...storedIn(row).config, ...shownSecrets(sealedIn(row)) })
+const taken = (): ApiError => new ApiError(409, 'Model already exists')
+const idIn = ({ id }: Record<string, unknown>): string | undefined =>
+  typeof id === 'string' && id !== '' ? id : undefined
+
+/** @throws ApiError 400 for a failed check, 408 when the provider does not answer, 409 when the id is taken */
+export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise<Shown> {
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  const id = idIn(body) ?? crypto.randomUUID()
+  if (await readRow(env, id)) throw taken()
+  const row = await toRow(env, await check(env, { ...body, id }))
+  if (!(await insertResource(database(env), row))) throw taken()
+  return (await getNlModel(env, id)) as Shown
+}
+
+/** Merges properties into a model, and checks the whole anew. Another `id` renames it. @throws ApiError as create, and 404 */
+export async function updateNlModel(env: Cloudflare.Env, id: string, body: unknown): Promise<Shown> {
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  const row = (await readRow(env, id)) ?? raise(modelMissing())
+  const renamed = idIn(body) ?? id
+  if (renamed !== id && (await readRow(env, renamed))) throw taken()
+  const { secrets, rest } = partSecrets(body)
+  const kept = await changeSecrets(sealedIn(row), secrets, env)
+  const { config } = storedIn(row)
+  const before = asModel({ ...config, ...(await openSecrets(sealedIn(row), env)) } as Config)
+  const changed = await check(env, { ...config, ...rest, ...kept, id: renamed }, (after) => {
+    const names = keptSecrets(sealedIn(row), secrets)
+    if (names.length > 0) requireSameDestination(before, after, names, env)
+  })
+  await putResource(database(env), await toRow(env, changed))
+  if (renamed !== id) await deleteResource(database(env), KIND, id)
+  models.clear()
+  return getNlModel(env, renamed)
+}
+
+export const listNlModels = async (env: Cloudflare.Env): Promise<Shown[]> =>
+  (await listResources(database(env), KIND)).map(shown)
+
+/** @throws ApiError 404 */
+export const getNlModel = async (env: Cloudflare.Env, id: string): Promise<Shown> =>
+  shown((await readRow(env, id)) ?? raise(modelMissing()))
+
+/** @returns the deleted model @throws ApiError 404 */
+export async function deleteNlModel(env: Cloudflare.Env, id: string): Promise<Shown> {
+  const model = await getNlModel(env, id)
+  await deleteResource(database(env), KIND, id)
+  models.clear()
+  return model
+}
+
+/**
+ * A model ready to be asked, its secrets in clear.
+ * @param id undefined: the oldest
+ * @returns undefined if there is none @throws ApiError 400 when its secrets cannot be opened
+ */
+export async function findNlModel(
+  env: Cloudflare.Env,
+  id: string | undefined,
+): Promise<ConversationModelConfig | undefined> {
+  const row = await models.find(id ?? '', async () =>
+    id === undefined ? (await listResources(database(env), KIND))[0] : readRow(env, id),
+  )
+  return row && asModel({ ...storedIn(row).config, ...(await openSecrets(sealedIn(row), env)) } as Config)
+}
+
+function raise(error: ApiError): never {
+  throw error
+}
+
+async function toRow(env: Cloudflare.Env, config: Config) {
+  const { secrets, rest } = partSecrets(config)
+  const { sealedSecrets, maskedSecrets } = await sealSecrets(secrets, env)
+  const body = JSON.stringify({ config: rest, masked: maskedSecrets })
+  return { kind: KIND, id: config.id, body, sealed: sealedSecrets }
+}
+
+/**
+ * @param requireMore throws what else is wrong with it, before anything of it is sent anywhere
+ * @throws ApiError
+ */
+async function check(
+  env: Cloudflare.Env,
+  given: Record<string, unknown>,
+  requireMore: (model: ConversationModelConfig) => void = () => {},
+): Promise<Config> {
+  const config = withoutNulls(given)
+  const { model_name: name, system_prompt: prompt, max_bytes: most } = config
+  if (typeof name !== 'string') {
+    throw new ApiError(400, 'Property `model_name` is not provided or not a string.')
+  }
+  if (prompt !== undefined && typeof prompt !== 'string') {
+    throw new ApiError(400, 'Property `system_prompt` is not a string.')
+  }
+  if (!Number.isSafeInteger(most) || (most as number) <= 0) {
+    throw new ApiError(400, 'Property `max_bytes` is not provided or not a positive integer.')
+  }
+  const namespace = namespaceOf(name)
+  const needed = Object.hasOwn(NEEDED, namespace) ? NEEDED[namespace]! : undefined
+  if (needed === undefined) throw new ApiError(400, `Model namespace \`${namespace}\` is not supported.`)
+  const address = namespace === 'vllm' && config.vllm_url === undefined ? ['api_url'] : []
+  for (const property of [...needed, ...address]) {
+    if (typeof config[property] !== 'string' || config[property] === '') {
+      throw new ApiError(400, `Property \`${property}\` is missing or is not a non-empty string.`)
+    }
+  }
+  if (config.api_url !== undefined && !URL.canParse(String(config.api_url))) {
+    throw new ApiError(400, 'Property `api_url` is not a URL.')
+  }
+  const model = asModel(config as Config)
+  const provider = providerOf(model)
+  provider.validate(model, env)
+  requireSecrets(config)
+  checkParameters(model)
+  requireMore(model)
+  await provider.probe(model, env)
+  return config as Config
+}
+
+/** Models that take no temperature. */
+const REASONING = /^openai\/(o\d|gpt-5)/
+
+/** The model as its provider takes it. What it spends is counted under a name of its own. */
+function asModel({ api_url: address, ...config }: Config): ConversationModelConfig {
+  const place =
+    typeof address !== 'string' || !URL.canParse(address) ? {} : placeOf(config.model_name, new URL(address))
+  return {
+    ...(!REASONING.test(config.model_name) && { temperature: 0 }),
+    ...config,
+    ...place,
+    id: `nl_search_models/${config.id}`,
+    max_bytes: Number(config.max_bytes),
+    history_collection: '',
+    ttl: 0,
+  }
+}
+
+/** Typesense's `api_url` is the whole address; providers here have the server and the path apart. */
+const placeOf = (name: string, { origin, pathname, search }: URL): Record<string, string> =>
+  namespaceOf(name) === 'vllm'
+    ? { vllm_url: origin + pathname.replace(/\/(v1\/chat\/completions|generate)\/?$/, '') }
+    : { openai_url: origin, openai_path: pathname + search }

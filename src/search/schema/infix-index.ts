@@ -1,0 +1,77 @@
+/**
+ * The words of a field with `infix: true`, so that a part of a word finds it.
+ *
+ *     infix_words_5(id, word)   every word that a document of the field has or once had
+ *     infix_5(word)             trigrams of these words: FTS5 over the table above
+ *
+ * Words are never removed one by one: a word that no document has finds none.
+ */
+import type { FieldSlot } from './layout'
+
+const wordsTable = ({ slot }: FieldSlot): string => `infix_words_${slot}`
+const trigramTable = ({ slot }: FieldSlot): string => `infix_${slot}`
+
+/** Longer words are not found by their parts. */
+const LONGEST = 250
+
+export function createInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+  sql.exec(`CREATE TABLE ${wordsTable(slot)} (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE)`)
+  sql.exec(
+    `CREATE VIRTUAL TABLE ${trigramTable(slot)} USING fts5(word, content='${wordsTable(slot)}', content_rowid='id',
+      tokenize='trigram', detail='none', columnsize=0)`,
+  )
+}
+
+export function dropInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+  sql.exec(`DROP TABLE IF EXISTS ${trigramTable(slot)}`)
+  sql.exec(`DROP TABLE IF EXISTS ${wordsTable(slot)}`)
+}
+
+export function clearInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+  dropInfixIndex(sql, slot)
+  createInfixIndex(sql, slot)
+}
+
+/** Adds the words of a text, as word_index has them. */
+export function addInfixWords(sql: SqlStorage, slot: FieldSlot, words: readonly string[]): void {
+  const short = [...new Set(words)].filter((word) => word.length <= LONGEST)
+  const added = sql
+    .exec<{ id: number; word: string }>(
+      `INSERT OR IGNORE INTO ${wordsTable(slot)} (word) SELECT value FROM json_each(?) RETURNING id, word`,
+      JSON.stringify(short),
+    )
+    .toArray()
+  if (added.length === 0) return
+  sql.exec(
+    `INSERT INTO ${trigramTable(slot)} (rowid, word) SELECT value ->> 'id', value ->> 'word' FROM json_each(?)`,
+    JSON.stringify(added),
+  )
+}
+
+/**
+ * Words that contain a part, the ones with the fewest other letters first.
+ * @param extra how many characters may come before and after the part
+ */
+export function wordsAround(
+  sql: SqlStorage,
+  slot: FieldSlot,
+  part: string,
+  extra: { before: number; after: number },
+  limit: number,
+): string[] {
+  // LIKE uses the trigrams for parts of three characters or more. Its wildcards are characters that words may have,
+  // so instr() decides.
+  const rows = sql.exec<{ word: string }>(
+    `SELECT word FROM ${trigramTable(slot)}
+      WHERE word LIKE ? AND instr(word, ?) BETWEEN 1 AND ? AND length(word) - instr(word, ?) + 1 - ? <= ?
+      ORDER BY length(word), word LIMIT ?`,
+    `%${part}%`,
+    part,
+    extra.before + 1,
+    part,
+    [...part].length,
+    extra.after,
+    limit,
+  )
+  return rows.toArray().map(({ word }) => word)
+}

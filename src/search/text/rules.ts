@@ -1,0 +1,35 @@
+/** The rules by which a field's texts become words: its own options before those of its collection. */
+import type { CollectionSchema, Field } from '../types'
+import type { TokenRules } from './words'
+
+type Schema = Pick<CollectionSchema, 'token_separators' | 'symbols_to_index'>
+
+const KNOWN = new WeakMap<Schema, Map<string, TokenRules>>()
+
+/** The rules of a field; those of the collection if it is undefined. Equal rules of a schema are the same object. */
+export function rulesOf(schema: Schema, field: Field | undefined): TokenRules {
+  if (field === undefined || !hasOwnRules(field)) return schema
+  const known = KNOWN.get(schema) ?? new Map<string, TokenRules>()
+  KNOWN.set(schema, known)
+  const own = ownRules(schema, field)
+  const key = JSON.stringify(own)
+  const rules = known.get(key) ?? own
+  known.set(key, rules)
+  return rules
+}
+
+const hasOwnRules = ({ token_separators, symbols_to_index, truncate_len, stem }: Field): boolean =>
+  stem ||
+  truncate_len !== undefined ||
+  (token_separators?.length ?? 0) > 0 ||
+  (symbols_to_index?.length ?? 0) > 0
+
+function ownRules(schema: Schema, field: Field): TokenRules {
+  const { token_separators, symbols_to_index, truncate_len, stem, locale } = field
+  return {
+    token_separators: token_separators?.length ? token_separators : schema.token_separators,
+    symbols_to_index: symbols_to_index?.length ? symbols_to_index : schema.symbols_to_index,
+    ...(truncate_len !== undefined && { truncate_len }),
+    ...(stem && { stem: locale }),
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Words as people write them, for word_index. As in Typesense, signs inside a word join its parts: `t-shirt` is the word
+ * `tshirt`. Only blanks and a collection's `token_separators` end a word.
+ *
+ * Scripts without spaces become pairs of characters, and the last character of a run alone: 東京都 is 東京, 京都 and 都.
+ * The pairs of a query in their order find a run, and a single character finds the words that begin with it. Korean is
+ * among them, because its words carry endings. An emoji is a word of its own.
+ */
+import { regExp } from '../../once'
+import { foldWord } from './fold'
+import { type Stemmer, stemmerOf } from './stemmers'
+import { PLAIN, type Token, type TokenRules } from './words'
+
+/** A word of a text. */
+export interface WrittenWord extends Token {
+  /** it goes on from the word before, in one run of a script without spaces */
+  continues: boolean
+  /** the last character of such a run, which was also part of the pair before */
+  tail: boolean
+}
+
+/** What each ASCII character is to a word: nothing, a part of it, or a sign inside it. */
+export type AsciiClasses = Uint8Array
+export const OUTSIDE = 0
+export const PART = 1
+export const INSIDE = 2
+
+/** Longer words are cut, in documents and queries alike. Typesense's default. */
+const DEFAULT_LENGTH = 100
+/** Stems that are remembered. */
+const MOST_STEMS = 10_000
+
+const UNSPACED = String.raw`[\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
+const UNSPACED_RUN = regExp(`${UNSPACED}[\\p{M}\\uff9e\\uff9f]*|(?:(?!${UNSPACED}).)+`, 'gsu')
+const HAS_UNSPACED = regExp(UNSPACED, 'u')
+const IS_UNSPACED = regExp(`^${UNSPACED}`, 'u')
+
+const PICTURE = String.raw`(?![©®™#*0-9])(?:\p{RI}\p{RI}|\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?(?:\u{200d}\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?)*)`
+const IS_PICTURE = regExp(`^${PICTURE}`, 'u')
+// A picture is the same in every colour, and as text.
+const COLOUR = regExp(String.raw`[\u{fe0f}\p{EMod}]`, 'gu')
+
+/** Signs beyond ASCII that do not end a word: apostrophes, hyphens, and what is not seen. */
+const QUIET = String.raw`\u00ad\u00b7\u02bc\u2010\u2011\u2018\u2019\u200b-\u200d\u2060\ufe0f\ufeff`
+const ASCII_SIGNS = [...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']
+
+const escapeClass = (characters: readonly string[]): string =>
+  characters.map((character) => character.replace(/[\\\]^-]/g, '\\$&')).join('')
+
+const ASCII = /^[\0-\x7f]*$/
+
+/** Finds the words of texts, by the rules of a field. */
+export class WrittenWords {
+  /** undefined: the words of ASCII texts are stemmed */
+  readonly classes: AsciiClasses | undefined
+  #mostLetters: number
+  #stemmer: Stemmer | undefined
+  // Stemming is slow, and texts repeat their words.
+  #stems = new Map<string, string>()
+  #separators: RegExp | undefined
+  #signs: RegExp
+  #word: RegExp
+  #notOfWord: RegExp
+  #long: RegExp
+
+  constructor({ token_separators, symbols_to_index, truncate_len, stem }: TokenRules = PLAIN) {
+    const symbols = symbols_to_index.filter((symbol) => !token_separators.includes(symbol))
+    const signs = ASCII_SIGNS.filter((sign) => !symbols.includes(sign) && !token_separators.includes(sign))
+    this.#mostLetters = truncate_len ?? DEFAULT_LENGTH
+    this.#stemmer = stem === undefined ? undefined : stemmerOf(stem)
+    this.classes = this.#stemmer ? undefined : classesOf(symbols, token_separators)
+    this.#separators =
+      token_separators.length === 0 ? undefined : new RegExp(`[${escapeClass(token_separators)}]`, 'gu')
+    this.#signs = new RegExp(`[${escapeClass(signs)}]+`, 'g')
+    const not = token_separators.length === 0 ? '' : `(?![${escapeClass(token_separators)}])`
+    const part = `${not}[\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]`
+    const inside = `${not}(?!${PICTURE})[${escapeClass(signs)}${QUIET}\\p{S}]`
+    this.#word = new RegExp(`${not}${PICTURE}|${part}(?:${inside}*${part})*`, 'gu')
+    this.#notOfWord = new RegExp(`[^\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu')
+    this.#long = new RegExp(`\\S{${this.#mostLetters + 1}}`)
+  }
+
+  /** The words of a text with a blank between, as the index takes them. FTS5 folds the case of ASCII. */
+  prepare(text: string): string {
+    if (this.#stemmer === undefined && ASCII.test(text) && !this.#long.test(text)) {
+      const separated = this.#separators === undefined ? text : text.replace(this.#separators, ' ')
+      return separated.replace(this.#signs, '').trim()
+    }
+    return this.words(text)
+      .map((word) => word.text)
+      .join(' ')
+  }
+
+  words(text: string): WrittenWord[] {
+    const words: WrittenWord[] = []
+    for (const { 0: found, index } of text.matchAll(this.#word)) {
+      if (IS_PICTURE().test(found)) {
+        words.push(wordAt(found.replace(COLOUR(), ''), index, index + found.length))
+      } else if (HAS_UNSPACED().test(found)) this.#addRuns(words, found, index)
+      else this.#add(words, found, index)
+    }
+    return words
+  }
+
+  #add(words: WrittenWord[], found: string, start: number): void {
+    const text = this.#formOf(found.replace(this.#notOfWord, ''))
+    if (text !== '') words.push(wordAt(this.#cut(text), start, start + found.length))
+  }
+
+  #formOf(word: string): string {
+    if (this.#stemmer === undefined) return foldWord(word)
+    const known = this.#stems.get(word)
+    if (known !== undefined) return known
+    const form = foldWord(word, this.#stemmer)
+    if (this.#stems.size >= MOST_STEMS) this.#stems.clear()
+    this.#stems.set(word, form)
+    return form
+  }
+
+  #cut(text: string): string {
+    return text.length <= this.#mostLetters ? text : text.slice(0, this.#mostLetters).toWellFormed()
+  }
+
+  #addRuns(words: WrittenWord[], found: string, start: number): void {
+    let run: { text: string; start: number; end: number }[] = []
+    const flush = () => {
+      for (const [at, one] of run.entries()) {
+        const next = run[at + 1]
+        const text = one.text + (next?.text ?? '')
+        const isTail = next === undefined && at > 0
+        words.push({ ...wordAt(text, one.start, next?.end ?? one.end), continues: at > 0, tail: isTail })
+      }
+      run = []
+    }
+    for (const { 0: part, index } of found.matchAll(UNSPACED_RUN())) {
+      const from = start + index
+      if (IS_UNSPACED().test(part)) {
+        run.push({ text: foldWord(part), start: from, end: from + part.length })
+        continue
+      }
+      flush()
+      this.#add(words, part, from)
+    }
+    flush()
+  }
+}
+
+const wordAt = (text: string, start: number, end: number): WrittenWord => ({
+  text,
+  start,
+  end,
+  continues: false,
+  tail: false,
+})
+
+/** Whether a folded word is one character of a script without spaces. */
+export const isSingleCharacter = (word: string): boolean =>
+  IS_UNSPACED().test(word) && word.match(UNSPACED_RUN())!.length === 1
+
+function classesOf(symbols: readonly string[], separators: readonly string[]): AsciiClasses {
+  const classes = new Uint8Array(128)
+  for (let code = 0; code < 128; code++) {
+    const character = String.fromCharCode(code)
+    if (separators.includes(character)) continue
+    if (symbols.includes(character) || /[A-Za-z0-9]/.test(character)) classes[code] = PART
+    else if (ASCII_SIGNS.includes(character)) classes[code] = INSIDE
+  }
+  return classes
+}

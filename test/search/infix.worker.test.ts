@@ -1,0 +1,98 @@
+/** Fields with `infix: true`, which are found by parts of their words. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { unwrap } from '../../src/errors'
+import type { SearchParameters } from '../../src/search/types'
+import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
+
+const FIELDS = [
+  { name: 'title', type: 'string', infix: true },
+  { name: 'models', type: 'string[]', infix: true, optional: true },
+  { name: 'plain', type: 'string', optional: true },
+  { name: 'points', type: 'int32', optional: true },
+]
+
+describe('infix', () => {
+  let things: TestCollection
+  beforeAll(async () => {
+    things = await makeCollection(FIELDS, [
+      { id: 'inner', title: 'GH100037IN8900X', plain: 'foobar', points: 1 },
+      { id: 'start', title: '100037SG7120X', points: 2 },
+      { id: 'late', title: 'X200037SG89007120X', points: 3 },
+      { id: 'list', title: 'White bread', models: ['GH100047IN8900X', 'second one'], points: 4 },
+    ])
+  })
+  const ids = async (params: SearchParameters): Promise<string[]> =>
+    idsOf(await things.search({ query_by: 'title', sort_by: 'points:asc', ...params } as SearchParameters))
+
+  it('finds parts of words always, or where nothing else is found, or never', async () => {
+    expect(await ids({ q: '100037' })).toEqual(['start'])
+    expect(await ids({ q: '100037', infix: 'off' })).toEqual(['start'])
+    expect(await ids({ q: '100037', infix: 'fallback' })).toEqual(['start'])
+    expect(await ids({ q: '100037', infix: 'always' })).toEqual(['inner', 'start'])
+    expect(await ids({ q: '037in', infix: 'fallback' })).toEqual(['inner'])
+    expect(await ids({ q: '037in' })).toEqual([])
+    expect(await ids({ q: '047in', query_by: 'models', infix: 'always' })).toEqual(['list'])
+    expect(await ids({ q: '7i', query_by: 'title,models', infix: 'always' })).toEqual(['inner', 'list'])
+    expect(await ids({ q: '047in', query_by: 'title,models', infix: 'always,off' })).toEqual([])
+    expect(await ids({ q: 'rea', infix: 'always', filter_by: 'points:>3' })).toEqual(['list'])
+    expect(await ids({ q: 'rea', infix: 'always', filter_by: 'points:<4' })).toEqual([])
+    expect(await ids({ q: '%', infix: 'always' })).toEqual(await ids({ q: '%' }))
+  })
+
+  it('limits what may come before and after the part', async () => {
+    const always = { infix: 'always' }
+    expect(await ids({ q: '00037', ...always, max_extra_prefix: '2' })).toEqual(['start', 'late'])
+    expect(await ids({ q: '00037', ...always, max_extra_prefix: '3' })).toEqual(['inner', 'start', 'late'])
+    expect(await ids({ q: '8900', ...always, max_extra_suffix: '2' })).toEqual(['inner'])
+    expect(await ids({ q: '8900', ...always, max_extra_suffix: '5' })).toEqual(['inner', 'late'])
+  })
+
+  it('marks the whole word', async () => {
+    const { hits } = await things.search({ q: '047in', query_by: 'models', infix: 'always' })
+    expect(hits![0]!.highlights[0]!.snippets).toEqual(['<mark>GH100047IN8900X</mark>'])
+    const { hits: white } = await things.search({ q: 'brown bread', query_by: 'title', infix: 'always' })
+    expect(white![0]!.highlight).toMatchObject({ title: { snippet: 'White <mark>bread</mark>' } })
+  })
+
+  it('needs the index of every field that it is asked for', async () => {
+    const missing =
+      '400 Could not find `plain` in the infix index. Make sure to enable infix search by specifying `infix: true` in the schema.'
+    expect(await refusal(things, { q: 'bar', query_by: 'plain', infix: 'always' })).toBe(missing)
+    expect(await refusal(things, { q: 'foobar', query_by: 'plain', infix: 'fallback' })).toBe('accepted')
+    expect(await refusal(things, { q: 'ooba', query_by: 'plain', infix: 'fallback' })).toBe(missing)
+    expect(await refusal(things, { q: 'x', query_by: 'title,plain', infix: 'always,off' })).toBe('accepted')
+    expect(await refusal(things, { q: 'x', query_by: 'title', infix: 'always,off' })).toBe(
+      '400 Number of infix values in `infix` does not match number of `query_by` fields.',
+    )
+    expect(await refusal(things, { q: 'x', query_by: 'title', infix: 'true' })).toBe(
+      '400 Parameter `infix` must be `off`, `always` or `fallback`.',
+    )
+  })
+
+  it('follows what becomes of documents and fields', async () => {
+    const { object, search } = await makeCollection(FIELDS, [{ id: 'a', title: 'abcdefgh' }])
+    const count = async (q: string, queryBy = 'title') =>
+      (await search({ q, query_by: queryBy, infix: 'always' })).found
+    expect(await count('cdef')).toBe(1)
+    unwrap(await object.write('{"id":"a","title":"zyxwvuts"}', { action: 'update' }))
+    expect([await count('cdef'), await count('xwvu')]).toEqual([0, 1])
+    unwrap(await object.remove('a', false))
+    expect(await count('xwvu')).toBe(0)
+    unwrap(await object.write('{"id":"b","title":"12345678"}', { action: 'create' }))
+    await object.truncate()
+    expect(await count('3456')).toBe(0)
+    unwrap(await object.write('{"id":"c","title":"12345678","later":"qwertyuiop"}', { action: 'create' }))
+    expect(await count('3456')).toBe(1)
+    const alter = await object.alter({
+      fields: [{ name: 'later', type: 'string', infix: true, optional: true }],
+    })
+    unwrap(alter)
+    while (!(await object.reindex()).done);
+    expect(await count('rtyu', 'later')).toBe(1)
+    unwrap(await object.alter({ fields: [{ name: 'later', drop: true }] }))
+    unwrap(await object.alter({ fields: [{ name: 'later', type: 'string', optional: true }] }))
+    expect(
+      await refusal({ object } as TestCollection, { q: 'x', query_by: 'later', infix: 'always' }),
+    ).toMatch(/^400 Could not find `later` in the infix index/)
+  })
+})
