@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|embedding|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|start|widget]`:
+ * `npm run bench [import|embedding|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|ranking|start|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
@@ -12,6 +12,7 @@ import { benchImport } from './import.mjs'
 import { benchListings } from './listings.mjs'
 import { benchLoad } from './load.mjs'
 import { benchQuality } from './quality.mjs'
+import { benchRanking } from './ranking.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
@@ -33,6 +34,7 @@ const benches = {
   sweep: benchSweep,
   load: benchLoad,
   quality: benchQuality,
+  ranking: benchRanking,
   start: benchStart,
   widget: benchWidget,
   hostile: benchHostile,
@@ -59,4 +61,4 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (!['quality', 'start', 'widget'].includes(wanted.join())) console.log(`\n${table()}`)
+if (!['quality', 'ranking', 'start', 'widget'].includes(wanted.join())) console.log(`\n${table()}`)

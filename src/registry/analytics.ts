@@ -221,16 +221,12 @@ async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promis
   if (!place) throw refuse('Destination collection does not exist')
   const { fields } = unwrap(await collectionObject(env, place.objectId).schema())
   const { counter_field: counter, meta_fields: meta = [] } = rule.params ?? {}
-  const needs =
-    counter === undefined
-      ? [['q', /^string$/], ['count', /^(int32|int64|float)$/], ...meta.map((name) => [name, /^string$/])]
-      : [[counter, /^(int32|int64|float)$/]]
-  for (const [name, types] of needs as [string, RegExp][]) {
-    const field = fields.find((each) => each.name === name)
-    // A counter need not be in the schema: then it can be read, but not sorted by.
-    if (field === undefined && counter !== undefined) continue
-    if (field !== undefined && types.test(field.type)) continue
-    const kind = types.test('string') ? 'string' : 'int32, int64 or float'
+  const needs = counter === undefined ? [...meta, 'q', 'count'] : [counter]
+  for (const name of needs) {
+    const isCount = name === 'count' || name === counter
+    const type = fields.find((field) => field.name === name)?.type ?? ''
+    if (isCount ? /^int(32|64)$/.test(type) : type === 'string') continue
+    const kind = isCount ? 'int32 or int64' : 'string'
     throw refuse(`The destination collection needs a field \`${name}\` of the type ${kind}.`)
   }
 }

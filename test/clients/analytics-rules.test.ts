@@ -67,7 +67,7 @@ describe('rules', () => {
     ],
     [
       { type: 'counter', event_type: 'click', params: { counter_field: 'name', weight: 1 } },
-      'The destination collection needs a field `name` of the type int32, int64 or float.',
+      'The destination collection needs a field `name` of the type int32 or int64.',
     ],
   ])('%j is refused', async (wrong, message) => {
     const { status, body } = await request('POST', '/analytics/rules', { ...popular(place), ...wrong })

@@ -1,7 +1,7 @@
 /** What a collection counts of searches and events: when a search counts, what is bounded, what expires. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import { Ledger } from '../../src/search/analytics/ledger'
 import type { AnalyticsRecord } from '../../src/search/analytics/records'
@@ -13,6 +13,8 @@ import { makeCollection, type TestCollection } from './make-collection'
 import { exportAll } from './object'
 
 const DAY_MS = 86_400_000
+/** What docs/analytics.md says of a flush. */
+const ROWS_A_DOCUMENT = 10
 
 const queries = (documents: Record<string, unknown>[] = []): Promise<TestCollection> =>
   makeCollection(
@@ -115,6 +117,36 @@ it('a count that the schema refuses is dropped, and holds up no other', async ()
     { id: '2', n: 2_147_483_647 },
   ])
   expect(unwrap(await place.object.eventStatus()).counters).toBe(0)
+})
+
+it('writes as few rows as the page on analytics says', async () => {
+  const place = await queries()
+  const rows = await inLedger(place, async (ledger, sql) => {
+    const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
+    const prototype = Object.getPrototypeOf(sql) as SqlStorage
+    const { exec } = prototype
+    const spy = vi.spyOn(prototype, 'exec').mockImplementation(function (this: SqlStorage, ...given) {
+      const cursor = exec.apply(this, given)
+      cursors.push(cursor)
+      return cursor
+    } as typeof exec)
+    const written = () => cursors.splice(0).reduce((sum, { rowsWritten }) => sum + rowsWritten, 0)
+    const measured: number[] = []
+    ledger.record([typed('s'), typed('sh'), typed('shoe')])
+    measured.push(written())
+    ledger.record([query('hat')])
+    measured.push(written())
+    ledger.record([query('hat'), query('hat')])
+    measured.push(written())
+    await ledger.flush()
+    measured.push(written())
+    spy.mockRestore()
+    return measured
+  })
+  const [typing, first, again, flushed] = rows
+  expect([typing, first, again]).toEqual([0, 1, 2])
+  // Two documents, the typed one among them, and the counters of the collection.
+  expect(flushed).toBeLessThanOrEqual(2 * ROWS_A_DOCUMENT)
 })
 
 it('the log forgets what is older than thirty days', async () => {

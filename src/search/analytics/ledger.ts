@@ -285,14 +285,15 @@ export class Ledger {
       )
       .toArray()
     if (rows.length === 0) return true
-    const stored = this.#stored(rows.map(({ id }) => id))
-    const changed = new Map<string, Draft>()
-    for (const { rule, id, body, count } of rows) {
-      const before = changed.get(id) ?? stored.get(id)
-      changed.set(id, { ...v.parse(documentShape, JSON.parse(body)), id, count: plus(before?.count, count) })
+    for (const { rule, id } of rows) {
       this.#sql.exec('DELETE FROM analytics_queries WHERE rule = ? AND id = ?', rule, id)
     }
-    this.#write([...changed.values()], 'emplace')
+    const documents = rows.map(({ id, body, count }) => ({
+      ...v.parse(documentShape, JSON.parse(body)),
+      id,
+      $operations: { increment: { count } },
+    }))
+    this.#write(documents, 'emplace')
     if (rows.length === FLUSHED) return false
     this.#trim(Math.max(...rows.map(({ most }) => most)))
     return true
@@ -306,29 +307,25 @@ export class Ledger {
         FLUSHED,
       )
       .toArray()
-    const stored = this.#stored(rows.map(({ id }) => id))
-    const changes: Draft[] = []
-    for (const { field, id, count } of rows) {
-      const before = stored.get(id)
-      if (before !== undefined) changes.push({ id, [field]: plus(before[field], count) })
+    for (const { field, id } of rows) {
       this.#sql.exec('DELETE FROM analytics_counters WHERE field = ? AND id = ?', field, id)
     }
+    const changes = rows.map(({ field, id, count }) => ({
+      id,
+      $operations: { increment: { [field]: count } },
+    }))
     this.#write(changes, 'update')
     return rows.length < FLUSHED
   }
 
-  /** Documents by id. */
-  #stored(ids: string[]): Map<string, Draft> {
-    const documents = this.#store.read([...this.#store.find(ids).values()], true)
-    return new Map([...documents.values()].map((document) => [document.id, document]))
-  }
-
-  /** A document that the schema refuses loses its count: it would be refused every time. */
+  /** A document that is gone, or that the schema refuses, loses its count: it would be refused every time. */
   #write(documents: Draft[], action: 'emplace' | 'update'): void {
     if (documents.length === 0) return
     const results = this.#writer.write(documents.map((document) => ({ document, action })))
-    const refused = results.find((result) => result instanceof ApiError)
-    if (refused) console.warn(`analytics: a count could not be written: ${refused.message}`)
+    const refused = results.find((result) => result instanceof ApiError && result.status !== 404)
+    if (refused instanceof ApiError) {
+      console.warn(`analytics: a count could not be written: ${refused.message}`)
+    }
   }
 
   /** Keeps the most frequent queries. */
@@ -343,7 +340,3 @@ export class Ledger {
     for (const { seq, id } of rare) this.#store.remove(seq, id)
   }
 }
-
-/** A count with more added to it. Anything but a number is no count. */
-const plus = (before: unknown, added: number): number | bigint =>
-  typeof before === 'bigint' ? before + BigInt(added) : (typeof before === 'number' ? before : 0) + added

@@ -11,6 +11,12 @@ export interface JoinedKey {
   column: string
 }
 
+/** How text matches are put together that count as equal: into so many parts, or so many to a part. */
+export interface Buckets {
+  by: 'count' | 'size'
+  number: number
+}
+
 export interface Order {
   /** ORDER BY over `d`: a relation with the columns of a match (run/candidates.ts) and of `columns` */
   by: SqlFragment
@@ -22,8 +28,8 @@ export interface Order {
   columns(range: Range): SqlFragment[]
   /** names of those columns, and of bucket columns */
   names: string[]
-  /** how many buckets the matches are divided into: `bucket<N>` is a column of the relation */
-  buckets: number[]
+  /** how the matches are divided into buckets: each way is a column of the relation (sort.ts, `bucketColumn`) */
+  buckets: Buckets[]
   /** how many `_vector_query` keys there are: `distance<N>` is a column of the relation */
   distances: number
   /** uses `group_found` */

@@ -9,14 +9,6 @@ const PERSONAL = refused('Parley does not personalize searches.')
 export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   pre_segmented_query: refused('Parley segments queries as it segments documents.', 'false'),
   split_join_tokens: refused('Words are neither split nor joined.', 'off', 'false', 'fallback', 'true'),
-  drop_tokens_mode: refused(
-    'Below `drop_tokens_threshold` any informative word of the query is enough.',
-    'right_to_left',
-  ),
-  text_match_type: refused('BM25 scores text matches.', 'max_score'),
-  prioritize_exact_match: refused('BM25 scores text matches.', 'true'),
-  prioritize_token_position: refused('BM25 scores text matches.', 'false'),
-  prioritize_num_matching_fields: refused('BM25 scores text matches.', 'true'),
   synonym_sets: refused('There are no synonym sets.'),
   voice_query: refused('Parley does not transcribe speech.'),
   nl_query: refused('Unions, conversations and assistants take no queries in plain language.', 'false'),

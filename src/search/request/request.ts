@@ -27,18 +27,17 @@ import { parseEmbeddingLimits } from './embedding-limits'
 import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
+import {
+  type DropTokensMode,
+  parseDropTokensMode,
+  parseRanking,
+  type QueryField,
+  type RankingRules,
+  weighted,
+} from './matching'
 import { requireSupported } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
-
-/** A string field of query_by. */
-export interface QueryField {
-  field: Field
-  /** factor of its matches in BM25 */
-  weight: number
-  /** whether the last word of the query may be unfinished */
-  prefix: boolean
-}
 
 export interface HighlightOptions {
   /** undefined: the string fields of query_by */
@@ -79,8 +78,11 @@ export interface SearchRequest {
   excludeFields: string
   highlight: HighlightOptions
   dropTokensThreshold: number
+  dropTokensMode: DropTokensMode
   typoTokensThreshold: number
   typos: TypoRules
+  /** how text matches are compared */
+  ranking: RankingRules
   rerankHybridMatches: boolean
   /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
   fusion: 'rank' | 'score'
@@ -190,8 +192,10 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     excludeFields: params.exclude_fields ?? '',
     highlight: parseHighlight(params, numbers),
     dropTokensThreshold: numbers.dropTokensThreshold,
+    dropTokensMode: parseDropTokensMode(params.drop_tokens_mode),
     typoTokensThreshold: numbers.typoTokensThreshold,
     typos,
+    ranking: parseRanking(params),
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     fusion: parseFusion(params.fusion),
     index: params.match_stems === 'true' ? STEMS : WORDS,
@@ -315,7 +319,7 @@ function parseQueryBy(
         continue
       }
       const prefix = given.prefixes[index] ?? given.prefixes[0]!
-      queryFields.push({ field, weight: given.weights[index] ?? -1, prefix })
+      queryFields.push({ field, weight: given.weights[index] ?? -1, rank: 0, prefix })
     }
   }
   requireAtMost('query_by', queryFields.length, MAX_QUERY_FIELDS)
@@ -325,18 +329,6 @@ function parseQueryBy(
       throw new ApiError(400, `Field \`${field.name}\` should be a string or a string array.`)
   }
   return { queryFields: weighted(queryFields), embeddingField }
-}
-
-/**
- * Default weights fall from 2 for the first field to 1 for the last. Chosen by nDCG@10 on SciFact with
- * query_by=title,text: 0.687 with equal weights, 0.693 with 2 to 1, 0.696 with 3 to 1, where recall begins to fall.
- */
-function weighted(fields: QueryField[]): QueryField[] {
-  const last = Math.max(1, fields.length - 1)
-  return fields.map((entry, index) => ({
-    ...entry,
-    weight: entry.weight >= 0 ? Math.max(entry.weight, 0.001) : 2 - index / last,
-  }))
 }
 
 function resolveQueryField(schema: StoredSchema, name: string): Field[] {

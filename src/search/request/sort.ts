@@ -21,14 +21,14 @@ import {
   valuesTable,
 } from '../schema/layout'
 import type { Field } from '../types'
-import type { JoinedKey, Order } from './order'
+import type { Buckets, JoinedKey, Order } from './order'
 import { decaySql, type FieldOptions, parseFieldOptions, parseSeed, randomSql } from './sort-functions'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 type Direction = 'ASC' | 'DESC'
 
 export type SortKey = { direction: Direction } & (
-  | { kind: 'text_match'; buckets: number }
+  | { kind: 'text_match'; buckets: Buckets | undefined }
   | { kind: 'vector_distance' | 'seq' | 'group_found' }
   | { kind: 'random'; seed: number }
   | { kind: 'vector_query'; query: VectorQuery }
@@ -99,9 +99,11 @@ function parseSubject(subject: string, argument: string, schema: StoredSchema): 
   }
   switch (subject) {
     case '_text_match': {
-      const buckets = /^buckets\s*:\s*(\d{1,6})$/.exec(argument)
+      const buckets = /^(buckets|bucket_size)\s*:\s*(\d{1,6})$/.exec(argument)
       if (argument !== '' && !buckets) throw new ApiError(400, MALFORMED)
-      return { kind: 'text_match', buckets: Number(buckets?.[1] ?? 0) }
+      const number = Number(buckets?.[2] ?? 0)
+      if (number === 0) return { kind: 'text_match', buckets: undefined }
+      return { kind: 'text_match', buckets: { by: buckets![1] === 'buckets' ? 'count' : 'size', number } }
     }
     case '_vector_distance':
       return { kind: 'vector_distance' }
@@ -194,7 +196,7 @@ export function completeSort(
   const add = (key: SortKey): void => {
     if (keys.length < MAX_KEYS && !keys.some(({ kind }) => kind === key.kind)) keys.push(key)
   }
-  if (search.text) add({ kind: 'text_match', buckets: 0, direction: 'DESC' })
+  if (search.text) add({ kind: 'text_match', buckets: undefined, direction: 'DESC' })
   if (search.vector) add({ kind: 'vector_distance', direction: 'ASC' })
   const field = findField(schema, schema.default_sorting_field)
   if (given === undefined && field !== undefined && hasValues(field)) {
@@ -205,9 +207,16 @@ export function completeSort(
 
 /**
  * The order over a relation `d(seq, score, distance, fused)` (run/candidates.ts).
+ * @param last decides between documents that are equal by the keys, before their age does
  * @throws ApiError 400 for a bad filter in `_eval`
  */
-export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, hybrid: boolean): Order {
+export function orderBy(
+  keys: SortKey[],
+  sql: SqlStorage,
+  schema: StoredSchema,
+  hybrid: boolean,
+  last: SqlFragment[] = [],
+): Order {
   const evaluated = keys.filter((key) => key.kind === 'eval')
   const columns = (range: Range) =>
     evaluated.map((key, index) => {
@@ -223,12 +232,10 @@ export function orderBy(keys: SortKey[], sql: SqlStorage, schema: StoredSchema, 
         ? fragment(`d.${distanceColumn(distances.indexOf(key))} ${key.direction} NULLS LAST`)
         : term(key, schema, hybrid),
   )
-  const buckets = [
-    ...new Set(keys.flatMap((key) => (key.kind === 'text_match' && key.buckets > 0 ? key.buckets : []))),
-  ]
+  const buckets = keys.flatMap((key) => (key.kind === 'text_match' ? (key.buckets ?? []) : []))
   const joined = keys.filter((key) => key.kind === 'joined')
   return {
-    by: join([...terms, fragment('d.seq DESC')], ', '),
+    by: join([...terms, ...last, fragment('d.seq DESC')], ', '),
     terms: terms.length > 0 ? join(terms, ', ') : fragment('d.seq'),
     joined,
     columns,
@@ -250,8 +257,8 @@ const evalColumn = (index: number): string => `e${index}`
 /** The column of the distances that a `_vector_query` asks for. */
 export const distanceColumn = (index: number): string => `distance${index}`
 
-/** The column that tells in which of so many equal parts a match is. 1 is the best. */
-export const bucketColumn = (buckets: number): string => `bucket${buckets}`
+/** The column that tells in which part a match is. 1 is the best. */
+export const bucketColumn = ({ by, number }: Buckets): string => `bucket_${by}_${number}`
 
 function term(
   key: Exclude<SortKey, { kind: 'eval' | 'vector_query' }>,
@@ -275,7 +282,7 @@ function term(
     case 'text_match': {
       // BM25 of FTS5 is better the lower it is; a fused score is better the higher it is.
       const by = hybrid ? `d.fused ${direction}` : `d.score ${reverse(direction)}`
-      if (key.buckets === 0) return fragment(`${by} NULLS LAST`)
+      if (key.buckets === undefined) return fragment(`${by} NULLS LAST`)
       return fragment(`d.${bucketColumn(key.buckets)} ${reverse(direction)}`)
     }
     case 'field': {

@@ -131,14 +131,17 @@ export const ordered = ({ relation, range }: Part, { columns }: Order): SqlFragm
 /**
  * A window of the matches and their total number in one pass, which is most of the cost of a search. If the score is
  * the first key, the columns of other keys are read only for matches that are as good as the window's last.
+ * @param top undefined to count alone
  */
 export async function countedWindow(
   sql: SqlStorage,
   { parts, found: known }: Pick<Candidates, 'parts' | 'found'>,
-  { offset, limit, order, byScore }: Top,
+  top: Top | undefined,
   pace: Pace,
 ): Promise<{ rows: OrderedMatch[]; found: number }> {
-  if (limit <= 0) return { rows: [], found: known ?? (await countOf(sql, parts, pace)) }
+  if (top === undefined || top.limit <= 0)
+    return { rows: [], found: known ?? (await countOf(sql, parts, pace)) }
+  const { offset, limit, order, byScore } = top
   const wanted = offset + limit
   let found = 0
   let many = false

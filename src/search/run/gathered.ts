@@ -5,6 +5,7 @@ import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'
 import { fragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
+import type { Buckets } from '../request/order'
 import { bucketColumn } from '../request/sort'
 import type { Neighbour } from '../vectors/vector-index'
 import type { Candidates, Part } from './candidates'
@@ -19,8 +20,8 @@ export class Gathered {
   readonly scores: number[] = []
   readonly distances: number[] = []
   readonly fused: number[] = []
-  /** by number of buckets: the bucket of each match */
-  readonly buckets = new Map<number, number[]>()
+  /** by column: the bucket of each match */
+  readonly buckets = new Map<string, number[]>()
   /** further columns by their names */
   readonly columns = new Map<string, number[]>()
 
@@ -46,10 +47,7 @@ export class Gathered {
   }
 
   #part(from: number, to: number): Part {
-    const added = [
-      ...[...this.buckets].map(([count, values]) => [bucketColumn(count), values] as const),
-      ...this.columns,
-    ]
+    const added = [...this.buckets, ...this.columns]
     let low = Number.MAX_SAFE_INTEGER
     let high = 0
     const rows: (number | null)[][] = []
@@ -85,25 +83,26 @@ export class Gathered {
     return best
   }
 
-  /** Divides the matches into equal parts, the best in the first, like SQL's ntile(). */
-  fill(count: number, isFused: boolean): void {
+  /** Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. */
+  fill(buckets: Buckets, isFused: boolean): void {
+    const count = buckets.by === 'count' ? buckets.number : Math.max(1, Math.ceil(this.size / buckets.number))
     const goodness = isFused ? this.fused : this.scores.map((score) => -score)
     // Native sorting of numbers: a JavaScript comparator would block other requests for too long.
     const sorted = Float64Array.from(goodness, orWorst).sort().reverse()
     const taken = new Uint32Array(this.size)
-    const larger = this.size % count
-    const size = Math.floor(this.size / count)
-    const buckets = new Array<number>(this.size)
+    const larger = buckets.by === 'count' ? this.size % count : 0
+    const size = buckets.by === 'count' ? Math.floor(this.size / count) : buckets.number
+    const numbers = new Array<number>(this.size)
     const inLarger = larger * (size + 1)
     for (let at = 0; at < this.size; at++) {
       const first = firstPlace(sorted, orWorst(goodness[at]!))
       const place = first + taken[first]!++
-      buckets[at] =
+      numbers[at] =
         place < inLarger
           ? Math.floor(place / (size + 1)) + 1
           : larger + Math.floor((place - inLarger) / Math.max(1, size)) + 1
     }
-    this.buckets.set(count, buckets)
+    this.buckets.set(bucketColumn(buckets), numbers)
   }
 }
 

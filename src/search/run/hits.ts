@@ -1,6 +1,7 @@
 /** Turns rows into hits. Only the documents of one page are read. */
 
 import { isExcluded, isProjected, project } from '../documents/projection'
+import type { RankingRules } from '../request/matching'
 import type { SearchRequest } from '../request/request'
 import { nearestPlace, type SortKey } from '../request/sort'
 import { findField } from '../schema/find-field'
@@ -15,6 +16,7 @@ import type { SearchContext } from './context'
 import { countMatches, highlightDocument, type MatchCounts } from './highlight'
 import { attachJoins } from './join-attach'
 import type { Pace } from './pace'
+import { type TextScore, wireFieldScore, wireScore } from './ranking/score'
 
 export interface HitRow extends Match {
   /** placed by pinned_hits */
@@ -27,6 +29,8 @@ export interface HitContext {
   text: boolean
   vector: boolean
   sort: SortKey[]
+  /** how well matches fit, by sequence number, where that was read (ranking/score.ts) */
+  texts?: ReadonlyMap<number, TextScore> | undefined
 }
 
 /**
@@ -114,13 +118,16 @@ function highlights(
 }
 
 function textMatch(
-  { queryFields }: SearchRequest,
+  request: SearchRequest,
   row: HitRow,
   search: HitContext,
   document: Document,
   matchers: Matchers,
 ): Pick<Hit, 'text_match' | 'text_match_info'> {
   if (!search.text) return {}
+  const text = search.texts?.get(row.seq)
+  if (text !== undefined) return matchInfo(text, request.ranking.type, matchers.words)
+  const { queryFields } = request
   const fields = queryFields.map(({ field }) => field).filter(isSearchable)
   const names = fields.map(({ name }) => name)
   const counts: MatchCounts =
@@ -136,6 +143,28 @@ function textMatch(
       score: String(score),
       tokens_matched: counts.words,
       typo_prefix_score: 0,
+    },
+  }
+}
+
+/** A text match in Typesense's shape. */
+function matchInfo(
+  text: TextScore,
+  type: RankingRules['type'],
+  words: number,
+): Pick<Hit, 'text_match' | 'text_match_info'> {
+  const { best, fields, tokens, weight } = text
+  const score = wireScore(text, type)
+  return {
+    text_match: Number(score),
+    text_match_info: {
+      best_field_score: String(best === undefined ? 0 : wireFieldScore(best)),
+      best_field_weight: weight,
+      fields_matched: fields,
+      num_tokens_dropped: Math.max(0, words - tokens),
+      score: String(score),
+      tokens_matched: tokens,
+      typo_prefix_score: best?.cost ?? 0,
     },
   }
 }

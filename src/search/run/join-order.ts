@@ -1,9 +1,8 @@
 /** Sorts by fields of related documents: `$collection(field:asc)`. */
 import { fragment, type SqlFragment } from '../fragment'
 import type { JoinedKey } from '../request/order'
-import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
-import { gather } from './gathered'
+import type { Gathered } from './gathered'
 import { shownOf } from './join-shown'
 import type { Pace } from './pace'
 
@@ -31,14 +30,13 @@ async function ranks(
   return found
 }
 
-/** Adds the ranks that an order uses to all candidates. They are in memory at once, since others' ranks are not in SQL. */
-export async function withRanks(
+/** Adds the ranks that an order uses to all candidates. Others' ranks are not in SQL. */
+export async function addRanks(
   context: SearchContext,
-  candidates: Candidates,
+  gathered: Gathered,
   keys: readonly JoinedKey[],
   pace: Pace,
-): Promise<Candidates> {
-  const gathered = await gather(context.sql, candidates.parts, pace)
+): Promise<void> {
   for (const key of keys) {
     const bySeq = await ranks(context, key, gathered.seqs, pace)
     gathered.columns.set(
@@ -46,7 +44,6 @@ export async function withRanks(
       gathered.seqs.map((seq) => bySeq.get(seq) ?? Number.NaN),
     )
   }
-  return { ...candidates, parts: gathered.parts, found: gathered.size }
 }
 
 /** A relation of documents with these ranks. */

@@ -1,7 +1,8 @@
-/** The joins of what is no search: single documents, exports, and changes by filter. */
+/** The joins of a search, and of what is none: single documents, exports, and changes by filter. */
 import type { Joining } from '../documents/bulk'
 import { CUTOFF_MS, MAX_JOIN_DEPTH } from '../limits'
-import type { Document, SearchScope } from '../types'
+import { parseRequest } from '../request/request'
+import type { Document, SearchParameters, SearchScope } from '../types'
 import type { SearchContext } from './context'
 import { withJoins } from './join-answer'
 import { attachJoins } from './join-attach'
@@ -28,4 +29,17 @@ export async function joining(
   const attach = (shown: Map<number, Document>): Promise<void> =>
     attachJoins(joined, shown, { include, exclude }, new Pace(others))
   return { joins: joined.joins?.documents, attach }
+}
+
+/** Evaluates the joins of a search's filter, before anything else that it waits for. @param started by performance.now() */
+export async function searchJoins(
+  context: SearchContext,
+  params: SearchParameters,
+  scope: SearchScope,
+  started: number,
+): Promise<SearchContext> {
+  if (!hasJoins(params)) return context
+  const { cutoffMs, filterBy } = parseRequest(params, context.schema)
+  const limits = { until: started + cutoffMs, depth: MAX_JOIN_DEPTH }
+  return withJoins(context, { ...params, filter_by: filterBy }, scope, limits)
 }

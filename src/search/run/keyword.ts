@@ -143,7 +143,10 @@ function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }:
   return found < (isQuestion ? Math.max(dropTokensThreshold, ENOUGH_FOR_A_QUESTION) : dropTokensThreshold)
 }
 
-const columnsOf = ({ schema }: SearchContext, { queryFields, index }: SearchRequest): SearchedColumn[] =>
+export const columnsOf = (
+  { schema }: SearchContext,
+  { queryFields, index }: SearchRequest,
+): SearchedColumn[] =>
   queryFields.map(({ field, prefix }) => ({
     column: textColumn(schema.slots[field.name]!),
     prefix,
@@ -151,14 +154,14 @@ const columnsOf = ({ schema }: SearchContext, { queryFields, index }: SearchRequ
   }))
 
 /** The weights of the text columns, up to the last one that is searched. */
-function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest): string {
+export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest): string {
   const weights: number[] = []
   for (const { field, weight } of queryFields) weights[schema.slots[field.name]!.text!] = weight
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
 }
 
 /** The terms with corrections for words that the index lacks; undefined if there are none. */
-function correct(context: SearchContext, request: SearchRequest, terms: Term[]): Term[] | undefined {
+export function correct(context: SearchContext, request: SearchRequest, terms: Term[]): Term[] | undefined {
   let any = false
   const corrected = terms.map((term) => {
     if (term.tokens.length > 1 || isKnown(context, request, term)) return term

@@ -11,9 +11,10 @@ import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
-import { withRanks } from './join-order'
+import { addRanks } from './join-order'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
+import type { TextScore } from './ranking/score'
 
 /** The matches, and how they were found. */
 export interface Found {
@@ -24,6 +25,8 @@ export interface Found {
   pinned: { seq: number; position: number }[]
   /** the page's rows and the total, if already known */
   top?: { rows: HitRow[]; found: number } | undefined
+  /** how well matches fit, by sequence number, where that was read */
+  texts?: ReadonlyMap<number, TextScore>
   /** the vectors of the `_vector_query` keys of sort_by */
   sortVectors?: VectorSearch[]
 }
@@ -41,15 +44,11 @@ export async function makePage(
   pace: Pace,
 ): Promise<Page> {
   const { sql, schema } = context
-  const { terms, pinned } = search
+  const { terms, pinned, texts } = search
   const sort = completeSort(request.sort, schema, search.candidates)
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
-  const ranked =
-    order.joined.length > 0
-      ? { ...search, candidates: await withRanks(context, search.candidates, order.joined, pace) }
-      : search
-  const candidates = await withColumns(context, ranked, order, pace)
-  const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort }
+  const candidates = await withColumns(context, search, order, pace)
+  const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort, texts }
   if (request.groupBy.length > 0) {
     const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))
     const groups = await groupedPage(context, request, candidates, { order, hitContext, pace })
@@ -99,12 +98,13 @@ export async function bestMatches(
 async function withColumns(
   context: SearchContext,
   { candidates, sortVectors = [] }: Found,
-  { buckets }: Order,
+  { buckets, joined }: Order,
   pace: Pace,
 ): Promise<Candidates> {
-  if (buckets.length === 0 && sortVectors.length === 0) return candidates
+  if (buckets.length + sortVectors.length + joined.length === 0) return candidates
   const gathered = await gather(context.sql, candidates.parts, pace)
-  for (const count of buckets) gathered.fill(count, candidates.text && candidates.vector)
+  await addRanks(context, gathered, joined, pace)
+  for (const each of buckets) gathered.fill(each, candidates.text && candidates.vector)
   for (const [index, search] of sortVectors.entries()) {
     gathered.columns.set(distanceColumn(index), await distancesTo(context, search, gathered.seqs, pace))
   }

@@ -72,7 +72,7 @@ async function saidBefore(
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
   if (informativeWords(terms) === 0) return { matches: said, ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
-  const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: 0 }], sql, schema, false)
+  const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: undefined }], sql, schema, false)
   const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
   const { rows } = await countedWindow(
     sql,

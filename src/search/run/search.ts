@@ -9,7 +9,6 @@ import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
-import { MAX_JOIN_DEPTH } from '../limits'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
@@ -24,8 +23,7 @@ import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { withInfix } from './infix'
-import { withJoins } from './join-answer'
-import { hasJoins } from './joins'
+import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import {
@@ -38,6 +36,7 @@ import {
 import { LongSearches, Pace } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { contextFits, hasContext, questionWords } from './question-words'
+import { findPlain, isPlain } from './ranking/found'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
 
@@ -81,7 +80,7 @@ export async function executeSearch(
   const started = performance.now()
   await others.firstTurn()
   plain.requireOpen()
-  const context = hasJoins(params) ? await joining(plain, params, scope, started) : plain
+  const context = await searchJoins(plain, params, scope, started)
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params, scope)
     const { schema } = context
@@ -108,20 +107,6 @@ export async function executeSearch(
       others.end(ticket)
     }
   }
-}
-
-/** Evaluates the joins of the filter, before anything that the search waits for. */
-function joining(
-  context: SearchContext,
-  params: SearchParameters,
-  scope: SearchScope,
-  started: number,
-): Promise<SearchContext> {
-  const { cutoffMs, filterBy } = parseRequest(params, context.schema)
-  return withJoins(context, { ...params, filter_by: filterBy }, scope, {
-    until: started + cutoffMs,
-    depth: MAX_JOIN_DEPTH,
-  })
 }
 
 async function run(
@@ -239,7 +224,7 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const first = sort[0]!
-  const isByScore = first.kind === 'text_match' && first.buckets === 0 && first.direction === 'DESC'
+  const isByScore = first.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
   const order = orderBy(sort, sql, schema, false)
   // The columns of these keys are made of all matches.
@@ -296,12 +281,21 @@ async function find(
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, asked.query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
+  let { query } = asked
+  if (vector === undefined && isPlain(request)) {
+    const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
+    let found = await plain()
+    if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
+      query = withInfix(context, request, query, request.infix.fallback)
+      found = await plain()
+    }
+    return found ?? all(context, filter, pinned)
+  }
   const how = {
     top,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
-  let { query } = asked
   let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   if (keyword?.found === 0 && request.infix.fallback.length > 0) {
     query = withInfix(context, request, query, request.infix.fallback)
@@ -314,12 +308,11 @@ async function find(
     return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
   }
   if (vector === undefined) {
-    const parts = keyword === undefined ? everything(sql, filter) : textMatches(sql, keyword.match, filter)
-    const found = keyword?.found ?? (filter(NOWHERE).sql === '1' ? context.count() : undefined)
-    const known =
-      keyword?.rows && keyword.found !== undefined ? { rows: keyword.rows, found: keyword.found } : undefined
-    const candidates = { parts, text: keyword !== undefined, vector: false, found }
-    return { candidates, terms, pinned, top: known }
+    if (keyword === undefined) return all(context, filter, pinned)
+    const { found } = keyword
+    const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
+    const parts = textMatches(sql, keyword.match, filter)
+    return { candidates: { parts, text: true, vector: false, found }, terms, pinned, top: known }
   }
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
   if (seeking === 'unavailable' && keyword === undefined) {
@@ -345,6 +338,16 @@ async function find(
   await readBest(context, request, { fused, words, terms, vector }, pace)
   const { parts, size } = fused
   return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
+}
+
+/** Every document that passes the filter. */
+function all({ sql, count }: SearchContext, filter: RangedFilter, pinned: Found['pinned']): Found {
+  const found = filter(NOWHERE).sql === '1' ? count() : undefined
+  return {
+    candidates: { parts: everything(sql, filter), text: false, vector: false, found },
+    terms: [],
+    pinned,
+  }
 }
 
 /** What vectors weigh beside words where their scores are joined. */
@@ -408,7 +411,6 @@ const sequenceNumbers = (
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = excludeFields.split(',').map((name) => name.trim())
-  if (names.includes('out_of')) delete result.out_of
-  if (names.includes('search_time_ms')) delete result.search_time_ms
+  for (const name of ['out_of', 'search_time_ms'] as const) if (names.includes(name)) delete result[name]
   return result
 }

@@ -141,14 +141,15 @@ function shown(
   const { result } = reply
   const q = params.q!
   const request_params = { ...result.request_params, q, first_q: q }
-  const search_time_ms = result.search_time_ms && result.search_time_ms + parsed.parse_time_ms
   const isHidden = listed(params.exclude_fields).includes('parsed_nl_query')
   return {
     ...reply,
     result: {
       ...result,
       request_params,
-      ...(search_time_ms !== undefined && { search_time_ms }),
+      ...(result.search_time_ms !== undefined && {
+        search_time_ms: result.search_time_ms + parsed.parse_time_ms,
+      }),
       ...(!isHidden && { parsed_nl_query: parsed }),
     },
   }

@@ -1,0 +1,68 @@
+/** Plain searches: what is typed into a search box, without vectors and without a conversation around it. */
+import type { SearchRequest } from '../../request/request'
+import { completeSort } from '../../request/sort'
+import type { ParsedQuery } from '../../text/query'
+import { type RangedFilter, type Top, textMatches } from '../candidates'
+import type { SearchContext } from '../context'
+import { Gathered } from '../gathered'
+import type { Pace } from '../pace'
+import type { Found } from '../page'
+import { DocumentScorer } from './documents'
+import { planPlainSearch } from './plain'
+import { FEW, rankedPage } from './window'
+
+/** So many matches are read for groups, for buckets and for the worst text match first. */
+const FEW_AS_A_WHOLE = 250
+
+/** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
+const ANY_WORD = 1_000_000
+
+export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest): boolean =>
+  !index.stems && dropTokensThreshold < ANY_WORD && contextQ === ''
+
+/**
+ * Finds and ranks the matches of a plain search.
+ * @param top the page, if the best text matches come first in it
+ * @returns undefined when the query has no word to look for
+ */
+export async function findPlain(
+  context: SearchContext,
+  request: SearchRequest,
+  asked: { query: ParsedQuery; filter: RangedFilter; top: Top | undefined; pinned: Found['pinned'] },
+  pace: Pace,
+): Promise<Found | undefined> {
+  const { query, filter, top, pinned } = asked
+  const { sql, schema } = context
+  const sort = completeSort(request.sort, schema, { text: true, vector: false })
+  const isWhole = request.groupBy.length > 0 || sort[0]!.kind === 'text_match'
+  const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : FEW
+  const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
+  if (plain === undefined) return undefined
+  const { terms, match, seqs, tiers } = plain
+  const candidates = {
+    parts: textMatches(sql, match, filter),
+    text: true,
+    vector: false,
+    found: seqs?.length,
+  }
+  if (tiers === undefined) {
+    return { candidates: { ...candidates, found: plain.top?.found }, terms, pinned, top: plain.top }
+  }
+  const scorer = new DocumentScorer(context, request, terms)
+  if (top !== undefined) {
+    const ranking = { context, request, scorer, filter, sort, pace }
+    const page = await rankedPage(
+      ranking,
+      { seqs: seqs !== undefined && seqs.length <= FEW ? seqs : undefined, counted: plain.counted },
+      tiers,
+      top,
+    )
+    return { candidates: { ...candidates, found: page.found }, terms, pinned, top: page, texts: page.texts }
+  }
+  if (seqs === undefined || seqs.length > most || request.perPage === 0) return { candidates, terms, pinned }
+  const gathered = new Gathered()
+  const scored = scorer.scoreAll(seqs)
+  for (const { seq, text } of scored) gathered.add(seq, -text.rank, Number.NaN, Number.NaN)
+  const texts = new Map(scored.map(({ seq, text }) => [seq, text]))
+  return { candidates: { ...candidates, parts: gathered.parts }, terms, pinned, texts }
+}

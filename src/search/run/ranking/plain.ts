@@ -1,0 +1,153 @@
+/**
+ * Which words a document needs in a plain search, as in Typesense.
+ *
+ * A document matches if every word of the query is in any of the fields. If fewer than typo_tokens_threshold documents
+ * match, similar words will do too. If fewer than drop_tokens_threshold match, words are dropped one by one, from one
+ * end and then from the other, until enough are found. The first words found are never lost on the way.
+ *
+ * A question in a whole sentence is seldom answered in its own words. If too few documents have all of them, and they are
+ * ordered by how well they match, any informative word is enough and BM25 ranks. `drop_tokens_mode` turns that off.
+ */
+import type { SearchRequest } from '../../request/request'
+import { completeSort, orderBy, type SortKey } from '../../request/sort'
+import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
+import {
+  countedWindow,
+  type OrderedMatch,
+  type RangedFilter,
+  type TextMatch,
+  type Top,
+  textMatches,
+} from '../candidates'
+import type { SearchContext } from '../context'
+import { columnsOf, correct, rankOf } from '../keyword'
+import type { Pace } from '../pace'
+import { type Tier, tiersOf } from './tiers'
+import { type Counted, fewMatches } from './window'
+
+const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
+
+/** With this many informative words, a query counts as a question. */
+const QUESTION_WORDS = 5
+/** A question that found fewer documents than this may be answered by any of its words. */
+const ENOUGH_FOR_A_QUESTION = 10
+/** More matches than this are enough whatever the thresholds say. */
+const MOST_COUNTED = 10_000
+/** Of a longer query, only the first words are dropped. */
+const MOST_DROPPED = 20
+
+export interface PlainSearch {
+  /** the words of the query, with what is searched for in their place */
+  terms: Term[]
+  match: TextMatch
+  /** all matches, if they are few */
+  seqs: number[] | undefined
+  /** the best by BM25 and the number of all, where that was asked for */
+  counted?: Counted
+  /** where to look first; undefined if any word is enough, and BM25 ranks */
+  tiers: Tier[] | undefined
+  /** the best matches, where BM25 ranks and they were asked for */
+  top?: { rows: OrderedMatch[]; found: number }
+}
+
+/**
+ * Decides how the query is put to the index, by counting what it finds.
+ * @param most so many matches come along, if there are no more
+ * @param top the best matches to bring along, where BM25 ranks
+ * @returns undefined when the query has no word to look for
+ */
+export async function planPlainSearch(
+  context: SearchContext,
+  request: SearchRequest,
+  query: ParsedQuery,
+  filter: RangedFilter,
+  { most, top }: { most: number; top: Top | undefined },
+  pace: Pace,
+): Promise<PlainSearch | undefined> {
+  if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
+  const { sql } = context
+  const { table } = request.index
+  const columns = columnsOf(context, request)
+  const rank = rankOf(context, request)
+  const expression = (terms: Term[], operator: 'AND' | 'OR' = 'AND') =>
+    matchExpression(terms, query.excluded, columns, operator)
+  const isUnfinished = top !== undefined && query.terms.length > 1 && query.terms.at(-1)!.prefix
+  const order = orderBy([BY_TEXT], sql, context.schema, false)
+  // Whether enough was found shows as long as no more than this is asked for.
+  const asked = Math.max(
+    most,
+    request.typoTokensThreshold,
+    request.dropTokensThreshold,
+    ENOUGH_FOR_A_QUESTION,
+  )
+  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'counted'>> => {
+    const match = { match: words, table, rank }
+    const limit = Math.min(MOST_COUNTED, asked)
+    if (!isUnfinished) return { match, seqs: await fewMatches(sql, match, filter, limit, pace) }
+    // FTS5 collects all words with a beginning before it has the first match. So everything is asked for at once.
+    const parts = textMatches(sql, match, filter)
+    const window = { offset: 0, limit, order, byScore: true }
+    const counted = await countedWindow(sql, { parts, found: undefined }, window, pace)
+    return { match, counted, seqs: counted.found <= limit ? counted.rows.map(({ seq }) => seq) : undefined }
+  }
+
+  let { terms } = query
+  let search = await attempt(expression(terms))
+  if (foundBy(search) < request.typoTokensThreshold) {
+    const corrected = correct(context, request, terms)
+    if (corrected !== undefined) {
+      terms = corrected
+      search = await attempt(expression(terms))
+    }
+  }
+  const found = foundBy(search)
+  if (
+    isQuestion(context, request, terms) &&
+    found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
+  ) {
+    const any = relax(terms)
+    const match = { match: expression(any, 'OR'), table, rank }
+    const parts = textMatches(sql, match, filter)
+    const ranked = await countedWindow(sql, { parts, found: undefined }, top, pace)
+    if (ranked.found > found) {
+      return { terms: any, match, seqs: undefined, tiers: undefined, ...(top && { top: ranked }) }
+    }
+  }
+  const needed = [terms]
+  const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
+  const drops = isTooLittle() ? dropped(terms, request) : []
+  for (const kept of drops) {
+    if (!isTooLittle() && !isBothSides(terms, request)) break
+    needed.push(kept)
+    search = await attempt(needed.map((some) => expression(some)).join(' OR '))
+  }
+  const weighed = columns.map((column, index) => ({ ...column, rank: request.queryFields[index]!.rank }))
+  const whole = needed.length === 1 ? terms : []
+  return { terms, ...search, tiers: tiersOf(search.match, whole, query.excluded, weighed) }
+}
+
+const foundBy = ({ seqs }: { seqs: number[] | undefined }): number => seqs?.length ?? Number.POSITIVE_INFINITY
+
+function isQuestion(
+  { schema }: SearchContext,
+  { sort, dropTokensThreshold, dropTokensMode }: SearchRequest,
+  terms: Term[],
+): boolean {
+  if (dropTokensThreshold === 0 || dropTokensMode.given) return false
+  const [first] = completeSort(sort, schema, { text: true, vector: false })
+  return first!.kind === 'text_match' && informativeWords(terms) >= QUESTION_WORDS
+}
+
+const isBothSides = (terms: readonly Term[], { dropTokensMode }: SearchRequest): boolean =>
+  terms.length <= dropTokensMode.bothSides
+
+/** What is left of a query as its words are dropped: from one end down to one word, then from the other. */
+function* dropped(terms: readonly Term[], { dropTokensMode }: SearchRequest): Generator<Term[]> {
+  const words = terms.slice(0, MOST_DROPPED)
+  const fromRight = () => words.map((_, count) => words.slice(0, words.length - count)).slice(1)
+  const fromLeft = () => words.map((_, count) => words.slice(count)).slice(1)
+  const first = dropTokensMode.direction === 'right_to_left' ? fromRight() : fromLeft()
+  const second = dropTokensMode.direction === 'right_to_left' ? fromLeft() : fromRight()
+  yield* first
+  yield* second
+}

@@ -1,0 +1,125 @@
+/** Finds the words of a query in the texts of documents, for ranking: where they are and how alike. */
+import { editDistance } from '../../../nearest'
+import type { Analyzer } from '../../text/analyzer'
+import { type Term, typed } from '../../text/query'
+import type { Occurrence, Reading } from './score'
+
+/** A typo costs as much as two completions, as in Typesense. */
+const TYPO = 2
+const MOST_TYPOS = 2
+/** Of a text with more characters, words are counted only if it could be the query. */
+const EXACTLY_COUNTED = 256
+const CHARACTERS_A_WORD = 6
+/** Characters between two words that are surely more than ten words apart, in English at least. */
+const FAR = 400
+const BLANK = 0x20
+
+/** What is looked for. */
+interface Wanted {
+  text: string
+  /** number of the word in the query */
+  word: number
+  cost: number
+  /** what a longer word costs that begins with it; undefined if none will do */
+  longer: number | undefined
+}
+
+/** Where a word is in a text, in characters. */
+interface Place {
+  at: number
+  word: number
+  cost: number
+}
+
+export class WordReader {
+  /** the words of the query as they were typed, repetitions included */
+  readonly sequence: number[] = []
+  readonly #analyzer: Analyzer
+  readonly #countsAll: boolean
+  readonly #wanted: Wanted[] = []
+
+  /** @param countsAll whether the places of words count, not only how far apart they are */
+  constructor(terms: readonly Term[], analyzer: Analyzer, countsAll = false) {
+    this.#analyzer = analyzer
+    this.#countsAll = countsAll
+    const numbers = new Map<string, number>()
+    for (const term of terms) {
+      const { words, begins } = analyzer.phrase(typed(term))
+      for (const [index, text] of words.entries()) {
+        const word = numbers.get(text) ?? numbers.size
+        const isLast = index === words.length - 1
+        this.sequence.push(word)
+        if (numbers.has(text) && !term.prefix) continue
+        numbers.set(text, word)
+        const longer = isLast && begins ? 0 : isLast && term.prefix ? 1 : undefined
+        this.#wanted.push({ text, word, cost: 0, longer })
+        if (words.length > 1) continue
+        const completed = term.prefix ? analyzer.completions(term.tokens[0] ?? '') : []
+        for (const other of completed) this.#wanted.push({ text: other, word, cost: 1, longer: undefined })
+        for (const other of term.corrections) {
+          this.#wanted.push({ text: other, word, cost: costOf(text, other, term.prefix), longer: undefined })
+        }
+      }
+    }
+  }
+
+  /** Looking for a few words is several times as quick as looking at every word. */
+  read(text: string): Reading {
+    // The words as the index has them, with blanks between.
+    const words = this.#analyzer.prepare(text).toLowerCase()
+    const found: Place[] = []
+    for (const { text: wanted, word, cost, longer } of this.#wanted) {
+      for (let at = words.indexOf(wanted); at >= 0; at = words.indexOf(wanted, at + wanted.length)) {
+        if (at > 0 && words.charCodeAt(at - 1) > BLANK) continue
+        const end = at + wanted.length
+        const isWhole = end >= words.length || words.charCodeAt(end) <= BLANK
+        if (isWhole) found.push({ at, word, cost })
+        else if (longer !== undefined) found.push({ at, word, cost: longer })
+      }
+    }
+    return { length: this.#lengthOf(words), occurrences: numbered(words, found, this.#countsAll) }
+  }
+
+  /** Words of a text; of a long one about how many. */
+  #lengthOf(text: string): number {
+    const isLong = text.length > Math.max(EXACTLY_COUNTED, CHARACTERS_A_WORD * 2 * this.sequence.length)
+    return isLong ? Math.round(text.length / CHARACTERS_A_WORD) : wordsIn(text, 0, text.length)
+  }
+}
+
+/** Numbers the words by their places. Far from each other, the numbers only say that they are far. */
+function numbered(text: string, found: Place[], countsAll: boolean): Occurrence[] {
+  found.sort((a, b) => a.at - b.at || a.cost - b.cost)
+  const occurrences: Occurrence[] = []
+  let token = 0
+  let before = countsAll ? 0 : (found[0]?.at ?? 0)
+  let last = -1
+  for (const { at, word, cost } of found) {
+    // A word that begins with another one is found by both.
+    if (at === last) continue
+    token += at - before > FAR && !countsAll ? FAR : wordsIn(text, before, at)
+    occurrences.push({ token, word, cost })
+    before = at
+    last = at
+  }
+  return occurrences
+}
+
+/** How many words begin in a part of a text, up to a place where a word begins. */
+function wordsIn(text: string, from: number, to: number): number {
+  let count = 0
+  let inside = false
+  for (let at = from; at < to; at++) {
+    const isWord = text.charCodeAt(at) > BLANK
+    if (isWord && !inside) count++
+    inside = isWord
+  }
+  return count
+}
+
+/** What a correction costs. Where the word may be unfinished, letters that follow cost as one completion does. */
+function costOf(written: string, correction: string, prefix: boolean): number {
+  const whole = editDistance(written, correction, MOST_TYPOS)
+  if (whole <= MOST_TYPOS) return TYPO * whole
+  return prefix ? TYPO + 1 : TYPO * MOST_TYPOS
+}

@@ -1,0 +1,86 @@
+/**
+ * The order in which a plain search looks at more matches than it can read: first those whose words stand together, as
+ * FTS5 finds them without ranking, then the others.
+ *
+ * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
+ */
+import type { Analyzer } from '../../text/analyzer'
+import { matchExpression, type SearchedColumn, type Term, typed } from '../../text/query'
+import type { TextMatch } from '../candidates'
+
+export interface Tier {
+  match: TextMatch
+  /** its documents fit equally well, so the other keys of the sort decide which of them are read */
+  tied: boolean
+  /** fields that begin with the query; the first tier has it */
+  initial?: TextMatch
+}
+
+export interface Column extends SearchedColumn {
+  /** Typesense's weight of the field */
+  rank: number
+}
+
+/** Tokens between two words that are together: they are at most ten apart. */
+const NEAR = 9
+/** Of more words than this, FTS5 is not asked whether they stand together. */
+const MOST_NEAR = 16
+
+/**
+ * @param whole what the search matches
+ * @param terms each match has all of them; none if a part of the query was dropped
+ */
+export function tiersOf(
+  whole: TextMatch,
+  terms: readonly Term[],
+  excluded: readonly Term[],
+  columns: readonly Column[],
+): Tier[] {
+  const all = { match: whole, tied: false }
+  if (terms.length === 0 || terms.length > MOST_NEAR) return [all]
+  const unwanted =
+    excluded.length === 0 ? '' : ` NOT (${matchExpression([], [...excluded], [...columns], 'AND')})`
+  const tier = (match: string, tied: boolean): Tier => ({
+    match: { ...whole, match: match + unwanted },
+    tied,
+  })
+  const initial = tier(together(terms, columns, 'initial'), false).match
+  if (terms.length > 1) {
+    const tiers = [
+      { ...tier(together(terms, columns, 'phrase'), false), initial },
+      tier(together(terms, columns, 'near'), false),
+    ]
+    return [...tiers, all]
+  }
+  const exact = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
+  const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
+  const heaviest = Math.max(...columns.map(({ rank }) => rank))
+  const best = columns.filter(({ rank }) => rank === heaviest)
+  if (best.length === columns.length) {
+    const only = { ...tier(matchExpression(exact, [], best, 'AND'), true), initial }
+    return isExact ? [{ ...all, tied: true, initial }] : [only, all]
+  }
+  const first = { ...tier(matchExpression(exact, [], best, 'AND'), true), initial }
+  return isExact ? [first, all] : [first, tier(matchExpression(exact, [], [...columns], 'AND'), false), all]
+}
+
+/** An expression for words that stand together in one of the columns. */
+function together(
+  terms: readonly Term[],
+  columns: readonly Column[],
+  how: 'initial' | 'phrase' | 'near',
+): string {
+  const analyzers = [...new Set(columns.map(({ analyzer }) => analyzer))]
+  const expressions = analyzers.map((analyzer) => {
+    const names = columns.filter((column) => column.analyzer === analyzer).map(({ column }) => column)
+    const strings = terms.map((term) => analyzed(term, analyzer))
+    const words =
+      how !== 'near'
+        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"`
+        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
+    return `{${names.join(' ')}} : ${words}`
+  })
+  return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
+}
+
+const analyzed = (term: Term, analyzer: Analyzer): string => analyzer.phrase(typed(term)).text

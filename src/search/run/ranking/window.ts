@@ -1,0 +1,347 @@
+/**
+ * The page of a plain search: matches by how well they fit (score.ts), then by the other keys of the sort.
+ *
+ * If there are few matches, all of them are read. Otherwise tiers.ts tells which to look at first. Of each tier the
+ * best are read, and the rest follow in the order of BM25. What comes where depends on the query alone and not on the
+ * page, so no document is on two pages or on none.
+ */
+import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
+import type { SearchRequest } from '../../request/request'
+import { orderBy, type SortKey } from '../../request/sort'
+import {
+  countedWindow,
+  countOf,
+  type OrderedMatch,
+  type RangedFilter,
+  type TextMatch,
+  textMatches,
+} from '../candidates'
+import type { SearchContext } from '../context'
+import { Gathered } from '../gathered'
+import type { Pace } from '../pace'
+import type { DocumentScorer, Scored } from './documents'
+import type { TextScore } from './score'
+import type { Tier } from './tiers'
+
+/** So many matches are read without asking FTS5 which are the best, and of a tier so many are read. */
+export const FEW = 64
+
+/** The best of what an expression matches, by BM25, and the number of all. */
+export interface Counted {
+  rows: OrderedMatch[]
+  found: number
+}
+
+export interface RankedPage {
+  rows: OrderedMatch[]
+  /** by sequence number */
+  texts: Map<number, TextScore>
+  found: number
+}
+
+/** A search whose matches are ranked. */
+export interface Ranking {
+  context: SearchContext
+  request: SearchRequest
+  scorer: DocumentScorer
+  filter: RangedFilter
+  /** all keys; the first is the text match */
+  sort: SortKey[]
+  pace: Pace
+}
+
+/** All matches of an expression, if there are at most so many; undefined otherwise. */
+export async function fewMatches(
+  sql: SqlStorage,
+  match: TextMatch,
+  filter: RangedFilter,
+  most: number,
+  pace: Pace,
+): Promise<number[] | undefined> {
+  const seqs: number[] = []
+  for await (const { relation } of textMatches(sql, match, filter)(pace)) {
+    const limit = fragment(') d LIMIT ?', most + 1 - seqs.length)
+    const rows = pace.query<{ seq: number }>(
+      sql,
+      join([fragment('SELECT d.seq FROM ('), relation, limit], ''),
+    )
+    for (const { seq } of rows) seqs.push(seq)
+    if (seqs.length > most) return undefined
+  }
+  return seqs
+}
+
+/** A tier without the ones before it. */
+interface Segment {
+  tier: Tier
+  filter: RangedFilter
+  /** its documents, if they are few */
+  seqs: number[] | undefined
+  /** it is known to have more than a few */
+  isLarge?: boolean
+}
+
+/**
+ * The matches of a window, in order, and the number of all.
+ * @param seqs all matches, if they are few
+ * @param counted the first of all matches, where they were counted already
+ * @param tiers the last one has all matches
+ */
+export async function rankedPage(
+  ranking: Ranking,
+  { seqs, counted }: { seqs: number[] | undefined; counted?: Counted | undefined },
+  tiers: readonly Tier[],
+  { offset, limit }: { offset: number; limit: number },
+): Promise<RankedPage> {
+  const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
+  if (seqs !== undefined) {
+    append(page, await ordered(ranking, ranking.scorer.scoreAll(seqs), offset, limit))
+    return page
+  }
+  const { sql } = ranking.context
+  const whole = tiers.at(-1)!
+  const end = offset + limit
+  let passed = 0
+  const segments = await segmentsOf(ranking, tiers)
+  for (const segment of segments) {
+    const from = Math.max(0, offset - passed)
+    const left = end - Math.max(offset, passed)
+    if (left <= 0) break
+    const isEnough = segment.isLarge === true && from + left <= FEW
+    const isLast = segment === segments.at(-1)
+    const { size, ranked } =
+      (isLast && counted && othersOf(counted, segments.slice(0, -1))) ||
+      (await sizeOf(ranking, segment, isEnough, isLast))
+    if (ranked !== undefined) {
+      await addRanked(ranking, page, segment, { size, from, left, known: ranked })
+    } else if (segment.seqs !== undefined) {
+      append(page, await ordered(ranking, ranking.scorer.scoreAll(segment.seqs), from, left))
+    } else if (from < size) {
+      await addRanked(ranking, page, segment, { size, from, left, known: undefined })
+    }
+    passed += size
+    if (isLast) page.found = passed
+  }
+  if (page.found === 0) {
+    page.found =
+      counted?.found ?? (await countOf(sql, textMatches(sql, whole.match, ranking.filter), ranking.pace))
+  }
+  lower(page)
+  return page
+}
+
+/**
+ * From the widest tier that has few matches. If all have many, from the first; fields that are the query come before
+ * it then, since they need not be among the best by BM25.
+ */
+async function segmentsOf(ranking: Ranking, tiers: readonly Tier[]): Promise<Segment[]> {
+  const { context, filter, pace } = ranking
+  const segments: Segment[] = []
+  let first = tiers.length - 1
+  let seqs: number[] | undefined
+  while (seqs === undefined && first > 0) {
+    first--
+    seqs = await fewMatches(context.sql, tiers[first]!.match, filter, FEW, pace)
+  }
+  const whole = seqs === undefined ? await wholeFields(ranking, tiers[0]!) : []
+  const others: RangedFilter = whole.length === 0 ? filter : (range) => both(filter(range), not(oneOf(whole)))
+  if (whole.length > 0) segments.push({ tier: tiers[0]!, filter, seqs: whole })
+  const isLarge = seqs === undefined && whole.length === 0
+  let among = others
+  for (const [number, tier] of tiers.slice(first).entries()) {
+    segments.push({ tier, filter: among, seqs, isLarge: isLarge && number === 0 })
+    const before = seqs
+    among =
+      before === undefined ? without(others, tier.match) : (range) => both(others(range), not(oneOf(before)))
+    seqs = undefined
+  }
+  return segments
+}
+
+/** Characters that a text may have more than the query and still be it: signs around the words. */
+const MOST_SIGNS = 1
+
+/** Documents with a field that is the query, word by word. */
+async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
+  const { context, request, filter, scorer, pace } = ranking
+  if (initial === undefined || !request.ranking.exactMatch) return []
+  const names = request.queryFields.map(({ field }) => field.name)
+  const paths = names.flatMap((name) => [`$."${name}"`, `$."${name.split('.').join('"."')}"`])
+  const isShort: RangedFilter = (range) =>
+    both(
+      filter(range),
+      fragment(
+        `EXISTS (SELECT 1 FROM documents x, json_each(?) p, json_each(x.body, p.value) t
+                  WHERE x.seq = d.seq AND t.atom IS NOT NULL AND length(t.atom) <= ?)`,
+        JSON.stringify([...new Set(paths)]),
+        request.q.length + MOST_SIGNS,
+      ),
+    )
+  const seqs = await fewMatches(context.sql, initial, isShort, FEW, pace)
+  return scorer
+    .scoreAll(seqs ?? [])
+    .filter(({ text }) => text.best?.order === 2)
+    .map(({ seq }) => seq)
+}
+
+/** What was counted without the segments before; undefined if it is not known what they have. */
+function othersOf(
+  { rows, found }: Counted,
+  before: readonly Segment[],
+): { size: number; ranked: OrderedMatch[] } | undefined {
+  if (before.some(({ seqs }) => seqs === undefined)) return undefined
+  const known = new Set(before.flatMap(({ seqs }) => seqs!))
+  return { size: found - known.size, ranked: rows.filter(({ seq }) => !known.has(seq)) }
+}
+
+/**
+ * How many documents a segment has: at least, if the window is in it for sure. The last segment is counted as it is
+ * ranked.
+ */
+async function sizeOf(
+  ranking: Ranking,
+  segment: Segment,
+  isEnough: boolean,
+  isLast: boolean,
+): Promise<{ size: number; ranked: OrderedMatch[] | undefined }> {
+  const { sql } = ranking.context
+  const parts = textMatches(sql, segment.tier.match, segment.filter)
+  if (segment.seqs !== undefined) return { size: segment.seqs.length, ranked: undefined }
+  if (isLast) {
+    const window = {
+      offset: 0,
+      limit: FEW,
+      order: orderOf(ranking, segment.tier),
+      byScore: !segment.tier.tied,
+    }
+    const { rows, found } = await countedWindow(sql, { parts, found: undefined }, window, ranking.pace)
+    return { size: found, ranked: rows }
+  }
+  if (isEnough) return { size: FEW, ranked: undefined }
+  return { size: await countOf(sql, parts, ranking.pace), ranked: undefined }
+}
+
+/** Adds the matches of a segment that are in the window: those that are read first, then the others. */
+async function addRanked(
+  ranking: Ranking,
+  page: RankedPage,
+  { tier, filter }: Segment,
+  {
+    size,
+    from,
+    left,
+    known,
+  }: { size: number; from: number; left: number; known: OrderedMatch[] | undefined },
+): Promise<void> {
+  const { context, scorer, pace } = ranking
+  const best = async (among: RangedFilter, offset: number, limit: number) => {
+    const window = { offset, limit, order: orderOf(ranking, tier), byScore: !tier.tied }
+    const parts = textMatches(context.sql, tier.match, among)
+    return (await countedWindow(context.sql, { parts, found: size }, window, pace)).rows
+  }
+  const read = scorer.scoreAll((known ?? (await best(filter, 0, FEW))).map(({ seq }) => seq))
+  const taken = Math.max(0, Math.min(read.length, from + left) - from)
+  if (taken > 0) append(page, await ordered(ranking, read, from, taken))
+  const missing = Math.min(left, size - from) - taken
+  if (missing <= 0) return
+  const readSeqs = read.map(({ seq }) => seq)
+  const others: RangedFilter = (range) => both(filter(range), not(oneOf(readSeqs)))
+  const rest = await best(others, Math.max(0, from - read.length), missing)
+  const least = read.reduce<TextScore | undefined>(
+    (low, { text }) => (low === undefined || text.rank < low.rank ? text : low),
+    undefined,
+  )
+  const texts = new Map(scorer.scoreAll(rest.map(({ seq }) => seq)).map(({ seq, text }) => [seq, text]))
+  for (const row of rest) {
+    const text = texts.get(row.seq)
+    if (text === undefined) continue
+    page.rows.push(row)
+    page.texts.set(row.seq, least !== undefined && text.rank > least.rank ? least : text)
+  }
+}
+
+function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
+  for (const { row, text } of some) {
+    page.rows.push(row)
+    page.texts.set(row.seq, text)
+  }
+}
+
+/** Keeps text matches from rising within a page, where a document that was not read fits better than one before it. */
+function lower({ rows, texts }: RankedPage): void {
+  let least: TextScore | undefined
+  for (const { seq } of rows) {
+    const text = texts.get(seq)!
+    if (least !== undefined && text.rank > least.rank) texts.set(seq, least)
+    else least = text
+  }
+}
+
+/** Documents that were read, in order: a window of them. */
+async function ordered(
+  ranking: Ranking,
+  read: readonly Scored[],
+  offset: number,
+  limit: number,
+): Promise<{ row: OrderedMatch; text: TextScore }[]> {
+  const sorted = read.toSorted((a, b) => b.text.rank - a.text.rank || b.quality - a.quality || b.seq - a.seq)
+  const last = sorted[Math.min(offset + limit, sorted.length) - 1]
+  if (last === undefined) return []
+  const first = sorted[offset]
+  if (first === undefined) return []
+  const window = sorted.slice(offset, offset + limit)
+  if (ranking.sort.length > 1) {
+    // The other keys decide only between those that fit equally well.
+    const tied = tiesIn(sorted, first.text.rank, last.text.rank)
+    const places = new Map((await byOtherKeys(ranking, tied)).map((seq, place) => [seq, place]))
+    const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
+    sorted.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
+    window.splice(0, window.length, ...sorted.slice(offset, offset + limit))
+  }
+  return window.map(({ seq, text }) => ({
+    row: { seq, score: -text.rank, distance: null, fused: null },
+    text,
+  }))
+}
+
+/** Documents that share their rank with another one, among those from one rank down to another. */
+const tiesIn = (sorted: readonly Scored[], highest: number, lowest: number): Scored[] =>
+  sorted.filter(
+    ({ text: { rank } }, at) =>
+      rank <= highest &&
+      rank >= lowest &&
+      (rank === sorted[at - 1]?.text.rank || rank === sorted[at + 1]?.text.rank),
+  )
+
+async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): Promise<number[]> {
+  if (tied.length === 0) return []
+  const gathered = new Gathered()
+  for (const { seq, text, quality } of tied) gathered.add(seq, -text.rank, Number.NaN, quality)
+  const order = orderBy(sort, context.sql, context.schema, false, [fragment('d.fused DESC')])
+  const window = { offset: 0, limit: tied.length, order, byScore: false }
+  const { parts, size: found } = gathered
+  return (await countedWindow(context.sql, { parts, found }, window, pace)).rows.map(({ seq }) => seq)
+}
+
+/** The order in which documents of a tier are read. */
+const orderOf = ({ context, sort }: Ranking, { tied }: Tier) =>
+  tied
+    ? orderBy(sort.slice(1), context.sql, context.schema, false, [fragment('d.score')])
+    : orderBy(sort, context.sql, context.schema, false)
+
+/** The documents that pass a filter and do not match an expression. */
+const without =
+  (filter: RangedFilter, { match, table }: TextMatch): RangedFilter =>
+  (range) =>
+    both(
+      filter(range),
+      fragment(
+        `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?)`,
+        match,
+        range.low,
+        range.high,
+      ),
+    )
+
+const both = (one: SqlFragment, other: SqlFragment): SqlFragment =>
+  one.sql === '1' ? other : join([fragment('('), one, fragment(') AND ('), other, fragment(')')], '')
