@@ -51,6 +51,20 @@ export const CUTOFF_MS = 30_000
 /** The question and the answer. Documents of a turn before these two are a transcript from elsewhere. */
 export const MESSAGES_A_TURN = 2
 
+/** Joins inside of joins: `$a($b(...))` is two deep. */
+export const MAX_JOIN_DEPTH = 5
+/** Joins in the filter, the order and the fields of one search. Each one is a call to another collection. */
+export const MAX_JOINS = 16
+/** Keys that one join matches. They go from one object to another. */
+export const MAX_JOIN_KEYS = 100_000
+/** Documents with a related one that a join finds. They are in memory at once, as numbers. */
+export const MAX_JOINED = 500_000
+/** Related documents that one statement sorts, for `sort_by` and for one join of a page. */
+export const MAX_JOIN_SORTED = 20_000
+/** Documents and bytes that one join adds to a page. */
+export const MAX_JOIN_DOCUMENTS = 5_000
+export const MAX_JOIN_BYTES = 8 << 20
+
 const LISTS = ['include_fields', 'exclude_fields', 'highlight_fields', 'highlight_full_fields']
 const HITS = ['pinned_hits', 'hidden_hits']
 

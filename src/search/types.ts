@@ -77,6 +77,12 @@ export interface Field {
   vec_dist?: 'cosine' | 'ip'
   hnsw_params?: Record<string, unknown>
   embed?: EmbedConfig
+  /** `collection.field`: each value is one of that field */
+  reference?: string
+  /** the document referred to may come later */
+  async_reference?: boolean
+  /** false: a document stays when the one that it refers to is deleted */
+  cascade_delete?: boolean
   /** a nested field: an array above it in the document makes its values a list */
   nested?: boolean
   [extra: string]: unknown
@@ -107,6 +113,71 @@ export interface SearchScope {
   history?: boolean
   /** a scoped key's filter: documents that it hides are treated as if they did not exist */
   filter?: string
+  /** a scoped key's exclude_fields, and whether it fixes include_fields: both hold for joined documents too */
+  excludes?: string
+  includes?: boolean
+  /** the collections that the search names in joins and that its key may read, by the names that it uses */
+  joins?: Record<string, JoinPlace>
+}
+
+/** A collection that a search may join. */
+export interface JoinPlace {
+  objectId: string
+  /** its own name, also when an alias was given */
+  name: string
+  /** the key may read it even if it is a history collection */
+  history: boolean
+}
+
+/** What one collection's object asks another one's, about documents that are related to its own. */
+export interface JoinQuestion {
+  /** the collection that asks */
+  asker: { objectId: string; name: string }
+  /** the field here that the asker refers to; undefined: this collection refers to the asker */
+  target?: string | undefined
+  /** a condition on the documents here */
+  filter: string
+  /** the condition is a scoped key's own: the key's conditions on this collection do not narrow it */
+  trusted?: boolean
+  /** what a scoped key's joins allow of this collection */
+  only?: string
+  scope: SearchScope
+  /** may read a history collection */
+  history: boolean
+  /** milliseconds */
+  cutoffMs: number
+  /** levels of joins that may follow */
+  depth: number
+  want: 'relation' | 'keys' | RankQuestion | DocumentQuestion
+}
+
+/** The ranks of related documents in an order, best first, from 0. A key gets that of its best document. */
+export interface RankQuestion {
+  sortBy: string
+  /** a list of keys as JSON */
+  keys: string
+}
+
+export interface DocumentQuestion {
+  include: string
+  exclude: string
+  sortBy: string
+  /** related documents for each key; 0: all */
+  limit: number
+  keys: string
+}
+
+/** Keys are JSON texts, which keep all digits of a number. */
+export interface JoinAnswer {
+  /** the asker's field whose values the keys are */
+  on: string
+  /** the reference field holds a list */
+  array: boolean
+  keys?: string[]
+  ranks?: [key: string, rank: number][]
+  /** for each key its documents' places in `documents`, and how many there are without the limit */
+  related?: [key: string, places: number[], count: number][]
+  documents?: Document[]
 }
 
 export interface Highlight {

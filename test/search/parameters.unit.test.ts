@@ -62,10 +62,9 @@ describe('what is not implemented', () => {
       fields: [{ name: 'title', type: 'string', ...field }],
       ...more,
     })
-    expect(() => parseSchema(schema({ async_reference: true }))).toThrow(
-      'The option `async_reference` of the field `title` is not supported. Collections cannot be joined. Leave it out, or set it to `false`.',
+    expect(() => parseSchema(schema({ stem_dictionary: 'irregular' }))).toThrow(
+      'The option `stem_dictionary` of the field `title` is not supported. There are no stemming dictionaries. Leave it out.',
     )
-    expect(() => parseSchema(schema({ reference: 'authors.id' }))).toThrow('`reference` of the field `title`')
     expect(() => parseSchema(schema({}, { voice_query_model: { model_name: 'a' } }))).toThrow(
       'The option `voice_query_model`',
     )

@@ -33,7 +33,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
   sort_by: differs('`_vector_distance(buckets: 2)` is refused.'),
   rank_tokens_by: harmless('No candidate word is left out.'),
-  facet_by: WORKS,
+  facet_by: differs('Fields of joined collections are refused.'),
   facet_query: WORKS,
   facet_query_num_typos: WORKS,
   facet_return_parent: WORKS,
@@ -126,6 +126,9 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   stem: differs(
     'English by Porter, German, Spanish and French by Snowball. Any other `locale` is refused with it.',
   ),
+  reference: differs('Values are compared exactly, with case and accents.'),
+  async_reference: WORKS,
+  cascade_delete: WORKS,
   truncate_len: WORKS,
   token_separators: WORKS,
   symbols_to_index: WORKS,

@@ -9,6 +9,7 @@ import type { SearchParameters, SearchScope } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { replyOf } from '../../turn/retrieve'
+import { joinScope } from './joins'
 import { fill, parameterValue } from './parameters'
 
 /** Parameters of the request that are not for the search. */
@@ -53,8 +54,9 @@ export async function planSearch(
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
   if (params.stopwords) params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
-  const place = await findCollection(env, collection)
-  return { collection, place, params, scope: scopeOf(access, collection), plain: access.forPages }
+  const [place, joins] = await Promise.all([findCollection(env, collection), joinScope(env, access, params)])
+  const scope = { ...scopeOf(access, collection), ...joins }
+  return { collection, place, params, scope, plain: access.forPages }
 }
 
 /**

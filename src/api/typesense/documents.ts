@@ -1,8 +1,9 @@
 /** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
 import { ApiError, unwrap } from '../../errors'
 import type { CollectionRpc } from '../../search/collection/rpc'
-import type { Step } from '../../search/types'
+import type { SearchScope, Step } from '../../search/types'
 import { readText } from '../edge/body'
+import { joinScope } from '../edge/joins'
 import { isTrue } from '../edge/parameters'
 import { failureOf, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
@@ -19,9 +20,11 @@ async function createDocument({ env, request, path, query }: Call): Promise<Resp
   return json(unwrap(await collection.write(await readText(request), options)), 201)
 }
 
-async function getDocument({ env, path, query }: Call): Promise<Response> {
+async function getDocument({ env, path, query, access }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
-  return json(unwrap(await collection.get(path.id!, query.include_fields ?? '', query.exclude_fields ?? '')))
+  const { include_fields: include = '', exclude_fields: exclude = '' } = query
+  const scope = await joinScope(env, access, query, 'documents:get')
+  return json(unwrap(await collection.get(path.id!, include, exclude, scope)))
 }
 
 async function patchDocument({ env, request, path, query }: Call): Promise<Response> {
@@ -35,15 +38,16 @@ async function deleteDocument({ env, path, query }: Call): Promise<Response> {
   return json(unwrap(await collection.remove(path.id!, isTrue(query.ignore_not_found))))
 }
 
-async function patchDocuments({ env, request, path, query }: Call): Promise<Response> {
+async function patchDocuments({ env, request, path, query, access }: Call): Promise<Response> {
   const filterBy = requireFilter(query.filter_by)
   const collection = await openCollection(env, path.collection!)
+  const scope = await joinScope(env, access, query)
   const body = await readText(request)
   let updated = 0
   // An empty filter names no document; `*` names all.
   let done = filterBy === ''
   for (let after = 0; !done; ) {
-    const step = unwrap(await collection.updateWhere(filterBy, body, after))
+    const step = unwrap(await collection.updateWhere(filterBy, body, after, scope))
     updated += step.count
     after = step.cursor
     done = step.done
@@ -51,7 +55,7 @@ async function patchDocuments({ env, request, path, query }: Call): Promise<Resp
   return json({ num_updated: updated })
 }
 
-async function deleteDocuments({ env, path, query }: Call): Promise<Response> {
+async function deleteDocuments({ env, path, query, access }: Call): Promise<Response> {
   if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!))
   const filterBy = requireFilter(query.filter_by)
   const options = {
@@ -60,9 +64,10 @@ async function deleteDocuments({ env, path, query }: Call): Promise<Response> {
     returnIds: isTrue(query.return_id),
   }
   const collection = await openCollection(env, path.collection!)
+  const scope = await joinScope(env, access, query)
   const total: Step = { count: 0, done: filterBy === '', documents: [], ids: [] }
   while (!total.done) {
-    const step = unwrap(await collection.removeWhere(filterBy, options))
+    const step = unwrap(await collection.removeWhere(filterBy, options, scope))
     total.count += step.count
     total.done = step.done
     total.documents!.push(...(step.documents ?? []))
@@ -98,25 +103,27 @@ function deleteBatch(batchSize: string | undefined): number {
   return Math.min(Number(batchSize), DELETE_BATCH)
 }
 
-async function exportDocuments({ env, path, query }: Call): Promise<Response> {
+async function exportDocuments({ env, path, query, access }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
   const options = {
     filterBy: query.filter_by ?? '',
     include: query.include_fields ?? '',
     exclude: query.exclude_fields ?? '',
   }
-  return plainText(await streamText(exportedPages(collection, options)))
+  const scope = await joinScope(env, access, query, 'documents:export')
+  return plainText(await streamText(exportedPages(collection, options, scope)))
 }
 
 async function* exportedPages(
   collection: CollectionRpc,
   options: Parameters<CollectionRpc['exportPage']>[0],
+  scope: SearchScope,
 ): AsyncGenerator<string, void, undefined> {
   let separator = ''
   let after = 0
   for (let done = false; !done; ) {
     try {
-      const page = unwrap(await collection.exportPage(options, after))
+      const page = unwrap(await collection.exportPage(options, after, scope))
       if (page.lines !== '') yield separator + page.lines
       if (page.lines !== '') separator = '\n'
       after = page.cursor

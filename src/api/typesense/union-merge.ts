@@ -20,6 +20,8 @@ export const sortClauses = (sortBy = ''): SortClause[] =>
   splitOutside(sortBy, ',')
     .filter((clause) => clause !== '')
     .map((clause) => {
+      if (clause.startsWith('$'))
+        throw new ApiError(400, `A union cannot be sorted by a joined field: \`${clause}\`.`)
       const colon = clause.lastIndexOf(':')
       const order = clause.slice(colon + 1).trim()
       const [field = ''] = clause.slice(0, colon).split('(', 1)

@@ -63,7 +63,7 @@ export async function unite(
     return {
       found,
       hits: unique.slice(page.from, page.from + page.size).map(({ hit, collection, searchIndex }) => ({
-        ...asAsked(hit, searches[searchIndex]!.params),
+        ...asAsked(hit, searches[searchIndex]!.params, sorts[searchIndex]!),
         collection,
         search_index: searchIndex,
       })),
@@ -177,12 +177,22 @@ function showing(params: SearchParameters, fields: string[]): SearchParameters {
 }
 
 /** The hit with only the fields that were asked for. */
-function asAsked(hit: Hit, params: SearchParameters): Hit {
+function asAsked(hit: Hit, params: SearchParameters, sorts: SortClause[]): Hit {
   const { include_fields: include = '', exclude_fields: exclude = '', highlight_fields: named } = params
-  const document = project(hit.document, include, exclude)
+  const document = withJoined(project(hit.document, include, exclude), hit.document, sorts)
   if (named) return { ...hit, document }
   const highlights = hit.highlights.filter(({ field }) => !isExcluded(field, exclude))
   return { ...hit, document, highlight: project(hit.highlight as Document, '', exclude), highlights }
+}
+
+/** Puts back what joins have added: all that the fields leave out, but for those that only merging reads. */
+function withJoined(asked: Document, whole: Document, sorts: SortClause[]): Document {
+  const read = readFields(sorts)
+  const joined = Object.entries(whole).filter(
+    ([name]) =>
+      !Object.hasOwn(asked, name) && !read.some((field) => field === name || field.startsWith(`${name}.`)),
+  )
+  return { ...asked, ...Object.fromEntries(joined) }
 }
 
 const collectionOf = (result: SearchResult): string => result.request_params.collection_name

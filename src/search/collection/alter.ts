@@ -9,7 +9,7 @@ import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
 import { isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
 import { planOf } from '../schema/plan'
-import { maskField } from '../schema/schema'
+import { checkReferences, maskField } from '../schema/schema'
 import { addField, rebuildTextIndex, removeField } from '../schema/tables'
 import { isObject } from '../schema/values'
 import { curationSets, synonymSets } from '../sets/kept'
@@ -155,6 +155,7 @@ function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration:
   for (const field of alteration.added) checkEmbedSources(field, all)
   if (all.filter(({ name }) => name === '.*').length > 1) refuse('There can be only one field named `.*`.')
   checkFields(all, schema.default_sorting_field)
+  checkReferences(schema.name, all)
   for (const field of kept) checkEmbedSources(field, all)
   const isReplaced = ({ name, embed }: Field): boolean =>
     embed !== undefined && [...dropped].some((old) => old.name === name && old.embed !== undefined)

@@ -76,6 +76,13 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       event TEXT NOT NULL)`,
     'CREATE INDEX analytics_log_by_user ON analytics_log (rule, user, seq)',
   ],
+  [
+    // Values by which documents of two collections belong together (documents/join-keys.ts).
+    'CREATE TABLE join_keys (field TEXT NOT NULL, key NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (field, key, seq)) WITHOUT ROWID',
+    'CREATE INDEX join_keys_by_seq ON join_keys (seq, field)',
+    // Keys of deleted documents that other collections still refer to (documents/cascade.ts).
+    'CREATE TABLE cascades (field TEXT NOT NULL, key NOT NULL, PRIMARY KEY (field, key)) WITHOUT ROWID',
+  ],
 ]
 
 /** Whether this object has ever held a collection. */

@@ -4,19 +4,23 @@
  */
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
-import { ApiError, attempt, collectionGone, forbidden, type Outcome } from '../../errors'
+import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
-import { exportPage, removeAll, removeWhere, updateWhere } from '../documents/bulk'
+import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
 import { project } from '../documents/projection'
+import type { ReferenceAnswer } from '../documents/references'
 import type { Store } from '../documents/store'
-import type { Writer } from '../documents/writer'
+import type { Incoming } from '../documents/writer'
 import { isHistoryShaped } from '../history/shape'
 import * as turns from '../history/turns'
 import { writeMeta } from '../meta'
+import { answerJoin } from '../run/join-answer'
+import { type JoiningFields, joining } from '../run/joining'
 import { LongSearches } from '../run/pace'
 import { executeSearch } from '../run/search'
 import { resealSchema, sealFields } from '../schema/embedding-secrets'
+import type { Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
 import type {
   CollectionSchema,
@@ -24,6 +28,8 @@ import type {
   DirtyValues,
   Document,
   ImportOptions,
+  JoinAnswer,
+  JoinQuestion,
   RecentMessages,
   SchemaProgress,
   SearchParameters,
@@ -35,8 +41,9 @@ import type {
 } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
 import type { Reconciliation } from '../vectors/vectorize/reconcile'
-import { applyAlteration, prepareAlteration, readAlteration } from './alter'
-import { ABANDONED_MS, CollectionLife } from './life'
+import { Altering } from './altering'
+import { CollectionLife } from './life'
+import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { mirrorHistory } from './open'
 import type { CollectionRpc } from './rpc'
 
@@ -51,10 +58,11 @@ export class Collection extends DurableObject implements CollectionRpc {
     objectId: this.ctx.id.name as string,
     alarm: new Alarm(this.ctx.storage),
   })
-  #altering = false
+  #altering = new Altering()
   /** time of the last search, in unix milliseconds */
   #searchedAt = 0
   #longSearches = new LongSearches()
+  #told: Told = new Set()
 
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
@@ -80,39 +88,14 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   async schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(() => {
-      const { slots, nextSlot, nextText, textColumns, replacing, ...schema } =
+      const { slots, nextSlot, nextText, textColumns, replacing, linked, ...schema } =
         this.#life.existing().store.schema
       return schema
     })
   }
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
-    return attempt(async () => {
-      const { store, reindex, embeddings, dropping, background } = this.#life.existing()
-      const before = store.schema
-      const alteration = await readAlteration(body, before, this.env)
-      if (this.#altering || reindex.pending || embeddings.replacing || store.schema !== before) {
-        throw new ApiError(422, 'Another collection update operation is in progress.')
-      }
-      this.#altering = true
-      try {
-        await prepareAlteration(alteration, store, this.env)
-        if (store.closed) throw collectionGone()
-        this.ctx.storage.transactionSync(() => {
-          const { carried, reindexing } = applyAlteration(store, alteration)
-          if (reindexing && store.count > 0) reindex.start(carried)
-          embeddings.retry()
-        })
-      } catch (error) {
-        store.reset()
-        throw error
-      } finally {
-        this.#altering = false
-      }
-      if (reindex.pending) this.#life.around.alarm.within(ABANDONED_MS)
-      for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
-      return alteration.echo
-    })
+    return attempt(() => this.#altering.run(this.#life.existing(), this.#life.around, body))
   }
 
   reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
@@ -157,20 +140,60 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => this.#write({ document: json, action: 'update', id, dirtyValues }))
   }
 
-  async #write(incoming: Parameters<Writer['write']>[0][number]): Promise<Document> {
+  async #write(incoming: Incoming): Promise<Document> {
+    const [fault] = await this.#faults([incoming])
     const { writer, store, mirror } = await this.#life.writable()
-    const [result] = writer.write([incoming])
+    const [result] = writer.write([{ ...incoming, fault }])
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
     await mirror?.settle()
     return document
   }
 
-  async get(id: string, include: string, exclude: string): Promise<Outcome<Document>> {
-    return attempt(() => {
+  #faults(items: Incoming[]): Promise<(ApiError | undefined)[]> {
+    return checkReferences(this.#life.around, this.#life.existing(), this.#told, items)
+  }
+
+  async get(
+    id: string,
+    include: string,
+    exclude: string,
+    scope: SearchScope = {},
+  ): Promise<Outcome<Document>> {
+    return attempt(async () => {
       const { store } = this.#life.existing()
-      return project(this.#find(store, id)[1], include, exclude)
+      const [seq, whole] = this.#find(store, id)
+      const shown = new Map([[seq, project(whole, include, exclude)]])
+      const { attach } = await this.#joining({ include, exclude }, scope)
+      await attach?.(shown)
+      return shown.get(seq)!
     })
+  }
+
+  #joining(fields: JoiningFields, scope?: SearchScope): Promise<Joining> {
+    return joining(this.#life.existing().context, fields, scope, this.#longSearches)
+  }
+
+  join(question: JoinQuestion): Promise<Outcome<JoinAnswer>> {
+    this.#searchedAt = Date.now()
+    return attempt(() => {
+      const { context, store, mirror } = this.#life.existing()
+      if (!question.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
+      return answerJoin(context, question, this.#longSearches)
+    })
+  }
+
+  refer(referrer: Referrer, as: string, keys: string): Promise<Outcome<ReferenceAnswer>> {
+    return attempt(() => answerReference(this.#life.existing(), referrer, as, keys))
+  }
+
+  async cascade(field: string, keys: string): Promise<boolean> {
+    const open = this.#life.open()
+    if (open === undefined) return false
+    const more = cascade(this.ctx.storage, open, field, keys)
+    if (open.store.schema.linked !== undefined) open.background.kick(open.cascade)
+    await open.mirror?.settle()
+    return more
   }
 
   /** @throws ApiError 404 */
@@ -185,19 +208,29 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
     return attempt(async () => {
-      const { store, mirror } = this.#life.existing()
+      const open = this.#life.existing()
+      const { store, mirror } = open
       if (ignoreNotFound && !store.find([id]).has(id)) return { id }
       const [seq, document] = this.#find(store, id)
       removeAll(this.ctx.storage, store, [[seq, id]])
       await mirror?.settle()
+      await settleCascade(open)
       return document
     })
   }
 
-  updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>> {
+  updateWhere(
+    filterBy: string,
+    json: string,
+    after: number,
+    scope?: SearchScope,
+  ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
+      const { joins } = await this.#joining({ filterBy }, scope)
+      const [fault] = await this.#faults([{ document: json, action: 'update' }])
+      if (fault !== undefined) throw fault
       const { store, writer, mirror } = await this.#life.writable()
-      const step = updateWhere(store, writer, filterBy, json, after)
+      const step = updateWhere(store, writer, filterBy, json, after, joins)
       await mirror?.settle()
       return step
     })
@@ -206,11 +239,15 @@ export class Collection extends DurableObject implements CollectionRpc {
   removeWhere(
     filterBy: string,
     options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+    scope?: SearchScope,
   ): Promise<Outcome<Step>> {
     return attempt(async () => {
-      const { store, mirror } = this.#life.existing()
-      const step = removeWhere(this.ctx.storage, store, filterBy, options)
+      const { joins } = await this.#joining({ filterBy }, scope)
+      const open = this.#life.existing()
+      const { store, mirror } = open
+      const step = removeWhere(this.ctx.storage, store, filterBy, options, joins)
       await mirror?.settle()
+      await settleCascade(open)
       return step
     })
   }
@@ -226,13 +263,19 @@ export class Collection extends DurableObject implements CollectionRpc {
       return removed
     })
     await mirror?.settle()
+    await settleCascade(open)
     return { count, done: true }
   }
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return attempt(async () => {
+      const { references } = this.#life.existing().store.plan
+      const faults =
+        references.length > 0
+          ? await this.#faults(lines.map((document) => ({ document, action: options.action })))
+          : []
       const { store, writer, mirror } = await this.#life.writable()
-      const results = importLines(store, writer, lines, options)
+      const results = importLines(store, writer, lines, options, faults)
       await mirror?.settle()
       const busy = Date.now() - this.#searchedAt < BUSY_MS
       return { results, busy }
@@ -242,8 +285,12 @@ export class Collection extends DurableObject implements CollectionRpc {
   async exportPage(
     options: { filterBy: string; include: string; exclude: string },
     after: number,
+    scope?: SearchScope,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>> {
-    return attempt(() => exportPage(this.#life.existing().store, options, after))
+    return attempt(async () => {
+      const joining = await this.#joining(options, scope)
+      return exportPage(this.#life.existing().store, options, after, joining)
+    })
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {

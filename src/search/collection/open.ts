@@ -20,6 +20,7 @@ import { Reconciler } from '../vectors/vectorize/reconcile'
 import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
+import { cascading, joinPort } from './links'
 import { Reindex } from './reindex'
 import { isWordIndexing, wordIndexing } from './word-indexing'
 
@@ -33,6 +34,8 @@ export interface Open {
   dropping: Background
   context: SearchContext
   background: BackgroundWorks
+  /** tells other collections of deleted documents */
+  cascade: Background
   reconciler: Reconciler
   /** counts and logs of analytics rules */
   ledger: Ledger
@@ -71,6 +74,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     curationSet: (name) => curationSets.find(database(env), name),
     stemmingDictionary: (name) => stemmingDictionaries.find(database(env), name),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
+    port: joinPort(around, () => open),
   }
   let hasWords = !isWordIndexing(sql)
   const words = wordIndexing(storage, store, () => {
@@ -78,10 +82,12 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   })
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
+  const cascade = cascading(around, () => open)
   const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
     background.kick(ledger.work, true),
   )
   const works: Background[] = [
+    cascade,
     { name: 'history', step: async () => open.mirror?.step() },
     {
       name: 'reindex',
@@ -115,6 +121,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     context,
     background,
     reconciler,
+    cascade,
     ledger,
     mirror: undefined,
   }

@@ -9,6 +9,8 @@
 import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
+import type { ReferenceAnswer } from '../documents/references'
+import type { Referrer } from '../schema/layout'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -16,6 +18,8 @@ import type {
   Document,
   ExportOptions,
   ImportOptions,
+  JoinAnswer,
+  JoinQuestion,
   RecentMessages,
   SchemaProgress,
   SearchParameters,
@@ -60,15 +64,21 @@ export interface CollectionRpc {
   /** PATCH /documents/:id */
   patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>>
   /** @param include and @param exclude comma-separated field lists, may be '' */
-  get(id: string, include: string, exclude: string): Promise<Outcome<Document>>
+  get(id: string, include: string, exclude: string, scope?: SearchScope): Promise<Outcome<Document>>
   /** With ignoreNotFound an unknown id answers `{id}`. */
   remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>>
   /** One step of PATCH /documents?filter_by=. `after` is the last step's `cursor`, 0 at first. */
-  updateWhere(filterBy: string, json: string, after: number): Promise<Outcome<Step & { cursor: number }>>
+  updateWhere(
+    filterBy: string,
+    json: string,
+    after: number,
+    scope?: SearchScope,
+  ): Promise<Outcome<Step & { cursor: number }>>
   /** One step of DELETE /documents?filter_by= */
   removeWhere(
     filterBy: string,
     options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+    scope?: SearchScope,
   ): Promise<Outcome<Step>>
   /** One step of DELETE /documents?truncate=true */
   truncate(): Promise<Step>
@@ -82,6 +92,7 @@ export interface CollectionRpc {
   exportPage(
     options: ExportOptions,
     after: number,
+    scope?: SearchScope,
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>>
 
   /**
@@ -89,6 +100,19 @@ export interface CollectionRpc {
    * @param ticket a name for `abandon`: unique, and known to the caller alone
    */
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  /** Answers another collection's search about documents that are related to its own. */
+  join(question: JoinQuestion): Promise<Outcome<JoinAnswer>>
+  /**
+   * Looks up values of another collection's reference field, and notes that it refers to this one.
+   * @param as the name that it uses for this collection @param keys a JSON list
+   */
+  refer(referrer: Referrer, as: string, keys: string): Promise<Outcome<ReferenceAnswer>>
+  /**
+   * One step of what follows when documents that others refer to are deleted.
+   * @param field the reference field here @param keys its values that are gone, a JSON list
+   * @returns whether there is more
+   */
+  cascade(field: string, keys: string): Promise<boolean>
   /** Ends the search with this ticket at its next rest: its caller is gone. */
   abandon(ticket: string): Promise<void>
 
@@ -135,6 +159,9 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   get: 'repeat',
   exportPage: 'repeat',
   search: 'repeat',
+  join: 'repeat',
+  refer: 'repeat',
+  cascade: 'repeat',
   abandon: 'repeat',
   messages: 'repeat',
   recentMessages: 'repeat',

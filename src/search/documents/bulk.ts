@@ -1,7 +1,9 @@
 /** Updates, removes and exports all documents that match a filter, in bounded steps. */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
-import type { ExportOptions, Step } from '../types'
+import type { JoinedDocuments } from '../filter/context'
+import { EVERYWHERE } from '../range'
+import type { Document, ExportOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
 import type { Store } from './store'
@@ -18,12 +20,18 @@ const EXPORT_PAGE = 256_000
  * @param filterBy `*` matches all
  * @throws ApiError 400
  */
-function select(store: Store, filterBy: string, from: number, limit: number): number[] {
+function select(
+  store: Store,
+  filterBy: string,
+  from: number,
+  limit: number,
+  joins?: JoinedDocuments,
+): number[] {
   const trimmed = filterBy.trim()
   const { where, bindings } =
     trimmed === '' || trimmed === '*'
       ? { where: '1', bindings: [] }
-      : compileFilter(store.sql, store.schema, trimmed)
+      : compileFilter(store.sql, store.schema, trimmed, EVERYWHERE, joins)
   return store.sql
     .exec<{ seq: number }>(
       `SELECT d.seq FROM documents d WHERE (${where}) AND d.seq >= ? ORDER BY d.seq LIMIT ?`,
@@ -42,10 +50,11 @@ export function updateWhere(
   filterBy: string,
   json: string,
   from: number,
+  joins?: JoinedDocuments,
 ): Step & { cursor: number } {
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const patch = parseDocument(json)
-  const seqs = select(store, filterBy, from, UPDATE_STEP)
+  const seqs = select(store, filterBy, from, UPDATE_STEP, joins)
   const documents = store.read(seqs, true)
   const results = writer.write(
     [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update' })),
@@ -62,10 +71,11 @@ export function removeWhere(
   store: Store,
   filterBy: string,
   options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+  joins?: JoinedDocuments,
 ): Step {
   if (filterBy.trim() === '') return { count: 0, done: true }
   const limit = Math.min(REMOVE_STEP, Math.max(1, options.batchSize))
-  const seqs = select(store, filterBy, 0, limit)
+  const seqs = select(store, filterBy, 0, limit, joins)
   const documents = [...store.read(seqs, !options.returnDocuments).entries()]
   removeAll(
     storage,
@@ -91,12 +101,21 @@ export function removeAll(storage: DurableObjectStorage, store: Store, documents
   }
 }
 
+/** The joins of an export. */
+export interface Joining {
+  /** those of its filter, evaluated */
+  joins?: JoinedDocuments | undefined
+  /** adds related documents */
+  attach?: ((shown: Map<number, Document>) => Promise<void>) | undefined
+}
+
 /** One page of an export. Documents are parsed only if the page shows less or more than their stored body. */
-export function exportPage(
+export async function exportPage(
   store: Store,
   options: ExportOptions,
   from: number,
-): { lines: string; cursor: number; done: boolean } {
+  { joins, attach }: Joining = {},
+): Promise<{ lines: string; cursor: number; done: boolean }> {
   const asStored =
     options.include === '' &&
     options.exclude === '' &&
@@ -106,8 +125,11 @@ export function exportPage(
   let cursor = from
   let characters = 0
   while (characters < EXPORT_PAGE) {
-    const seqs = select(store, options.filterBy, cursor, EXPORT_ROWS)
-    const page = asStored ? store.bodies(seqs) : renderedBodies(store, seqs, options)
+    const seqs = select(store, options.filterBy, cursor, EXPORT_ROWS, joins)
+    const page =
+      asStored && attach === undefined
+        ? store.bodies(seqs)
+        : await renderedBodies(store, seqs, options, attach)
     for (const [seq, line] of page) {
       if (characters >= EXPORT_PAGE) return { lines: lines.join('\n'), cursor, done: false }
       lines.push(line)
@@ -119,12 +141,18 @@ export function exportPage(
   return { lines: lines.join('\n'), cursor, done: false }
 }
 
-const renderedBodies = (
+async function renderedBodies(
   store: Store,
   seqs: number[],
   { include, exclude, unstored }: ExportOptions,
-): [number, string][] =>
-  [...store.read(seqs, false, unstored)].map(([seq, document]) => [
-    seq,
-    JSON.stringify(project(document, include, exclude)),
-  ])
+  attach?: Joining['attach'],
+): Promise<[number, string][]> {
+  const shown = new Map(
+    [...store.read(seqs, false, unstored)].map(([seq, document]) => [
+      seq,
+      project(document, include, exclude),
+    ]),
+  )
+  await attach?.(shown)
+  return [...shown].map(([seq, document]) => [seq, JSON.stringify(document)])
+}

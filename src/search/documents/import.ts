@@ -6,10 +6,21 @@ import type { Writer, Written } from './writer'
 
 const SUCCESS = '{"success":true}'
 
-/** @returns a line of JSON for each of `lines`, in order, joined by LF */
-export function importLines(store: Store, writer: Writer, lines: string[], options: ImportOptions): string {
+/**
+ * @param faults lines whose references are refused
+ * @returns a line of JSON for each of `lines`, in order, joined by LF
+ */
+export function importLines(
+  store: Store,
+  writer: Writer,
+  lines: string[],
+  options: ImportOptions,
+  faults: readonly (ApiError | undefined)[] = [],
+): string {
   const { action, dirtyValues } = options
-  const results = writer.write(lines.map((document) => ({ document, action, dirtyValues })))
+  const results = writer.write(
+    lines.map((document, index) => ({ document, action, dirtyValues, fault: faults[index] })),
+  )
   const documents = options.returnDocument
     ? store.read(results.flatMap((result) => (result instanceof ApiError ? [] : result.seq)))
     : undefined

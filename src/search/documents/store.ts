@@ -22,6 +22,7 @@ import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vector
 import { shortest } from '../vectors/vector-math'
 import type { Draft } from './document'
 import { listOf, scalarOf, textOf } from './index-entries'
+import { keysOf, noteRemoved } from './join-keys'
 import { PendingEmbeddings } from './pending-embeddings'
 import { bodiesOf, type Statements, statementsFor, stored } from './rows'
 
@@ -210,6 +211,8 @@ export class Store {
       this.pending.settle(slot as FieldSlot, seq)
     }
     this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+    noteRemoved(this.#sql, this.#schema, seq)
+    if (this.#plan.keyed.length > 0) this.#sql.exec('DELETE FROM join_keys WHERE seq = ?', seq)
     this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
     this.#counters.count--
     this.#countersChanged = true
@@ -227,6 +230,8 @@ export class Store {
     for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
+    noteRemoved(this.#sql, this.#schema)
+    this.#sql.exec('DELETE FROM join_keys')
     this.#sql.exec('DELETE FROM unstored')
     this.#sql.exec('DELETE FROM documents')
     this.#counters.count = 0
@@ -239,6 +244,19 @@ export class Store {
     for (const { table } of [STEMS, WORDS]) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
     for (const { slot } of this.#plan.lists) {
       this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
+    }
+  }
+
+  /** Replaces a document's join keys in some fields. */
+  writeKeys(seq: number, keys: readonly (readonly [field: string, keys: unknown[]])[]): void {
+    for (const [field, values] of keys) {
+      this.#sql.exec('DELETE FROM join_keys WHERE seq = ? AND field = ?', seq, field)
+      this.#sql.exec(
+        'INSERT OR IGNORE INTO join_keys (field, key, seq) SELECT ?, value, ? FROM json_each(?)',
+        field,
+        seq,
+        JSON.stringify(values),
+      )
     }
   }
 
@@ -276,7 +294,9 @@ export class Store {
       return row
     })
     const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
+    const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return () => {
+      this.writeKeys(seq, keys)
       if (hasText) {
         sql.exec(this.#statements.insertText, seq, ...stems)
         sql.exec(this.#statements.insertWords, seq, ...words)

@@ -24,6 +24,8 @@ export interface Incoming {
   dirtyValues?: DirtyValues | undefined
   /** the id in the request's path */
   id?: string
+  /** why its references are refused (references.ts) */
+  fault?: ApiError | undefined
 }
 
 export interface Written {
@@ -191,6 +193,7 @@ export class Writer {
     if (seq === undefined && item.action === 'update') {
       throw new ApiError(404, `Could not find a document with id: ${id}`)
     }
+    if (item.fault !== undefined) throw item.fault
     draft.id = id
 
     const operates = hasOperations(draft)

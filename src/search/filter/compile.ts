@@ -25,16 +25,18 @@ import {
 } from '../schema/layout'
 import type { Field } from '../types'
 import { someValue } from './columns'
-import { type FilterContext, filterError } from './context'
+import { type FilterContext, filterError, type JoinedDocuments } from './context'
 import { geopointClause, geopolygonClause } from './geopoint'
 import { boolClause, numberClause } from './number'
 import { clauseTest, impliedBy, objectsAt, objectTest } from './object'
 import {
   type FilterClause,
+  type FilterJoin,
   type FilterNode,
   type FilterObject,
   isNegated,
   isPresence,
+  joinKey,
   parseFilter,
 } from './parse'
 import { anyString, stringClause } from './string'
@@ -51,6 +53,7 @@ interface Compiled extends SqlFragment {
 /**
  * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`. A blank filter becomes `1`.
  * @param range the documents that the filter will run on; operands that run here look at no others
+ * @param joins the results of the filter's joins; without them a join is refused
  * @throws ApiError 400 with Typesense's messages
  */
 export function compileFilter(
@@ -58,15 +61,21 @@ export function compileFilter(
   schema: StoredSchema,
   filterBy: string,
   range: Range = EVERYWHERE,
+  joins?: JoinedDocuments,
 ): { where: string; bindings: SqlStorageValue[] } {
   const tree = parseFilter(filterBy)
   if (tree === undefined) return { where: '1', bindings: [] }
-  const compiled = compileNode({ sql, schema, range }, tree)
+  const compiled = compileTree({ sql, schema, range, joins }, tree)
   return { where: compiled.sql, bindings: compiled.bindings }
 }
 
+/** Compiles a parsed filter, or a part of one. @throws ApiError 400 */
+export const compileTree = (context: FilterContext, tree: FilterNode): SqlFragment =>
+  compileNode(context, tree)
+
 function compileNode(context: FilterContext, node: FilterNode): Compiled {
   if (node.kind === 'clause') return { ...compileClause(context, node), depth: 8 }
+  if (node.kind === 'join') return { ...compileJoin(context, node), depth: 8 }
   if (node.kind === 'object') return compileObject(context, node)
   const children = node.children.map((child) => compileNode(context, child))
   const operator = node.kind === 'and' ? 'AND' : 'OR'
@@ -114,6 +123,29 @@ function materialize(context: FilterContext, children: Compiled[], operator: 'AN
   }
   const found = oneOf([...result!])
   return { ...found, depth: 3 + Math.ceil(Math.log2(found.bindings.length)) }
+}
+
+/** @throws ApiError 400 where joins are not evaluated */
+function compileJoin({ joins, range }: FilterContext, join: FilterJoin): SqlFragment {
+  const seqs = joins?.get(joinKey(join))
+  if (seqs === undefined)
+    throw new ApiError(400, `The join \`$${join.collection}(...)\` is not possible here.`)
+  const within: number[] = []
+  for (let at = firstFrom(seqs, range.low); at < seqs.length && seqs[at]! <= range.high; at++)
+    within.push(seqs[at]!)
+  const matched = oneOf(within)
+  return join.negated ? not(fragment(`(${matched.sql})`, ...matched.bindings)) : matched
+}
+
+/** The position of the first number that is not below `least`. */
+function firstFrom(rising: ArrayLike<number>, least: number): number {
+  let [low, high] = [0, rising.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (rising[middle]! < least) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** @throws ApiError 400 for a field that cannot be filtered on, and for an empty value */

@@ -46,6 +46,7 @@ export function impliedConditions(schema: StoredSchema, filterBy: string): Condi
 /** The clauses that a document has to pass in any case. */
 function required(node: FilterNode): FilterClause[] {
   if (node.kind === 'clause') return [node]
+  // The index outside knows nothing of other collections, so joins are left out.
   return node.kind === 'and' ? node.children.flatMap(required) : []
 }
 

@@ -3,11 +3,18 @@ import { ApiError } from '../../errors'
 import type { Range } from '../range'
 import type { StoredSchema } from '../schema/layout'
 
+/**
+ * The documents with a related one, in ascending order of sequence number, for every join of a filter. The key is the
+ * printed join without its negation.
+ */
+export type JoinedDocuments = ReadonlyMap<string, ArrayLike<number>>
+
 export interface FilterContext {
   sql: SqlStorage
   schema: StoredSchema
   /** the documents that the filter runs on */
   range: Range
+  joins: JoinedDocuments | undefined
 }
 
 export const filterError = (field: string, what: string): ApiError =>

@@ -36,7 +36,10 @@ export function objectTest(
   node: FilterNode,
   test: (clause: FilterClause) => (values: unknown[]) => boolean,
 ): (object: Json) => boolean {
-  if (node.kind === 'object') throw new ApiError(400, 'Object filters cannot be nested.')
+  // The parser finds no joins in objects.
+  if (node.kind === 'object' || node.kind === 'join') {
+    throw new ApiError(400, 'Object filters cannot be nested.')
+  }
   if (node.kind === 'clause') {
     const passes = test(node)
     return (object) => passes(valuesAt(object, node.field))
@@ -52,7 +55,7 @@ export function objectTest(
  * @returns undefined if it implies nothing
  */
 export function impliedBy(node: FilterNode, path: string): FilterNode | undefined {
-  if (node.kind === 'object') return undefined
+  if (node.kind === 'object' || node.kind === 'join') return undefined
   if (node.kind === 'clause') {
     return isNegated(node) ? undefined : { ...node, field: `${path}.${node.field}` }
   }

@@ -3,13 +3,15 @@
  * type.
  *
  *     expression := operand (('&&' | '||') operand)*      equal precedence, from left to right
- *     operand    := '(' expression ')' | field '.{' expression '}' | clause
+ *     operand    := '(' expression ')' | field '.{' expression '}' | join | clause
+ *     join       := ['!'] '$' collection '(' expression ')'
  *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' [value (',' value)*] ']')
  *     value      := '`' any text '`' | '"' phrase '"' | text up to && || , ] or an unmatched ) or }
  *
  * `field.{...}` holds for a document if one object at the field meets the whole expression.
  */
 import { ApiError } from '../../errors'
+import { MAX_JOIN_DEPTH } from '../limits'
 
 export type FilterOperator = ':' | ':=' | ':!=' | ':!'
 
@@ -36,6 +38,15 @@ export interface FilterGroup {
   children: FilterNode[]
 }
 
+/** A condition on related documents of another collection: one of them meets it, or none if it is negated. */
+export interface FilterJoin {
+  kind: 'join'
+  negated: boolean
+  collection: string
+  /** a filter of the other collection's documents */
+  filter: string
+}
+
 /** Conditions that one and the same object at `field` has to meet. Names in `child` are relative to it. */
 export interface FilterObject {
   kind: 'object'
@@ -43,7 +54,7 @@ export interface FilterObject {
   child: FilterNode
 }
 
-export type FilterNode = FilterClause | FilterGroup | FilterObject
+export type FilterNode = FilterClause | FilterGroup | FilterObject | FilterJoin
 
 /** A filter with more clauses is refused. A list of values is one clause, of any length. */
 export const MAX_CLAUSES = 4000
@@ -87,7 +98,9 @@ export function withoutUnknown(text: string, isKnown: (field: string) => boolean
 
 const NOTHING = 'id:[] '
 
-const fieldsOf = (node: FilterNode): string[] => {
+/** The fields of a filter, without those of other collections. */
+export const fieldsOf = (node: FilterNode): string[] => {
+  if (node.kind === 'join') return []
   if (node.kind === 'clause') return [node.field]
   if (node.kind === 'object') return fieldsOf(node.child).map((name) => `${node.field}.${name}`)
   return node.children.flatMap(fieldsOf)
@@ -101,6 +114,8 @@ interface Subtree {
 class FilterParser {
   #position = 0
   #clauses = 0
+  /** joins around this filter */
+  #joins = 0
   /** open braces: a value in them ends at `}` */
   #braces = 0
 
@@ -140,6 +155,9 @@ class FilterParser {
 
   #operand(level: number): Subtree {
     this.#skipSpace()
+    if (this.#braces === 0 && (this.#startsWith('$') || this.#startsWith('!$'))) {
+      return { node: this.#join(), depth: 0 }
+    }
     if (this.text[this.#position] !== '(') {
       const from = this.#position
       const subtree = this.#object(level) ?? { node: this.#clause(), depth: 0 }
@@ -152,6 +170,25 @@ class FilterParser {
     if (this.text[this.#position] !== ')') throw new ApiError(400, UNBALANCED)
     this.#position++
     return inner
+  }
+
+  #join(): FilterJoin {
+    const join = readJoin(this.text, this.#position)
+    if (join === undefined) {
+      const rest = this.text.slice(this.#position)
+      throw new ApiError(400, `Could not parse the reference filter: \`${rest}\`.`)
+    }
+    this.#position = join.end
+    // The other collection knows its fields. The syntax is checked here.
+    const inner = new FilterParser(join.inside)
+    inner.#joins = this.#joins + 1
+    if (inner.#joins > MAX_JOIN_DEPTH) {
+      throw new ApiError(400, `Joins are nested too deeply: at most ${MAX_JOIN_DEPTH} levels are allowed.`)
+    }
+    inner.#clauses = this.#clauses + 1
+    inner.parse()
+    this.#clauses = inner.#clauses
+    return { kind: 'join', negated: join.negated, collection: join.collection, filter: join.inside.trim() }
   }
 
   /** `field.{...}`, or undefined if none begins here. */
@@ -182,9 +219,6 @@ class FilterParser {
 
   #field(): string {
     const start = this.#position
-    if (this.text[start] === '$') {
-      throw new ApiError(400, 'Joins (`$collection(...)`) are not supported in `filter_by`.')
-    }
     for (; this.#position < this.text.length; this.#position++) {
       const character = this.text[this.#position]
       if (character === ':') {
@@ -297,6 +331,33 @@ class FilterParser {
   }
 }
 
+/**
+ * Reads `$collection(...)` at a position of a filter, an order or a list of fields.
+ * @returns undefined when there is none, or when its parentheses do not close
+ */
+export function readJoin(
+  text: string,
+  at = 0,
+): { negated: boolean; collection: string; inside: string; end: number } | undefined {
+  const head = /(!?)\$([^\s$(){}[\]:,`&|]+)\s*\(/y
+  head.lastIndex = at
+  const match = head.exec(text)
+  if (!match) return undefined
+  const start = head.lastIndex
+  let open = 1
+  for (let end = start; end < text.length; end++) {
+    if (text[end] === '`') {
+      end = text.indexOf('`', end + 1)
+      if (end < 0) return undefined
+    } else if (text[end] === '(') open++
+    else if (text[end] === ')' && --open === 0) {
+      const inside = text.slice(start, end)
+      return { negated: match[1] === '!', collection: match[2]!, inside, end: end + 1 }
+    }
+  }
+  return undefined
+}
+
 function isBalanced(text: string): boolean {
   let open = 0
   for (const character of text.replace(/`[^`]*`/g, '')) {
@@ -308,6 +369,7 @@ function isBalanced(text: string): boolean {
 
 /** A tree as a filter that parses to the same tree. */
 export function printFilter(node: FilterNode): string {
+  if (node.kind === 'join') return `${node.negated ? '!' : ''}$${node.collection}(${node.filter})`
   if (node.kind === 'clause') {
     const values = node.values.map(({ text, quoted }) => (quoted ? `\`${text}\`` : text)).join(', ')
     return `${node.field}${node.operator}${node.list ? `[${values}]` : values}`
@@ -317,11 +379,23 @@ export function printFilter(node: FilterNode): string {
   return node.children
     .map((child, index) =>
       // Left to right without precedence: only the first operand may be a group without parentheses.
-      child.kind === 'clause' || child.kind === 'object' || (index === 0 && child.kind !== node.kind)
+      child.kind === 'clause' ||
+      child.kind === 'join' ||
+      child.kind === 'object' ||
+      (index === 0 && child.kind !== node.kind)
         ? printFilter(child)
         : `(${printFilter(child)})`,
     )
     .join(sign)
+}
+
+/** Identifies a join whether it is negated or not. */
+export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })
+
+/** The joins of a filter, without those inside of other joins. */
+export function joinsOf(node: FilterNode | undefined): FilterJoin[] {
+  if (node === undefined || node.kind === 'clause' || node.kind === 'object') return []
+  return node.kind === 'join' ? [node] : node.children.flatMap(joinsOf)
 }
 
 export const isNegated = ({ operator }: FilterClause): boolean => operator === ':!=' || operator === ':!'

@@ -52,6 +52,12 @@ export function parseFacets(facetBy: string, returnParent: string, schema: Store
   const hasParent = (name: string): boolean =>
     names.some((wanted) => wanted === name || (wanted.endsWith('*') && name.startsWith(wanted.slice(0, -1))))
   const facets = parts.flatMap((part) => {
+    if (part.startsWith('$')) {
+      throw new ApiError(
+        400,
+        `Facets of joined collections are not supported: \`${part}\`. Search that collection.`,
+      )
+    }
     const match = /^([^(]*[^(\s])\s*(?:\((.*)\))?$/s.exec(part)
     if (!match) throw unknownFacet(part)
     const name = match[1]!

@@ -2,6 +2,15 @@
 import type { SqlFragment } from '../fragment'
 import type { Range } from '../range'
 
+/** `$collection(sort_by)`: the order of the best related document. */
+export interface JoinedKey {
+  kind: 'joined'
+  collection: string
+  sortBy: string
+  /** the column with its rank */
+  column: string
+}
+
 /** How text matches are put together that count as equal: into so many parts, or so many to a part. */
 export interface Buckets {
   by: 'count' | 'size'
@@ -11,6 +20,10 @@ export interface Buckets {
 export interface Order {
   /** ORDER BY over `d`: a relation with the columns of a match (run/candidates.ts) and of `columns` */
   by: SqlFragment
+  /** the same without the last tie-breaker, so that equal documents are equal */
+  terms: SqlFragment
+  /** orders of related documents: a column of ranks each */
+  joined: JoinedKey[]
   /** `... AS name`: columns computed by a filter, for the documents of a range */
   columns(range: Range): SqlFragment[]
   /** names of those columns, and of bucket columns */

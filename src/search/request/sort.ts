@@ -5,6 +5,8 @@
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { distanceSql } from '../filter/geopoint'
+import { readJoin } from '../filter/parse'
+
 import { fragment, join, oneOf, type SqlFragment, splitOutside } from '../fragment'
 import { NOWHERE, type Range } from '../range'
 import { findField } from '../schema/find-field'
@@ -22,7 +24,7 @@ import {
   valuesTable,
 } from '../schema/layout'
 import type { Field } from '../types'
-import type { Buckets, Order } from './order'
+import type { Buckets, JoinedKey, Order } from './order'
 import { decaySql, type FieldOptions, parseFieldOptions, parseSeed, randomSql } from './sort-functions'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
@@ -43,6 +45,7 @@ export type SortKey = { direction: Direction } & (
       precision: number
     }
   | { kind: 'eval'; cases: { filter: string; score: number }[] }
+  | JoinedKey
 )
 
 const MAX_KEYS = 3
@@ -54,6 +57,7 @@ export function splitSort(sortBy: string): { name: string; direction: string }[]
   const keys = splitOutside(sortBy, ',')
     .filter((part) => part !== '')
     .map((part) => {
+      if (part.startsWith('$')) return joinPart(part)
       const match = /^(.+?)(?<!\s)\s*:([^:()[\]]*)$/s.exec(part)
       if (!match) throw new ApiError(400, MALFORMED)
       return { name: match[1]!.trim(), direction: match[2]!.trim() }
@@ -62,9 +66,22 @@ export function splitSort(sortBy: string): { name: string; direction: string }[]
   return keys
 }
 
+/** The other collection reads the order inside. @throws ApiError 400 */
+function joinPart(part: string): { name: string; direction: string } {
+  const join = readJoin(part)
+  if (join === undefined || join.end < part.length) throw new ApiError(400, MALFORMED)
+  if (!join.inside.includes(':')) throw new ApiError(400, 'Reference `sort_by` is malformed.')
+  return { name: part, direction: 'asc' }
+}
+
 /** @throws ApiError 404 for a field that cannot be sorted by, 400 for a bad direction or parameter */
 export function parseSort(keys: { name: string; direction: string }[], schema: StoredSchema): SortKey[] {
-  return keys.map(({ name, direction: text }) => {
+  return keys.map(({ name, direction: text }, index) => {
+    const join = name.startsWith('$') ? readJoin(name) : undefined
+    if (join !== undefined) {
+      const { collection, inside: sortBy } = join
+      return { kind: 'joined', collection, sortBy, column: `j${index}`, direction: 'ASC' }
+    }
     const call = /^([^(]+)\((.*)\)$/s.exec(name)
     const subject = call?.[1]?.trim() ?? name
     const argument = call?.[2]?.trim() ?? ''
@@ -219,12 +236,16 @@ export function orderBy(
         : term(key, schema, hybrid),
   )
   const buckets = keys.flatMap((key) => (key.kind === 'text_match' ? (key.buckets ?? []) : []))
+  const joined = keys.filter((key) => key.kind === 'joined')
   return {
     by: join([...terms, ...last, fragment('d.seq DESC')], ', '),
+    terms: terms.length > 0 ? join(terms, ', ') : fragment('d.seq'),
+    joined,
     columns,
     names: [
       ...evaluated.map((_, index) => evalColumn(index)),
       ...buckets.map(bucketColumn),
+      ...joined.map(({ column }) => column),
       ...distances.map((_, index) => distanceColumn(index)),
     ],
     buckets,
@@ -251,6 +272,8 @@ function term(
   switch (key.kind) {
     case 'seq':
       return fragment(`d.seq ${direction}`)
+    case 'joined':
+      return fragment(`d.${key.column} ASC NULLS LAST`)
     case 'random': {
       const { sql: text, bindings } = randomSql(key.seed)
       return { sql: `${text} ${direction}`, bindings }

@@ -6,12 +6,17 @@ import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
+import type { JoinPort, SearchJoins } from './join-port'
 
 export interface SearchContext {
   sql: SqlStorage
   schema: StoredSchema
   /** @throws ApiError 404 when the collection has been deleted */
   requireOpen(): void
+  /** how to reach other collections; absent in an object without a name */
+  port?: JoinPort
+  /** the joins of this search */
+  joins?: SearchJoins
   /** how many documents the collection has */
   count(): number
   /** whether the index of words has all documents */

@@ -14,6 +14,7 @@ import type { Document, Hit } from '../types'
 import type { Match } from './candidates'
 import type { SearchContext } from './context'
 import { countMatches, highlightDocument, type MatchCounts } from './highlight'
+import { attachJoins } from './join-attach'
 import type { Pace } from './pace'
 import { type TextScore, wireFieldScore, wireScore } from './ranking/score'
 
@@ -59,6 +60,11 @@ export async function buildHits(
     // Even a search that was cut off returns what it has found.
     if (from > 0) await pace.rest()
     addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matchers }, hits)
+  }
+  if (context.joins !== undefined) {
+    const shown = new Map([...hits].map(([seq, { document }]) => [seq, document]))
+    const fields = { include: request.includeFields, exclude: request.excludeFields }
+    await attachJoins(context, shown, fields, pace)
   }
   return hits
 }

@@ -230,8 +230,12 @@ const listed = (candidates: Candidates, filter: RangedFilter): Parts =>
   }
 
 /** @param filter that the document has to pass */
-function sequenceNumber({ sql, schema }: SearchContext, id: string, filter: string): number | undefined {
-  const { where, bindings } = compileFilter(sql, schema, filter)
+function sequenceNumber(
+  { sql, schema, joins }: SearchContext,
+  id: string,
+  filter: string,
+): number | undefined {
+  const { where, bindings } = compileFilter(sql, schema, filter, EVERYWHERE, joins?.documents)
   const query = `SELECT d.seq FROM documents d WHERE d.id = ? AND (${where})`
   return sql.exec<{ seq: number }>(query, id, ...bindings).toArray()[0]?.seq
 }

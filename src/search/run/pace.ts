@@ -213,6 +213,20 @@ export class Pace {
     return !this.cutoff
   }
 
+  /**
+   * Waits for another object. Meanwhile this search is none of the long ones: two collections that ask each other could
+   * otherwise wait for each other's turns.
+   */
+  async away<Result>(work: Promise<Result>): Promise<Result> {
+    this.end()
+    const result = await work
+    if (this.#gone) throw new Gone()
+    this.#check()
+    this.#since = performance.now()
+    this.#rows = 0
+    return result
+  }
+
   /** Always call this at the end. */
   end(): void {
     if (this.#isLong) this.#others.leave()

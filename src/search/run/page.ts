@@ -11,6 +11,7 @@ import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
+import { addRanks } from './join-order'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import type { TextScore } from './ranking/score'
@@ -97,11 +98,12 @@ export async function bestMatches(
 async function withColumns(
   context: SearchContext,
   { candidates, sortVectors = [] }: Found,
-  { buckets }: Order,
+  { buckets, joined }: Order,
   pace: Pace,
 ): Promise<Candidates> {
-  if (buckets.length === 0 && sortVectors.length === 0) return candidates
+  if (buckets.length + sortVectors.length + joined.length === 0) return candidates
   const gathered = await gather(context.sql, candidates.parts, pace)
+  await addRanks(context, gathered, joined, pace)
   for (const each of buckets) gathered.fill(each, candidates.text && candidates.vector)
   for (const [index, search] of sortVectors.entries()) {
     gathered.columns.set(distanceColumn(index), await distancesTo(context, search, gathered.seqs, pace))

@@ -1,17 +1,21 @@
 /** Documents that a search, or a curation, puts in their places. */
 import { compileFilter } from '../filter/compile'
+import { EVERYWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { SearchContext } from './context'
 import type { Found } from './page'
 
 /** The documents that a search pins, by position. Of two at one position, the one named first comes first. */
-export function pinnedDocuments({ sql, schema }: SearchContext, request: SearchRequest): Found['pinned'] {
+export function pinnedDocuments(
+  { sql, schema, joins }: SearchContext,
+  request: SearchRequest,
+): Found['pinned'] {
   // In a grouped search only groups have positions, so no hit can be pinned.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
-    compileFilter(sql, schema, request.filterPinned ? request.filterBy : ''),
+    compileFilter(sql, schema, request.filterPinned ? request.filterBy : '', EVERYWHERE, joins?.documents),
   )
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))

@@ -22,6 +22,7 @@ import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { withInfix } from './infix'
+import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
@@ -72,14 +73,15 @@ export interface Sharing {
  *   it has found anything
  */
 export async function executeSearch(
-  context: SearchContext,
+  plain: SearchContext,
   params: SearchParameters,
   scope: SearchScope = {},
   { others, ticket }: Sharing = { others: new LongSearches() },
 ): Promise<SearchResult> {
   const started = performance.now()
   await others.firstTurn()
-  context.requireOpen()
+  plain.requireOpen()
+  const context = await searchJoins(plain, params, scope, started)
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params, scope)
     const { schema } = context
@@ -175,7 +177,7 @@ async function prepare(
   const wide = reranked ? widened(request, reranked) : request
   // Checks the filter before an embedder is paid. What it matches is read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy, NOWHERE)
+    compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
   if (vector === undefined && request.sort?.some(({ kind }) => kind === 'vector_distance')) {
@@ -232,7 +234,7 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
   const order = orderBy(sort, sql, schema, false)
   // The columns of these keys are made of all matches.
-  if (order.buckets.length > 0 || order.distances > 0) return undefined
+  if (order.buckets.length > 0 || order.distances > 0 || order.joined.length > 0) return undefined
   return { offset: request.offset, limit: request.perPage, order, byScore: true }
 }
 
@@ -374,7 +376,7 @@ function effectiveFilter(
   if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
   const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
   return (range) => {
-    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range)
+    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, context.joins?.documents)
     const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
     conditions.push(...always)
     if (excluded !== undefined) conditions.push(excluded(range))
@@ -384,7 +386,6 @@ function effectiveFilter(
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = excludeFields.split(',').map((name) => name.trim())
-  if (names.includes('out_of')) delete result.out_of
-  if (names.includes('search_time_ms')) delete result.search_time_ms
+  for (const name of ['out_of', 'search_time_ms'] as const) if (names.includes(name)) delete result[name]
   return result
 }

@@ -23,6 +23,12 @@ export const isFallback = (field: Field): boolean => field.name === '.*'
 export const isDynamic = (field: Field): boolean =>
   field.name.includes('.*') || field.type === 'auto' || field.type === 'string*'
 
+/** The collection and the field that a reference field names. */
+export function referenceOf({ reference = '' }: Field): { collection: string; field: string } {
+  const dot = reference.indexOf('.')
+  return { collection: reference.slice(0, dot), field: reference.slice(dot + 1) }
+}
+
 function refuse(message: string): never {
   throw new ApiError(400, message)
 }
@@ -68,6 +74,18 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
   }
   if (raw.reference !== undefined && typeof raw.reference !== 'string')
     refuse('Reference should be a string.')
+  const asyncReference = boolean(raw, 'async_reference', name, false)
+  if (asyncReference && !raw.reference) {
+    refuse(
+      `The \`async_reference\` property of the field \`${name}\` is only applicable if \`reference\` is specified.`,
+    )
+  }
+  const cascades = boolean(raw, 'cascade_delete', name, true)
+  if (!cascades && !asyncReference) {
+    refuse(
+      `The \`cascade_delete\` property of the field \`${name}\` can be \`false\` only if \`async_reference\` is \`true\`.`,
+    )
+  }
   const stem = boolean(raw, 'stem', name, false)
   if (stem && type !== 'string' && type !== 'string[]') {
     refuse('The `stem` property is only allowed for string and string[] fields.')
@@ -86,6 +104,7 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     if (!optional) refuse('Field `.*` must be an optional field.')
     if (facet) refuse('Field `.*` cannot be a facet field.')
     if (!index) refuse('Field `.*` must be an index field.')
+    if (raw.reference) refuse('Field `.*` cannot be a reference field.')
     if (!TYPES.has(type)) refuse('The `type` of field `.*` is invalid.')
   }
   if (!sort && isGeo(type)) {
@@ -122,7 +141,11 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     field.truncate_len = raw.truncate_len as number
   }
   if (rangeIndex) field.range_index = true
-  if (typeof raw.reference === 'string' && raw.reference !== '') field.reference = raw.reference
+  if (typeof raw.reference === 'string' && raw.reference !== '') {
+    checkReference(field, raw.reference)
+    Object.assign(field, { reference: raw.reference, async_reference: asyncReference })
+    if (!cascades) field.cascade_delete = false
+  }
 
   const embed = parseEmbed(raw.embed, type)
   if (embed !== undefined) field.embed = embed
@@ -135,6 +158,20 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     field.nested = true
   }
   return field
+}
+
+function checkReference({ name, type, index, store }: Field, reference: string): void {
+  if (name.includes('.*')) refuse('Wildcard field cannot have a reference.')
+  if (!/^[^.]+\../.test(reference)) refuse(`Invalid reference \`${reference}\`.`)
+  if (name.split('.').length > 2) {
+    refuse(`\`${name}\` field cannot have a reference. Only the top-level field of an object is allowed.`)
+  }
+  if (!/^(string|int32|int64)(\[\])?$/.test(type)) {
+    refuse(
+      `Field \`${name}\` of type \`${type}\` cannot have a reference: it takes strings and whole numbers.`,
+    )
+  }
+  if (!index || !store) refuse(`Field \`${name}\` has a reference, so it has to be indexed and stored.`)
 }
 
 /** A list of single characters, as an option of a field. None is as good as leaving it out. */

@@ -42,6 +42,23 @@ export interface StoredSchema extends CollectionSchema {
   textColumns: number
   /** by field name: embedding fields whose new vectors are being made (embedding/replacement.ts) */
   replacing?: Record<string, Replacement>
+  linked?: Linked
+}
+
+/** What other collections use of this one. */
+export interface Linked {
+  /** fields that others refer to; false while the keys of older documents are missing */
+  keyed: Record<string, boolean>
+  referrers: Referrer[]
+}
+
+/** A reference field of another collection that refers to this one. */
+export interface Referrer {
+  objectId: string
+  field: string
+  /** the field here */
+  target: string
+  cascades: boolean
 }
 
 /** What an embedding field is about to become, and the slot of its new vectors. */
@@ -74,6 +91,10 @@ export const isGeopolygon = (field: Field): boolean => field.type === 'geopolygo
 /** A float[] with a dimension or an embedder is a vector. Any other float[] is a list of numbers. */
 export const isVector = (field: Field): boolean =>
   field.type === 'float[]' && (field.num_dim !== undefined || field.embed !== undefined)
+
+/** Whether the field refers to another collection. The versions before joins stored `reference` alone. */
+export const isReference = (field: Field): boolean =>
+  field.reference !== undefined && field.async_reference !== undefined
 
 /** Whether the field has a column in text_index and word_index. */
 export const isSearchable = (field: Field): boolean => field.index && isString(field)

@@ -6,9 +6,6 @@ type Refusals = Readonly<Record<string, Refused>>
 
 export const REFUSED_OF_FIELDS: Refusals = {
   stem_dictionary: refused('There are no stemming dictionaries.', ''),
-  reference: refused('Collections cannot be joined.', ''),
-  async_reference: refused('Collections cannot be joined.', 'false'),
-  cascade_delete: refused('Collections cannot be joined.', 'true'),
 }
 
 export const REFUSED_OF_COLLECTIONS: Refusals = {

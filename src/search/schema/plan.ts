@@ -8,6 +8,7 @@ import {
   hasValues,
   isArray,
   isGeopoint,
+  isReference,
   isSearchable,
   isString,
   isVector,
@@ -38,6 +39,8 @@ export interface FieldPlan {
   slot: FieldSlot | undefined
   /** `s<slot>` is followed by `n<slot>` */
   pair: boolean
+  /** false while the join keys of older documents are missing */
+  keysComplete: boolean
 }
 
 /** One `columns` table with the fields that have their scalars in it. */
@@ -66,7 +69,13 @@ export interface Plan {
   /** fields that are indexed but not stored */
   unstored: FieldPlan[]
   objects: FieldPlan[]
+  /** fields whose values are join keys (documents/join-keys.ts) */
+  keyed: FieldPlan[]
+  references: FieldPlan[]
 }
+
+const isKeyed = ({ linked }: StoredSchema, name: string): boolean =>
+  linked !== undefined && Object.hasOwn(linked.keyed, name)
 
 function planField(field: Field, schema: StoredSchema): FieldPlan {
   const kind = isVector(field) ? 'vector' : (field.type.replace(/\[\]$/, '') as Kind)
@@ -78,6 +87,7 @@ function planField(field: Field, schema: StoredSchema): FieldPlan {
     path: schema.enable_nested_fields ? partsOf(field.name) : undefined,
     slot: Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined,
     pair: isString(field) || isGeopoint(field),
+    keysComplete: isReference(field) || (isKeyed(schema, field.name) && schema.linked!.keyed[field.name]!),
   }
 }
 
@@ -112,5 +122,7 @@ export function planOf(schema: StoredSchema): Plan {
     sources: new Set([...embedded, ...replacing].flatMap(({ field }) => field.embed?.from ?? [])),
     unstored: fields.filter(({ field, kind }) => !field.store && kind !== 'vector'),
     objects: fields.filter(({ kind }) => kind === 'object'),
+    keyed: fields.filter(({ field, name }) => isReference(field) || isKeyed(schema, name)),
+    references: fields.filter(({ field }) => isReference(field)),
   }
 }

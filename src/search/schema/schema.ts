@@ -2,7 +2,8 @@
 import { ApiError } from '../../errors'
 import type { CollectionSchema, CollectionSummary, Field } from '../types'
 import { maskConfig } from './embedding-secrets'
-import { checkEmbedSources, checkFields, parseField } from './field'
+import { checkEmbedSources, checkFields, parseField, referenceOf } from './field'
+import { isReference } from './layout'
 import { REFUSED_OF_COLLECTIONS, requireOptions } from './options'
 import { isObject } from './values'
 
@@ -63,6 +64,7 @@ export function parseSchema(body: unknown): CollectionSchema {
   requireOptions(REFUSED_OF_COLLECTIONS, raw, '')
   const fields = parseFields(raw.fields, nested)
   checkFields(fields, defaultSortingField)
+  checkReferences(name, fields)
   return {
     name,
     fields,
@@ -73,6 +75,17 @@ export function parseSchema(body: unknown): CollectionSchema {
     synonym_sets: synonymSets,
     curation_sets: curationSets,
     metadata,
+  }
+}
+
+/** @throws ApiError 400 for a reference to the collection itself */
+export function checkReferences(collection: string, fields: Field[]): void {
+  for (const field of fields) {
+    const { name } = field
+    if (!isReference(field) || referenceOf(field).collection !== collection) continue
+    refuse(
+      `Referencing a field of the same collection is not allowed: \`${name}\` field references \`${collection}\` collection.`,
+    )
   }
 }
 
@@ -111,6 +124,8 @@ function describeField(field: Field): Record<string, unknown> {
   }
   if (field.embed !== undefined) described.embed = maskField(field).embed
   if (field.reference !== undefined) described.reference = field.reference
+  if (field.async_reference !== undefined) described.async_reference = field.async_reference
+  if (field.cascade_delete !== undefined) described.cascade_delete = field.cascade_delete
   return described
 }
 

@@ -41,6 +41,9 @@ const field: v.GenericSchema<Field> = v.looseObject({
       served_by: v.optional(v.string()),
     }),
   ),
+  reference: v.optional(v.string()),
+  async_reference: v.optional(v.boolean()),
+  cascade_delete: v.optional(v.boolean()),
   nested: v.optional(v.boolean()),
 })
 
@@ -58,6 +61,14 @@ const storedSchema: v.GenericSchema<StoredSchema> = v.looseObject({
   nextSlot: v.number(),
   nextText: v.number(),
   textColumns: v.number(),
+  linked: v.optional(
+    v.object({
+      keyed: v.record(v.string(), v.boolean()),
+      referrers: v.array(
+        v.object({ objectId: v.string(), field: v.string(), target: v.string(), cascades: v.boolean() }),
+      ),
+    }),
+  ),
   replacing: v.optional(v.record(v.string(), v.looseObject({ field, slot: fieldSlot }))),
 })
 

@@ -132,6 +132,8 @@ function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string
  */
 export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields = schema.fields.filter((other) => other !== field)
+  sql.exec('DELETE FROM join_keys WHERE field = ?', field.name)
+  delete schema.linked?.keyed[field.name]
   const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
   // A pattern has a slot only if a real field has the same name, and then the slot is that field's.
   if (slot === undefined || isDynamic(field)) return

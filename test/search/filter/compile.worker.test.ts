@@ -135,6 +135,7 @@ function clauseMatches(doc: Doc, { field, operator, list, values }: FilterClause
 
 const matches = (doc: Doc, node: FilterNode): boolean => {
   if (node.kind === 'clause') return clauseMatches(doc, node)
+  if (node.kind === 'join') throw new Error('these filters have no joins')
   if (node.kind === 'object') {
     const objects = valuesOf(doc, node.field).flat() as Doc[]
     return objects.some((object) => matches(object, node.child))
@@ -277,7 +278,7 @@ describe('filters', () => {
       'person:x',
       'Error with filter field `person`: Unidentified field data type, see docs for supported data types.',
     ],
-    ['$other(id:1)', 'Joins (`$collection(...)`) are not supported in `filter_by`.'],
+    ['$other(id:1)', 'Referenced collection `other` in `filter_by` not found.'],
   ])('refuse %s', async (filterBy, message) => {
     expect(await refusal(collection, { q: '*', filter_by: filterBy })).toBe(`400 ${message}`)
   })

@@ -106,7 +106,15 @@ describe('parseFilter', () => {
     ['(a:1 && (b:2)', unbalanced],
     ['(a:1))', unbalanced],
     ['a:(1', unbalanced],
-    ['$other(id:1)', 'Joins (`$collection(...)`) are not supported in `filter_by`.'],
+    ['$other(id:1', 'Could not parse the reference filter: `$other(id:1`.'],
+    ['$other', 'Could not parse the reference filter: `$other`.'],
+    ['a:1 && $other(b)', malformed],
+    ['$other(a:1) b', unbalanced],
+    [`${'$a('.repeat(6)}id:1${')'.repeat(6)}`, 'Joins are nested too deeply: at most 5 levels are allowed.'],
+    [
+      `$a(${Array(4000).fill('a:1').join('||')})`,
+      'The filter has too many clauses: at most 4000 are allowed.',
+    ],
     [Array(4001).fill('a:1').join('||'), 'The filter has too many clauses: at most 4000 are allowed.'],
     [
       `${'('.repeat(101)}a:1${')'.repeat(101)}`,

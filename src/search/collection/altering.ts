@@ -1,0 +1,44 @@
+/** Runs one PATCH of a schema at a time. */
+import { ApiError, collectionGone } from '../../errors'
+import type { Surroundings } from '../work'
+import { applyAlteration, prepareAlteration, readAlteration } from './alter'
+import { ABANDONED_MS } from './life'
+import type { Open } from './open'
+
+export class Altering {
+  #running = false
+
+  /**
+   * Checks and applies a PATCH.
+   * @returns its echo @throws ApiError 400, 422 while another one runs
+   */
+  async run(
+    { store, reindex, embeddings, dropping, background }: Open,
+    { storage, env, alarm }: Surroundings,
+    body: unknown,
+  ): Promise<Record<string, unknown>> {
+    const before = store.schema
+    const alteration = await readAlteration(body, before, env)
+    if (this.#running || reindex.pending || embeddings.replacing || store.schema !== before) {
+      throw new ApiError(422, 'Another collection update operation is in progress.')
+    }
+    this.#running = true
+    try {
+      await prepareAlteration(alteration, store, env)
+      if (store.closed) throw collectionGone()
+      storage.transactionSync(() => {
+        const { carried, reindexing } = applyAlteration(store, alteration)
+        if (reindexing && store.count > 0) reindex.start(carried)
+        embeddings.retry()
+      })
+    } catch (error) {
+      store.reset()
+      throw error
+    } finally {
+      this.#running = false
+    }
+    if (reindex.pending) alarm.within(ABANDONED_MS)
+    for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
+    return alteration.echo
+  }
+}

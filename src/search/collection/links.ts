@@ -1,0 +1,170 @@
+/** A collection's links with others: whom it refers to, who refers to it, and what it asks them. */
+import { database } from '../../db/client'
+import { findCollectionRow } from '../../db/collections'
+import { RowCache } from '../../db/row-cache'
+import { type ApiError, type Outcome, reasonOf, unwrap } from '../../errors'
+import { removeAll } from '../documents/bulk'
+import { cascadeFrom } from '../documents/cascade'
+import { keysIn, nextRemoved, settleRemoved } from '../documents/join-keys'
+import { ensureKeyed } from '../documents/keyed'
+import { type ReferenceAnswer, referenceFaults } from '../documents/references'
+import type { Store } from '../documents/store'
+import type { Incoming, Writer } from '../documents/writer'
+import type { JoinPort } from '../run/join-port'
+import { referenceOf } from '../schema/field'
+import { findField } from '../schema/find-field'
+import type { Referrer } from '../schema/layout'
+import type { FieldPlan } from '../schema/plan'
+import type { JoinAnswer, JoinPlace } from '../types'
+import type { Background, Surroundings } from '../work'
+import type { BackgroundWorks } from './background'
+import { collectionObject } from './handle'
+
+/** How long the object of a name is remembered, in milliseconds. */
+const CACHE_MS = 3_000
+const objectIds = new RowCache<string>('a referenced collection', CACHE_MS)
+
+const lookUp = (env: Cloudflare.Env, name: string): Promise<string | undefined> =>
+  objectIds.find(name, async () => (await findCollectionRow(database(env), name))?.objectId)
+
+/** Steps of a cascade that the reply to a delete waits for. The rest follows in the background. */
+const STEPS_AWAITED = 20
+/** A reference to many documents is followed in steps, so that no call takes long. */
+const MOST_STEPS = 10_000
+
+/** How a collection's searches reach others. */
+export function joinPort({ env, objectId }: Surroundings, open: () => Pick<Parts, 'store'>): JoinPort {
+  return {
+    objectId,
+    lookUp: (name) => lookUp(env, name),
+    ensureKeyed: (field) => ensureKeyed(open().store, open().store.schema.name, field),
+    ask: async (place, question) => named(place, await collectionObject(env, place.objectId).join(question)),
+  }
+}
+
+/** The answer, or its error with the name of the collection that it comes from. */
+function named({ name }: JoinPlace, outcome: Outcome<JoinAnswer>): JoinAnswer {
+  if (outcome.ok) return outcome.value
+  const { status, message } = outcome.error
+  const own = status === 400 || status === 404
+  const prefixed =
+    own && !message.startsWith('Failed to join') ? `Referenced collection \`${name}\`: ${message}` : message
+  return unwrap({ ok: false, error: { ...outcome.error, message: prefixed } })
+}
+
+/** Fields whose target knows of them, by the target's object. They are told again after the object has slept. */
+export type Told = Set<string>
+
+/** The parts of an open collection that links need. */
+interface Parts {
+  store: Store
+  writer: Writer
+  background: Pick<BackgroundWorks, 'kick'>
+  cascade: Background
+}
+
+/**
+ * Checks references of documents that are about to be written.
+ * @returns an error for each item whose references are refused
+ */
+export async function checkReferences(
+  { env, objectId }: Surroundings,
+  { store }: Pick<Parts, 'store'>,
+  told: Told,
+  items: readonly Incoming[],
+): Promise<(ApiError | undefined)[]> {
+  if (store.plan.references.length === 0) return []
+  const ask = async ({ field, name }: FieldPlan, keys: string) => {
+    const { collection, field: target } = referenceOf(field)
+    const place = await lookUp(env, collection)
+    if (place === undefined) return undefined
+    const known = `${place}/${name}`
+    // The document referred to may come later. Only its collection has to know who refers to it.
+    if (field.async_reference && told.has(known)) return undefined
+    const cascades = field.cascade_delete !== false
+    const answer = await collectionObject(env, place).refer(
+      { objectId, field: name, target, cascades },
+      collection,
+      field.async_reference ? '[]' : keys,
+    )
+    if (answer.ok) told.add(known)
+    return answer
+  }
+  return referenceFaults(store, items, ask)
+}
+
+/** Notes who refers to a field here, and looks keys up. @param as the name that the referrer uses for this collection */
+export async function answerReference(
+  { store }: Pick<Parts, 'store'>,
+  referrer: Referrer,
+  as: string,
+  keys: string,
+): Promise<ReferenceAnswer> {
+  const { target } = referrer
+  await ensureKeyed(store, as, target)
+  const { linked } = store.schema
+  const same = ({ objectId, field }: Referrer) => objectId === referrer.objectId && field === referrer.field
+  if (JSON.stringify(linked?.referrers.find(same)) !== JSON.stringify(referrer)) {
+    const others = linked?.referrers.filter((each) => !same(each)) ?? []
+    store.saveSchema({
+      ...store.schema,
+      linked: { keyed: {}, ...linked, referrers: [...others, referrer] },
+    })
+  }
+  const relation = keysIn(target)
+  const counts = store.sql
+    .exec<{ key: string; count: number }>(
+      `SELECT json_quote(v.value) AS key,
+          (SELECT count(*) FROM (SELECT 1 FROM ${relation.sql} k WHERE k.key = v.value LIMIT 2)) AS count
+        FROM json_each(?) v`,
+      ...relation.bindings,
+      keys,
+    )
+    .toArray()
+  const having = (wanted: number) => counts.filter(({ count }) => count === wanted).map(({ key }) => key)
+  const type = target === 'id' ? 'string' : findField(store.schema, target)!.type.replace('[]', '')
+  return { type, missing: having(0), multiple: having(2) }
+}
+
+/** One step of the consequences of deletes in another collection. @returns whether there is more */
+export function cascade(
+  storage: DurableObjectStorage,
+  { store, writer }: Pick<Parts, 'store' | 'writer'>,
+  field: string,
+  keys: string,
+): boolean {
+  const { remove, update, more } = cascadeFrom(store, field, keys)
+  if (remove.length > 0) removeAll(storage, store, remove)
+  if (update.length > 0) writer.write(update)
+  return more
+}
+
+/** Tells the referring collections which documents are gone. */
+export function cascading({ env }: Surroundings, open: () => Pick<Parts, 'store'> | undefined): Background {
+  const step = async (): Promise<number | undefined> => {
+    const store = open()?.store
+    const next = store && nextRemoved(store.sql)
+    if (store === undefined || next === undefined) return undefined
+    const referrers = store.schema.linked?.referrers ?? []
+    for (const { objectId, field, target, cascades } of referrers) {
+      if (!cascades || target !== next.field) continue
+      const object = collectionObject(env, objectId)
+      for (let steps = 0; steps < MOST_STEPS && (await object.cascade(field, next.keys)); steps++);
+    }
+    if (!store.closed) settleRemoved(store.sql, next.field, next.keys)
+    return 0
+  }
+  return { name: 'cascade', step }
+}
+
+/** Follows the references to documents that were just deleted, and leaves what takes long to the background. */
+export async function settleCascade({ store, background, cascade: work }: Parts): Promise<void> {
+  const { linked } = store.schema
+  if (linked === undefined || nextRemoved(store.sql) === undefined) return
+  try {
+    for (let steps = 0; steps < STEPS_AWAITED; steps++) if ((await work.step()) === undefined) return
+  } catch (error) {
+    console.error('a cascade goes on in the background', reasonOf(error))
+  }
+  if (!store.closed && nextRemoved(store.sql) !== undefined) background.kick(work)
+}

@@ -1,0 +1,46 @@
+/** What becomes of documents when those that they refer to are deleted. */
+import { parseExact } from '../../exact-json'
+import { leaves } from '../schema/values'
+import { keysOf } from './join-keys'
+import type { Store } from './store'
+import type { Incoming } from './writer'
+
+/** Documents that one step of a cascade changes. */
+const DOCUMENTS_A_STEP = 500
+
+/**
+ * Sorts out the documents that refer to deleted ones. A list loses the deleted keys. A document goes when it refers to
+ * nothing else by this field, unless the field is optional and another reference field has a value.
+ * @param keys of deleted documents, as a JSON list
+ */
+export function cascadeFrom(
+  store: Store,
+  name: string,
+  keys: string,
+): { remove: [number, string][]; update: Incoming[]; more: boolean } {
+  const plan = store.plan.references.find((each) => each.name === name)
+  if (plan === undefined) return { remove: [], update: [], more: false }
+  const seqs = store.sql
+    .exec<{ seq: number }>(
+      `SELECT DISTINCT seq FROM join_keys WHERE field = ? AND key IN (SELECT value FROM json_each(?)) LIMIT ?`,
+      name,
+      keys,
+      DOCUMENTS_A_STEP,
+    )
+    .toArray()
+    .map(({ seq }) => seq)
+  const gone = new Set((parseExact(keys) as unknown[]).map((key) => JSON.stringify(key)))
+  const remove: [number, string][] = []
+  const update: Incoming[] = []
+  for (const [seq, document] of store.read(seqs, true)) {
+    const { id } = document
+    const left = keysOf(plan, document).filter((key) => !gone.has(JSON.stringify(key)))
+    const others = store.plan.references.some((each) => each !== plan && keysOf(each, document).length > 0)
+    const [leaf] = leaves(document, name, plan.path)
+    const nested = leaf?.parent !== document
+    if (left.length === 0 && !(plan.field.optional && others)) remove.push([seq, id])
+    else if (nested) store.writeKeys(seq, [[name, left]])
+    else update.push({ document: { id, [name]: left.length > 0 ? left : null }, action: 'update' })
+  }
+  return { remove, update, more: seqs.length === DOCUMENTS_A_STEP }
+}

@@ -1,0 +1,50 @@
+/** Makes the join keys of fields that other collections refer to. */
+import { ApiError } from '../../errors'
+import { findField } from '../schema/find-field'
+import { keysOf } from './join-keys'
+import type { Store } from './store'
+
+/** Documents read between turns of others. */
+const STEP = 500
+
+/**
+ * Makes the keys of a field that another collection refers to, the first time somebody asks for them.
+ * @throws ApiError 400 for a field that cannot be referred to
+ */
+export async function ensureKeyed(store: Store, collection: string, name: string): Promise<void> {
+  if (name === 'id' || store.plan.keyed.some((plan) => plan.name === name && plan.keysComplete)) return
+  const field = findField(store.schema, name)
+  const refuse = (message: string): never => {
+    throw new ApiError(400, message)
+  }
+  if (field === undefined)
+    return refuse(`Referenced field \`${name}\` not found in the collection \`${collection}\`.`)
+  if (!field.index)
+    refuse(`Referenced field \`${name}\` in the collection \`${collection}\` must be indexed.`)
+  if (!/^(string|int32|int64)(\[\])?$/.test(field.type)) {
+    refuse(`Cannot add a reference to \`${collection}.${name}\` of type \`${field.type}\`.`)
+  }
+  // From now on every write stores its keys. Those of older documents follow.
+  markKeyed(store, name, false)
+  const plan = store.plan.keyed.find((each) => each.name === name)!
+  for (let after = -1; ; await scheduler.wait(0)) {
+    if (store.closed) throw new ApiError(404, 'Collection not found')
+    const seqs = store.sql
+      .exec<{ seq: number }>('SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?', after, STEP)
+      .toArray()
+      .map(({ seq }) => seq)
+    for (const [seq, document] of store.read(seqs, true, true))
+      store.writeKeys(seq, [[name, keysOf(plan, document)]])
+    if (seqs.length < STEP) break
+    after = seqs.at(-1)!
+  }
+  markKeyed(store, name, true)
+}
+
+function markKeyed(store: Store, name: string, complete: boolean): void {
+  const { linked } = store.schema
+  store.saveSchema({
+    ...store.schema,
+    linked: { referrers: [], ...linked, keyed: { ...linked?.keyed, [name]: complete } },
+  })
+}

@@ -1,0 +1,127 @@
+/** Checks that documents refer to existing documents of other collections, before they are written. */
+import { ApiError, type Outcome, unwrap } from '../../errors'
+import { referenceOf } from '../schema/field'
+import type { FieldPlan } from '../schema/plan'
+import { leaves } from '../schema/values'
+import { type Draft, parseDocument } from './document'
+import type { Store } from './store'
+import type { Incoming } from './writer'
+
+/** What the other collection knows of some keys: JSON texts of those that are on no document, or on several. */
+export interface ReferenceAnswer {
+  /** the type of its field, without brackets */
+  type: string
+  missing: string[]
+  multiple: string[]
+}
+
+/**
+ * Asks the collection that a field refers to. @param keys a JSON list
+ * @returns undefined when it does not exist
+ */
+export type AskReference = (plan: FieldPlan, keys: string) => Promise<Outcome<ReferenceAnswer> | undefined>
+
+/**
+ * The faults of a batch. Each collection that it refers to is asked once for each reference field.
+ * @returns an error for each item whose references are refused
+ */
+export async function referenceFaults(
+  store: Store,
+  items: readonly Incoming[],
+  ask: AskReference,
+): Promise<(ApiError | undefined)[]> {
+  const drafts = items.map(({ document }) => (typeof document === 'string' ? parsed(document) : document))
+  const faults: (ApiError | undefined)[] = items.map(() => undefined)
+  await Promise.all(
+    store.plan.references.map(async (plan) => {
+      const values = drafts.map((draft, index) => {
+        if (draft === undefined) return []
+        const read = valuesOf(plan, draft, items[index]!.action)
+        if (!(read instanceof ApiError)) return read
+        faults[index] ??= read
+        return []
+      })
+      const keys = new Map(
+        values
+          .flat()
+          .filter(isKey)
+          .map((value) => [JSON.stringify(value), value]),
+      )
+      if (values.every((some) => some.length === 0)) return
+      const judge = judgeOf(plan, await ask(plan, `[${[...keys.keys()].join(',')}]`))
+      for (const [index, some] of values.entries()) {
+        for (const value of some) faults[index] ??= judge(value)
+      }
+    }),
+  )
+  return faults
+}
+
+const isKey = (value: unknown): boolean =>
+  typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value)
+
+/** What does not parse is refused when it is written. */
+function parsed(line: string): Draft | undefined {
+  try {
+    return parseDocument(line)
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
+const refused = (message: string): ApiError => new ApiError(400, message)
+
+function valuesOf(
+  { field, name, path }: FieldPlan,
+  draft: Draft,
+  action: Incoming['action'],
+): unknown[] | ApiError {
+  const found = leaves(draft, name, path)
+  if (found.length === 0) {
+    const whole = action === 'create' || action === 'upsert'
+    if (!whole || field.optional || field.async_reference) return []
+    return refused(`Missing the required reference field \`${name}\` in the document.`)
+  }
+  const values = found.flatMap(({ value }) => value)
+  if (!values.includes(null)) return values
+  return field.optional
+    ? values.filter((value) => value !== null)
+    : refused(`Field \`${name}\` cannot have \`null\` value.`)
+}
+
+/** Judges a value by what the other collection has said. */
+function judgeOf(
+  { field, name }: FieldPlan,
+  outcome: Outcome<ReferenceAnswer> | undefined,
+): (value: unknown) => ApiError | undefined {
+  if (field.async_reference) return () => undefined
+  const { collection, field: target } = referenceOf(field)
+  if (outcome === undefined) return () => refused(`Referenced collection \`${collection}\` not found.`)
+  // A fault of the other object is no fault of the document.
+  if (!outcome.ok && outcome.error.status >= 500) unwrap(outcome)
+  if (!outcome.ok) return () => refused(outcome.error.message)
+  const { type } = outcome.value
+  const missing = new Set(outcome.value.missing)
+  const multiple = new Set(outcome.value.multiple)
+  return (value) => {
+    if (type === 'string' ? typeof value !== 'string' : !isKey(value) || typeof value === 'string') {
+      return refused(
+        target === 'id'
+          ? `Field \`${name}\` must have string value.`
+          : `Field \`${name}\` must have \`${type}\` value.`,
+      )
+    }
+    const key = JSON.stringify(value)
+    if (!missing.has(key) && !multiple.has(key)) return undefined
+    const inCollection = `in the collection \`${collection}\`.`
+    if (target === 'id')
+      return refused(`Referenced document having \`id: ${value}\` not found ${inCollection}`)
+    const query = typeof value === 'string' ? `${target}:= \`${value}\`` : `${target}: ${value}`
+    return refused(
+      missing.has(key)
+        ? `Reference document having \`${query}\` not found ${inCollection}`
+        : `Multiple documents having \`${query}\` found ${inCollection}`,
+    )
+  }
+}

@@ -1,0 +1,300 @@
+/** Answers what another collection's object asks about documents here (joins.ts). */
+import { ApiError } from '../../errors'
+import { keysIn } from '../documents/join-keys'
+import { isProjected, project } from '../documents/projection'
+import { compileFilter } from '../filter/compile'
+import { type FilterNode, fieldsOf, joinsOf, parseFilter, printFilter } from '../filter/parse'
+import { fragment, join, type SqlFragment } from '../fragment'
+import { MAX_JOIN_BYTES, MAX_JOIN_DEPTH, MAX_JOIN_DOCUMENTS, MAX_JOIN_KEYS, MAX_JOIN_SORTED } from '../limits'
+import { NOWHERE } from '../range'
+import { orderBy, parseSort, splitSort } from '../request/sort'
+import { referenceOf } from '../schema/field'
+import { findField } from '../schema/find-field'
+import { isArray, isVector } from '../schema/layout'
+import type { DocumentQuestion, JoinAnswer, JoinQuestion, RankQuestion } from '../types'
+import { everything, ordered, type RangedFilter } from './candidates'
+import type { SearchContext } from './context'
+import { attachJoins } from './join-attach'
+import { rankedBy } from './join-order'
+import { bracketed, Joins, referring } from './joins'
+import { type LongSearches, Pace } from './pace'
+
+/** Documents that one statement filters. */
+const AT_ONCE = 4_096
+
+/**
+ * @param others the long searches of this object
+ * @throws ApiError 400 when nothing refers from here to there, 408, 422 past a limit
+ */
+export async function answerJoin(
+  context: SearchContext,
+  question: JoinQuestion,
+  others: LongSearches,
+): Promise<JoinAnswer> {
+  if (question.depth < 0) {
+    throw new ApiError(400, `Joins are nested too deeply: at most ${MAX_JOIN_DEPTH} levels are allowed.`)
+  }
+  const { on, array, keyField } = await relationOf(context, question)
+  const answer: JoinAnswer = { on, array }
+  const { want } = question
+  if (want === 'relation') return answer
+  const filterBy = conditionsOf(context, question)
+  const until = performance.now() + question.cutoffMs
+  const fields = typeof want === 'object' && 'include' in want ? want : { include: '', exclude: '' }
+  const params = {
+    filter_by: filterBy,
+    include_fields: fields.include,
+    exclude_fields: fields.exclude,
+    ...(typeof want === 'object' && { sort_by: want.sortBy }),
+  }
+  const joined = await withJoins(context, params, question.scope, { until, depth: question.depth })
+  const pace = new Pace(others, question.cutoffMs, filterBy.length)
+  try {
+    const filter: RangedFilter = (range) => {
+      const { where, bindings } = compileFilter(
+        context.sql,
+        context.schema,
+        filterBy,
+        range,
+        joined.joins?.documents,
+      )
+      return where === '1' ? fragment('1') : fragment(`(${where})`, ...bindings)
+    }
+    // A condition that does not compile is an error even if there is no document.
+    filter(NOWHERE)
+    const asked = { context: joined, keyField, filter, pace }
+    if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
+    const pairs = await relatedPairs(asked, want.keys)
+    if ('include' in want) return { ...answer, ...(await documentsOf(asked, pairs, want)) }
+    return { ...answer, ranks: await ranksOf(asked, pairs, want) }
+  } finally {
+    pace.end()
+  }
+}
+
+interface Asked {
+  context: SearchContext
+  /** the field here that has the keys */
+  keyField: string
+  filter: RangedFilter
+  pace: Pace
+}
+
+/** A context with the joins of these parameters, evaluated; the same one if they have none. */
+export async function withJoins(
+  context: SearchContext,
+  params: ConstructorParameters<typeof Joins>[1],
+  ...rest: [scope: ConstructorParameters<typeof Joins>[2], limits: { until: number; depth: number }]
+): Promise<SearchContext> {
+  const joins = new Joins(context, params, ...rest)
+  await joins.resolve()
+  return Object.create(context, { joins: { value: joins } }) as SearchContext
+}
+
+async function relationOf(
+  { schema, port }: SearchContext,
+  { asker, target }: JoinQuestion,
+): Promise<{ on: string; array: boolean; keyField: string }> {
+  if (target !== undefined) {
+    await port!.ensureKeyed(target)
+    return { on: '', array: false, keyField: target }
+  }
+  const field = await referring(schema, asker, port!.lookUp)
+  if (field === undefined)
+    throw new ApiError(400, `Failed to join on \`${schema.name}\`: No reference field found.`)
+  return { on: referenceOf(field).field, array: isArray(field), keyField: field.name }
+}
+
+/** All conditions on the documents here. A scoped key's own apply as far as this collection has their fields. */
+function conditionsOf(
+  { schema }: SearchContext,
+  { filter, trusted, only = '', scope }: JoinQuestion,
+): string {
+  if (trusted) return filter
+  const own = conjuncts(parseFilter(scope.filter ?? '')).filter(
+    (node) =>
+      joinsOf(node).length === 0 &&
+      fieldsOf(node).every((name) => name !== 'id' && findField(schema, name)?.index === true),
+  )
+  return bracketed([filter, only, ...own.map(printFilter)], ' && ')
+}
+
+function conjuncts(node: FilterNode | undefined): FilterNode[] {
+  if (node === undefined) return []
+  return node.kind === 'and' ? node.children.flatMap(conjuncts) : [node]
+}
+
+const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')
+
+/** The keys of the documents that pass the filter. @throws ApiError 408, since part of them would be a wrong answer */
+async function keysWhere({ context, keyField, filter, pace }: Asked): Promise<string[]> {
+  const keys = new Set<string>()
+  const relation = keysIn(keyField, 'seq')
+  for await (const part of everything(context.sql, filter)(pace)) {
+    const query = join(
+      [
+        fragment('SELECT DISTINCT json_quote(k.key) AS key FROM ('),
+        part.relation,
+        fragment(') d JOIN '),
+        relation,
+        fragment(' k ON k.seq = d.seq'),
+      ],
+      '',
+    )
+    for (const { key } of pace.query<{ key: string }>(context.sql, query)) keys.add(key)
+    if (keys.size > MAX_JOIN_KEYS) {
+      throw new ApiError(
+        422,
+        `A join matches at most ${MAX_JOIN_KEYS} documents. Narrow its condition on \`${context.schema.name}\`.`,
+      )
+    }
+  }
+  if (pace.cutoff) throw timedOut()
+  return [...keys]
+}
+
+interface Pair {
+  seq: number
+  key: string
+}
+
+/** The documents with one of the keys that pass the filter, oldest first. */
+async function relatedPairs({ context, keyField, filter, pace }: Asked, keys: string): Promise<Pair[]> {
+  const { sql } = context
+  const relation = keysIn(keyField)
+  const all = pace.query<Pair>(sql, {
+    sql: `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.key IN (SELECT value FROM json_each(?))
+      ORDER BY k.seq LIMIT ?`,
+    bindings: [...relation.bindings, keys, MAX_JOIN_KEYS + 1],
+  })
+  if (all.length > MAX_JOIN_KEYS) throw tooMany(context, MAX_JOIN_KEYS)
+  const passing = new Set<number>()
+  for (let from = 0; from < all.length; from += AT_ONCE) {
+    if (from > 0 && !(await pace.rest())) throw timedOut()
+    const part = all.slice(from, from + AT_ONCE).map(({ seq }) => seq)
+    const query = join(
+      [
+        fragment(
+          'SELECT d.seq FROM documents d WHERE d.seq IN (SELECT value FROM json_each(?)) AND ',
+          JSON.stringify(part),
+        ),
+        filter({ low: part[0]!, high: part.at(-1)! }),
+      ],
+      '',
+    )
+    for (const { seq } of pace.query<{ seq: number }>(sql, query)) passing.add(seq)
+  }
+  return all.filter(({ seq }) => passing.has(seq))
+}
+
+const tooMany = ({ schema }: SearchContext, most: number): ApiError =>
+  new ApiError(
+    422,
+    `At most ${most} related documents of \`${schema.name}\` can be joined to a page or sorted by. Narrow the filter, or ask for fewer hits.`,
+  )
+
+/** Places of documents in an order, from 0. Equal ones share a place. */
+async function placesIn(
+  { context, pace }: Asked,
+  seqs: readonly number[],
+  sortBy: string,
+): Promise<Map<number, number>> {
+  if (seqs.length > MAX_JOIN_SORTED) throw tooMany(context, MAX_JOIN_SORTED)
+  const { sql, schema } = context
+  const relation = fragment(
+    'SELECT value AS seq, NULL AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
+    JSON.stringify(seqs),
+  )
+  const split = splitSort(sortBy)
+  const [first] = split
+  if (split.length === 1 && first!.name === 'id') {
+    const by = `(SELECT id FROM documents i WHERE i.seq = d.seq) ${/^desc$/i.test(first!.direction) ? 'DESC' : 'ASC'}`
+    return placed(pace, sql, relation, fragment(by))
+  }
+  const order = orderBy(parseSort(split, schema), sql, schema, false)
+  const range = { low: seqs[0] ?? 0, high: seqs.at(-1) ?? 0 }
+  if (order.joined.length === 0) return placed(pace, sql, ordered({ relation, range }, order), order.terms)
+  const ranked = await rankedBy(context, order.joined, seqs, pace)
+  return placed(pace, sql, ordered({ relation: ranked, range }, order), order.terms)
+}
+
+function placed(pace: Pace, sql: SqlStorage, relation: SqlFragment, by: SqlFragment): Map<number, number> {
+  const query = join(
+    [
+      fragment('SELECT d.seq, dense_rank() OVER (ORDER BY '),
+      by,
+      fragment(') AS place FROM ('),
+      relation,
+      fragment(') d'),
+    ],
+    '',
+  )
+  return new Map(pace.query<{ seq: number; place: number }>(sql, query).map(({ seq, place }) => [seq, place]))
+}
+
+const seqsOf = (pairs: readonly Pair[]): number[] => [...new Set(pairs.map(({ seq }) => seq))]
+
+async function ranksOf(asked: Asked, pairs: Pair[], { sortBy }: RankQuestion): Promise<[string, number][]> {
+  const places = await placesIn(asked, seqsOf(pairs), sortBy)
+  const ranks = new Map<string, number>()
+  for (const { seq, key } of pairs) {
+    const place = places.get(seq)!
+    if (place < (ranks.get(key) ?? Number.POSITIVE_INFINITY)) ranks.set(key, place)
+  }
+  return [...ranks]
+}
+
+async function documentsOf(
+  asked: Asked,
+  pairs: Pair[],
+  { include, exclude, sortBy, limit }: DocumentQuestion,
+): Promise<Pick<JoinAnswer, 'related' | 'documents'>> {
+  const { context, pace } = asked
+  if (sortBy !== '') {
+    const places = await placesIn(asked, seqsOf(pairs), sortBy)
+    pairs.sort((a, b) => places.get(a.seq)! - places.get(b.seq)! || a.seq - b.seq)
+  }
+  const byKey = new Map<string, { seqs: number[]; count: number }>()
+  for (const { seq, key } of pairs) {
+    const entry = byKey.get(key) ?? { seqs: [], count: 0 }
+    entry.count++
+    if (limit === 0 || entry.seqs.length < limit) entry.seqs.push(seq)
+    byKey.set(key, entry)
+  }
+  const seqs = [...new Set([...byKey.values()].flatMap((entry) => entry.seqs))]
+  if (seqs.length > MAX_JOIN_DOCUMENTS || bytesOf(context.sql, seqs) > MAX_JOIN_BYTES) {
+    throw new ApiError(
+      422,
+      `A join adds at most ${MAX_JOIN_DOCUMENTS} documents and ${MAX_JOIN_BYTES} bytes to a page. Set \`limit\` for \`${context.schema.name}\` in \`include_fields\`, or ask for fewer hits.`,
+    )
+  }
+  const withoutVectors = !context.schema.fields.some(
+    (field) => isVector(field) && isProjected(field.name, include, exclude),
+  )
+  const shown = new Map(
+    [...context.read(seqs, withoutVectors)].map(([seq, document]) => [
+      seq,
+      project(document, include, exclude),
+    ]),
+  )
+  await attachJoins(context, shown, { include, exclude }, pace)
+  const places = new Map([...shown.keys()].map((seq, place) => [seq, place]))
+  return {
+    documents: [...shown.values()],
+    related: [...byKey].map(([key, entry]) => [
+      key,
+      entry.seqs.flatMap((seq) => places.get(seq) ?? []),
+      entry.count,
+    ]),
+  }
+}
+
+function bytesOf(sql: SqlStorage, seqs: number[]): number {
+  const { bytes } = sql
+    .exec<{ bytes: number | null }>(
+      'SELECT sum(length(body)) AS bytes FROM documents WHERE seq IN (SELECT value FROM json_each(?))',
+      JSON.stringify(seqs),
+    )
+    .one()
+  return bytes ?? 0
+}

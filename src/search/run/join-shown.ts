@@ -1,0 +1,89 @@
+/** Which related documents a page shows: those that a document's own way through the filter has matched. */
+
+import { compileTree } from '../filter/compile'
+import type { FilterNode } from '../filter/parse'
+import { join as concatenate, fragment } from '../fragment'
+import { EVERYWHERE } from '../range'
+import type { JoinPlace } from '../types'
+import type { SearchContext } from './context'
+import type { SearchJoins } from './join-port'
+import { bracketed } from './joins'
+
+/** By sequence number, the condition on related documents; '' for all of them. */
+type Shown = Map<number, string>
+
+/**
+ * The documents of a page in groups, each with the condition on their related documents.
+ * @returns documents that show none are in no group
+ */
+export function shownOf(
+  context: SearchContext,
+  joins: SearchJoins,
+  place: JoinPlace,
+  seqs: readonly number[],
+): Map<string, number[]> {
+  const shown = joins.filter && conditions(context, joins, place, joins.filter, seqs)
+  const groups = new Map<string, number[]>()
+  for (const seq of seqs) {
+    const condition = shown === undefined ? '' : shown.get(seq)
+    if (condition !== undefined) groups.set(condition, [...(groups.get(condition) ?? []), seq])
+  }
+  return groups
+}
+
+/** @returns undefined if this part of the filter does not join the collection */
+function conditions(
+  context: SearchContext,
+  joins: SearchJoins,
+  place: JoinPlace,
+  node: FilterNode,
+  seqs: readonly number[],
+): Shown | undefined {
+  if (node.kind === 'clause' || node.kind === 'object') return undefined
+  if (node.kind === 'join') {
+    if (!joins.isWith(node, place)) return undefined
+    // After a negated join no related document meets its condition.
+    return new Map(seqs.map((seq) => [seq, node.negated ? '' : node.filter]))
+  }
+  const parts = node.children.flatMap((child) => {
+    const passing = node.kind === 'or' ? passed(context, joins, child, seqs) : seqs
+    return conditions(context, joins, place, child, passing) ?? []
+  })
+  if (parts.length === 0) return undefined
+  const shown: Shown = new Map()
+  for (const part of parts) {
+    for (const [seq, condition] of part) {
+      const before = shown.get(seq)
+      shown.set(seq, before === undefined ? condition : combined(node.kind, before, condition))
+    }
+  }
+  return shown
+}
+
+function combined(kind: 'and' | 'or', a: string, b: string): string {
+  if (a === b) return a
+  if (kind === 'or') return a === '' || b === '' ? '' : bracketed([a, b], ' || ')
+  return bracketed([a, b], ' && ')
+}
+
+function passed(
+  { sql, schema }: SearchContext,
+  joins: SearchJoins,
+  node: FilterNode,
+  seqs: readonly number[],
+): number[] {
+  const query = concatenate(
+    [
+      fragment(
+        'SELECT d.seq FROM documents d WHERE d.seq IN (SELECT value FROM json_each(?)) AND ',
+        JSON.stringify(seqs),
+      ),
+      compileTree({ sql, schema, range: EVERYWHERE, joins: joins.documents }, node),
+    ],
+    '',
+  )
+  return sql
+    .exec<{ seq: number }>(query.sql, ...query.bindings)
+    .toArray()
+    .map(({ seq }) => seq)
+}

@@ -1,0 +1,213 @@
+/**
+ * The joins of one search: asks other collections' objects which of their documents are related to those here.
+ *
+ * Two documents are related if the value of a reference field of one is the value of the field that it refers to in the
+ * other. The values go between the objects as keys (documents/join-keys.ts).
+ */
+import { ApiError } from '../../errors'
+import { mapFew } from '../../few'
+import { keysIn } from '../documents/join-keys'
+import type { JoinedDocuments } from '../filter/context'
+import { type FilterJoin, type FilterNode, joinKey, joinsOf, parseFilter } from '../filter/parse'
+import { MAX_JOINED, MAX_JOINS } from '../limits'
+import { referenceOf } from '../schema/field'
+import { isArray, isReference, type StoredSchema } from '../schema/layout'
+import type { Field, JoinAnswer, JoinPlace, JoinQuestion, SearchParameters, SearchScope } from '../types'
+import type { SearchContext } from './context'
+import type { JoinPort, Relation, SearchJoins } from './join-port'
+
+/** Questions of one search at the same time. An object has six connections. */
+const AT_ONCE = 4
+/** Keys looked up between turns of others. */
+const KEYS_A_TURN = 5_000
+
+/** Whether parameters name joins at all: all other searches do nothing here. */
+export const hasJoins = (params: SearchParameters): boolean =>
+  [params.filter_by, params.include_fields, params.exclude_fields, params.sort_by].some((text) =>
+    text?.includes('$'),
+  )
+
+/** @throws ApiError 400 for more joins than one search may have */
+function requireFew(params: SearchParameters): void {
+  const { filter_by = '', include_fields = '', sort_by = '' } = params
+  const count = [
+    ...`${filter_by} ${include_fields} ${sort_by}`.replace(/`[^`]*`/g, '').matchAll(/\$[^\s$()]+\s*\(/g),
+  ]
+  if (count.length > MAX_JOINS) throw new ApiError(400, `A search takes at most ${MAX_JOINS} joins.`)
+}
+
+export class Joins implements SearchJoins {
+  readonly filter: FilterNode | undefined
+  readonly #context: SearchContext
+  readonly #port: JoinPort | undefined
+  readonly #scope: SearchScope
+  readonly #until: number
+  readonly #depth: number
+  readonly #relations = new Map<string, Promise<Relation>>()
+  readonly #documents = new Map<string, ArrayLike<number>>()
+  readonly #own: FilterNode | undefined
+
+  /**
+   * @param until when the search is cut off, by performance.now()
+   * @param depth levels of joins that are allowed
+   */
+  constructor(
+    context: SearchContext,
+    params: SearchParameters,
+    scope: SearchScope,
+    { until, depth }: { until: number; depth: number },
+  ) {
+    requireFew(params)
+    this.#context = context
+    this.#port = context.port
+    this.#scope = scope
+    this.#until = until
+    this.#depth = depth
+    this.filter = parseFilter(params.filter_by ?? '')
+    this.#own = parseFilter(scope.filter ?? '')
+  }
+
+  get #reach(): JoinPort {
+    if (this.#port === undefined) throw new ApiError(400, 'This collection cannot be joined.')
+    return this.#port
+  }
+
+  get documents(): JoinedDocuments {
+    return this.#documents
+  }
+
+  get scope(): SearchScope {
+    return this.#scope
+  }
+
+  get #trusted(): Set<string> {
+    return new Set(joinsOf(this.#own).map(joinKey))
+  }
+
+  isKeys(join: FilterJoin): boolean {
+    return this.#trusted.has(joinKey(join))
+  }
+
+  place(name: string, parameter: string): JoinPlace {
+    const { joins = {} } = this.#scope
+    if (Object.hasOwn(joins, name)) return joins[name]!
+    throw new ApiError(400, `Referenced collection \`${name}\` in \`${parameter}\` not found.`)
+  }
+
+  isWith(join: FilterJoin, { objectId }: JoinPlace): boolean {
+    return this.place(join.collection, 'filter_by').objectId === objectId
+  }
+
+  /** Evaluates the joins of the filter. @throws ApiError */
+  async resolve(): Promise<void> {
+    const joins = new Map(joinsOf(this.filter).map((join) => [joinKey(join), join]))
+    const trusted = this.#trusted
+    await mapFew([...joins], AT_ONCE, async ([key, { collection, filter }]) => {
+      const place = this.place(collection, 'filter_by')
+      const answer = await this.ask(place, { filter, trusted: trusted.has(key), want: 'keys' })
+      this.#documents.set(key, await this.#withKeys(answer))
+    })
+  }
+
+  relation(place: JoinPlace): Promise<Relation> {
+    const known = this.#relations.get(place.objectId)
+    if (known !== undefined) return known
+    const found = this.#forward(place).then(async (forward): Promise<Relation> => {
+      if (forward !== undefined) return forward
+      const { on, array } = await this.ask(place, { filter: '', want: 'relation' })
+      return { on, array }
+    })
+    this.#relations.set(place.objectId, found)
+    return found
+  }
+
+  async #forward(place: JoinPlace): Promise<Relation | undefined> {
+    const field = await referring(this.#context.schema, place, this.#reach.lookUp)
+    return field && { on: field.name, target: referenceOf(field).field, array: isArray(field) }
+  }
+
+  async ask(place: JoinPlace, asked: Pick<JoinQuestion, 'filter' | 'want' | 'trusted'>): Promise<JoinAnswer> {
+    const forward = await this.#forward(place)
+    const port = this.#reach
+    const answer = await port.ask(place, {
+      asker: { objectId: port.objectId, name: this.#context.schema.name },
+      target: forward?.target,
+      only: restriction(this.#own, (join) => this.isWith(join, place)) ?? '',
+      scope: this.#scope,
+      history: place.history,
+      cutoffMs: Math.max(1, this.#until - performance.now()),
+      depth: this.#depth - 1,
+      ...asked,
+    })
+    const relation = forward ?? { on: answer.on, array: answer.array }
+    if (!this.#relations.has(place.objectId)) this.#relations.set(place.objectId, Promise.resolve(relation))
+    if (forward === undefined) await port.ensureKeyed(answer.on)
+    return { ...answer, on: relation.on, array: relation.array }
+  }
+
+  /** The documents here with one of the keys, in ascending order. */
+  async #withKeys({ on, keys = [] }: JoinAnswer): Promise<Float64Array> {
+    const found = new Set<number>()
+    const relation = keysIn(on)
+    for (let from = 0; from < keys.length; from += KEYS_A_TURN) {
+      if (from > 0) await scheduler.wait(0)
+      const rows = this.#context.sql.exec<{ seq: number }>(
+        `SELECT k.seq FROM ${relation.sql} k WHERE k.key IN (SELECT value FROM json_each(?))`,
+        ...relation.bindings,
+        `[${keys.slice(from, from + KEYS_A_TURN).join(',')}]`,
+      )
+      for (const { seq } of rows) found.add(seq)
+      if (found.size > MAX_JOINED) {
+        throw new ApiError(422, `A join finds at most ${MAX_JOINED} documents. Narrow its condition.`)
+      }
+    }
+    return Float64Array.from(found).sort()
+  }
+
+  keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[] {
+    const relation = keysIn(on, 'seq')
+    return this.#context.sql
+      .exec<{ seq: number; key: string }>(
+        `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.seq IN (SELECT value FROM json_each(?))`,
+        ...relation.bindings,
+        JSON.stringify(seqs),
+      )
+      .toArray()
+  }
+}
+
+/** The reference field of a schema that refers to a collection; the first one, if several do. */
+export async function referring(
+  { fields }: StoredSchema,
+  { objectId, name }: { objectId: string; name: string },
+  lookUp: JoinPort['lookUp'],
+): Promise<Field | undefined> {
+  const references = fields.filter(isReference)
+  const direct = references.find((field) => referenceOf(field).collection === name)
+  if (direct !== undefined) return direct
+  // It may name the collection by an alias.
+  for (const field of references) {
+    if ((await lookUp(referenceOf(field).collection)) === objectId) return field
+  }
+  return undefined
+}
+
+/** What a filter's joins allow of a collection: the condition that each document of it meets, seen from any that passes. */
+function restriction(
+  node: FilterNode | undefined,
+  isWith: (join: FilterJoin) => boolean,
+): string | undefined {
+  if (node === undefined || node.kind === 'clause' || node.kind === 'object') return undefined
+  if (node.kind === 'join') return node.negated || !isWith(node) ? undefined : node.filter
+  const each = node.children.map((child) => restriction(child, isWith))
+  const some = each.filter((condition) => condition !== undefined)
+  if (some.length === 0 || (node.kind === 'or' && some.length < each.length)) return undefined
+  return bracketed(some, node.kind === 'and' ? ' && ' : ' || ')
+}
+
+/** Joins filters by an operator. Blank ones are left out. */
+export const bracketed = (filters: readonly string[], operator: ' && ' | ' || '): string =>
+  filters
+    .filter((filter) => filter.trim() !== '')
+    .map((filter) => `(${filter})`)
+    .join(operator)
