@@ -106,7 +106,7 @@ export async function planPlainSearch(
     isQuestion(context, request, terms) &&
     found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
   ) {
-    const any = relax(terms)
+    const any = relax(query.terms)
     // Sentences are seldom in the words of their answer, so stems count.
     const asked = columnsOf(context, { ...request, index: STEMS })
     const words = matchExpression(any, query.excluded, asked, 'OR')
