@@ -9,14 +9,16 @@ import { editDistance } from '../../nearest'
 import type { TextIndex } from './analyzer'
 import { type TypoRules, typosAllowed, vocabularyOf } from './typo'
 
-/** Words to search for in place of one; of those at the same distance, the most frequent. */
-const MOST_SIMILAR = 8
+/** Words to search for in place of one. */
+const MOST_SIMILAR = 16
 /** Letters of a script: the others are looked for among the code points around the letter. */
 const LATIN = [...'abcdefghijklmnopqrstuvwxyz0123456789']
 const A_BLOCK = 64
 const LAST = '\u{10ffff}'
 
 /**
+ * The nearest words: first those that are the word but for a typo, then those that begin with it but for one, and of
+ * these the most frequent.
  * @param isUnfinished whether the word may go on
  * @returns the nearest words, without the word itself
  */
@@ -52,16 +54,21 @@ export function similarWords(
     LAST,
   )
   const distanceTo = isUnfinished ? distanceToBeginning : editDistance
-  const found = new Map<string, { documents: number; distance: number }>()
+  const found = new Map<string, { documents: number; distance: number; isWhole: boolean }>()
   for (const { term, doc } of rows) {
     const distance = term === word ? 0 : distanceTo(word, term, allowed)
     // What begins with the word is found by it.
-    if (distance > 0 && distance <= allowed) found.set(term, { documents: doc, distance })
+    if (distance === 0 || distance > allowed) continue
+    const isWhole = !isUnfinished || editDistance(word, term, allowed) === distance
+    found.set(term, { documents: doc, distance, isWhole })
   }
   const nearest = Math.min(...[...found.values()].map(({ distance }) => distance))
   return [...found]
     .filter(([, { distance }]) => distance === nearest)
-    .sort(([a, one], [b, other]) => other.documents - one.documents || (a < b ? -1 : 1))
+    .sort(
+      ([a, one], [b, other]) =>
+        Number(other.isWhole) - Number(one.isWhole) || other.documents - one.documents || (a < b ? -1 : 1),
+    )
     .map(([term]) => term)
     .slice(0, MOST_SIMILAR)
 }

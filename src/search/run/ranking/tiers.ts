@@ -5,11 +5,8 @@
  * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
  */
 import type { Analyzer } from '../../text/analyzer'
-
 import { matchExpression, type SearchedColumn, type Term, typed } from '../../text/query'
-
 import { hasSynonyms } from '../../text/synonyms'
-
 import type { TextMatch } from '../candidates'
 
 export interface Tier {
@@ -29,6 +26,8 @@ export interface Column extends SearchedColumn {
 const NEAR = 9
 /** Of more words than this, FTS5 is not asked whether they stand together. */
 const MOST_NEAR = 16
+/** Ways to write a query with the similar words of its words; with more ways, only its own words are asked for. */
+const MOST_WAYS = 64
 
 /**
  * @param whole what the search matches
@@ -48,24 +47,27 @@ export function tiersOf(
     match: { ...whole, match: match + unwanted },
     tied,
   })
-  const initial = tier(together(terms, columns, 'initial'), false).match
+  const own = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
+  const initial = tier(together(own, columns, 'initial'), false).match
+  const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
   if (terms.length > 1) {
     const tiers = [
-      { ...tier(together(terms, columns, 'phrase'), false), initial },
-      tier(together(terms, columns, 'near'), false),
+      { ...tier(together(own, columns, 'phrase'), false), initial },
+      tier(together(own, columns, 'near'), false),
+      ...(isExact || waysOf(terms) > MOST_WAYS ? [] : [tier(together(terms, columns, 'phrase'), false)]),
     ]
     return [...tiers, all]
   }
-  const exact = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
-  const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
   const heaviest = Math.max(...columns.map(({ rank }) => rank))
   const best = columns.filter(({ rank }) => rank === heaviest)
   if (best.length === columns.length) {
-    const only = { ...tier(matchExpression(exact, [], best, 'AND'), true), initial }
+    const only = { ...tier(matchExpression(own, [], best, 'AND'), true), initial }
     return isExact ? [{ ...all, tied: true, initial }] : [only, all]
   }
-  const first = { ...tier(matchExpression(exact, [], best, 'AND'), true), initial }
-  return isExact ? [first, all] : [first, tier(matchExpression(exact, [], [...columns], 'AND'), false), all]
+  const first = { ...tier(matchExpression(own, [], best, 'AND'), true), initial }
+  if (isExact) return [first, all]
+  const others = tier(matchExpression(own, [], [...columns], 'AND'), false)
+  return [first, others, tier(matchExpression([...terms], [], best, 'AND'), false), all]
 }
 
 /** An expression for words that stand together in one of the columns. */
@@ -77,14 +79,25 @@ function together(
   const analyzers = [...new Set(columns.map(({ analyzer }) => analyzer))]
   const expressions = analyzers.map((analyzer) => {
     const names = columns.filter((column) => column.analyzer === analyzer).map(({ column }) => column)
-    const strings = terms.map((term) => analyzed(term, analyzer))
-    const words =
+    const words = writings(terms, analyzer).map((strings) =>
       how !== 'near'
-        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"`
-        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
-    return `{${names.join(' ')}} : ${words}`
+        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"${terms.at(-1)!.prefix ? ' *' : ''}`
+        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`,
+    )
+    return `{${names.join(' ')}} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
   })
   return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
 }
 
-const analyzed = (term: Term, analyzer: Analyzer): string => analyzer.phrase(typed(term)).text
+const waysOf = (terms: readonly Term[]): number =>
+  terms.reduce((ways, { corrections }) => ways * (1 + corrections.length), 1)
+
+/** The words in each way to write them: as typed, or with similar words in their place. */
+const writings = (terms: readonly Term[], analyzer: Analyzer): string[][] =>
+  terms.reduce<string[][]>(
+    (ways, term) => {
+      const words = [analyzer.phrase(typed(term)).text, ...term.corrections]
+      return ways.flatMap((way) => words.map((word) => [...way, word]))
+    },
+    [[]],
+  )
