@@ -51,11 +51,11 @@ export function tiersOf(
   const initial = tier(together(own, columns, 'initial'), false).match
   const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
   if (terms.length > 1) {
-    const tiers = [
-      { ...tier(together(own, columns, 'phrase'), false), initial },
-      tier(together(own, columns, 'near'), false),
-      ...(isExact || waysOf(terms) > MOST_WAYS ? [] : [tier(together(terms, columns, 'phrase'), false)]),
-    ]
+    const near = together(own, columns, 'near')
+    const tiers = [{ ...tier(together(own, columns, 'phrase'), false), initial }, tier(near, false)]
+    if (!isExact && waysOf(terms) <= MOST_WAYS) {
+      tiers.push(tier(either(near, together(terms, columns, 'phrase')), false))
+    }
     return [...tiers, all]
   }
   const heaviest = Math.max(...columns.map(({ rank }) => rank))
@@ -66,9 +66,12 @@ export function tiersOf(
   }
   const first = { ...tier(matchExpression(own, [], best, 'AND'), true), initial }
   if (isExact) return [first, all]
-  const others = tier(matchExpression(own, [], [...columns], 'AND'), false)
-  return [first, others, tier(matchExpression([...terms], [], best, 'AND'), false), all]
+  const exact = matchExpression(own, [], [...columns], 'AND')
+  const inBest = matchExpression([...terms], [], best, 'AND')
+  return [first, tier(exact, false), tier(either(exact, inBest), false), all]
 }
+
+const either = (one: string, other: string): string => `((${one}) OR (${other}))`
 
 /** An expression for words that stand together in one of the columns. */
 function together(
