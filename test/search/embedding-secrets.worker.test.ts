@@ -124,6 +124,15 @@ it('that were stored as strings once are read as what they are', async () => {
       storage.sql.exec(`ALTER TABLE vectorize_fields DROP COLUMN ${column}`)
     }
     storage.sql.exec('ALTER TABLE vector_outbox DROP COLUMN relabelled')
+    const later = [
+      'word_index',
+      'analytics_queries',
+      'analytics_counters',
+      'analytics_log',
+      'join_keys',
+      'cascades',
+    ]
+    for (const table of later) storage.sql.exec(`DROP TABLE ${table}`)
     migrate(storage.sql)
     const { fields, replacing } = readSchema(storage.sql)!
     const lifted = { sealed: expect.stringMatching(/^v1\./), masked: 'sk-em****************' }
