@@ -108,8 +108,21 @@ describe('a scoped key', () => {
     expect(await ids(products, {}, deny)).toEqual(['0'])
   })
 
-  test('its plain filter holds in a joined collection that has the field', async () => {
-    const plain = await scoped([books, authors, products, customers], { filter_by: 'product_price:<100' })
+  const plainFilter = { filter_by: 'product_price:<100' }
+  test.each([
+    ['its plain filter', async () => plainFilter],
+    [
+      'the plain filter of a preset that it fixes',
+      async () => {
+        const preset = unique('preset')
+        await client()
+          .presets()
+          .upsert(preset, { value: plainFilter } as never)
+        return { preset }
+      },
+    ],
+  ])('%s holds in a joined collection that has the field', async (_name, fixing) => {
+    const plain = await scoped([books, authors, products, customers], await fixing())
     const include = `$${customers}(product_price, strategy: nest_array) as prices`
     // `products` lacks the field, so the key searches `customers` alone, and joins from there.
     expect(await refusal(products, { include_fields: include }, plain)).toContain('product_price')
