@@ -28,6 +28,9 @@ const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
 /** Up to this many characters, conditions cost little. Twice as many make a document about twice as expensive. */
 const CONDITIONS_A_SLICE = 250
 
+/** To read and parse a document takes about as long as to read this many rows. */
+const ROWS_A_DOCUMENT = 50
+
 /** Long searches that one object runs at a time. */
 const AT_ONCE = 8
 /** Long searches that may wait to begin. */
@@ -176,6 +179,11 @@ export class Pace {
     const rows = cursor.toArray()
     this.#rows += cursor.rowsRead
     return rows
+  }
+
+  /** Counts documents that were read and parsed outside of `query`. */
+  countDocuments(number: number): void {
+    this.#rows += number * ROWS_A_DOCUMENT
   }
 
   get slice(): Slice {
