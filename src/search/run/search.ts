@@ -21,7 +21,7 @@ import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
-import { withInfix } from './infix'
+import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
@@ -170,7 +170,8 @@ async function prepare(
   const sets = await readNamedSets(context, given)
   const { schema } = context
   const { params, request, metadata } = applyNamedSets(context, given, sets)
-  const query = withInfix(context, request, queryOf(context, request), request.infix.always)
+  requireInfix(schema, request.infix.always)
+  const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
   const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
@@ -284,15 +285,15 @@ async function find(
 ): Promise<Found> {
   const { sql } = context
   const { vector, seeking } = asked
+  let query = await withInfix(context, request, asked.query, request.infix.always, pace)
   const pinned = pinnedDocuments(context, request)
-  const filter = effectiveFilter(context, request, asked.query, pinned)
+  const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
-  let { query } = asked
   if (vector === undefined && isPlain(request)) {
     const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
     let found = await plain()
     if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
-      query = withInfix(context, request, query, request.infix.fallback)
+      query = await withInfix(context, request, query, request.infix.fallback, pace)
       found = await plain()
     }
     return found ?? all(context, filter, pinned)
@@ -304,7 +305,7 @@ async function find(
   }
   let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   if (keyword?.found === 0 && request.infix.fallback.length > 0) {
-    query = withInfix(context, request, query, request.infix.fallback)
+    query = await withInfix(context, request, query, request.infix.fallback, pace)
     keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   }
   const terms = keyword?.terms ?? []
