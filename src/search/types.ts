@@ -293,6 +293,14 @@ export interface SchemaProgress {
   altered_docs: number
 }
 
+export interface RemoveOptions {
+  batchSize: number
+  returnDocuments: boolean
+  returnIds: boolean
+  /** the last step's `cursor`; without it, a step looks at all documents again */
+  after?: number
+}
+
 export interface Step {
   /** documents done in this step */
   count: number

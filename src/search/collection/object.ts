@@ -237,9 +237,9 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   removeWhere(
     filterBy: string,
-    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+    options: Parameters<CollectionRpc['removeWhere']>[1],
     scope?: SearchScope,
-  ): Promise<Outcome<Step>> {
+  ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       const { joins } = await this.#joining({ filterBy }, scope)
       const open = this.#life.existing()

@@ -21,6 +21,7 @@ import type {
   JoinAnswer,
   JoinQuestion,
   RecentMessages,
+  RemoveOptions,
   SchemaProgress,
   SearchParameters,
   SearchResult,
@@ -77,9 +78,9 @@ export interface CollectionRpc {
   /** One step of DELETE /documents?filter_by= */
   removeWhere(
     filterBy: string,
-    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+    options: RemoveOptions,
     scope?: SearchScope,
-  ): Promise<Outcome<Step>>
+  ): Promise<Outcome<Step & { cursor: number }>>
   /** One step of DELETE /documents?truncate=true */
   truncate(): Promise<Step>
   /**

@@ -17,7 +17,7 @@ import type { SearchContext } from './context'
 import { attachJoins } from './join-attach'
 import { rankedBy } from './join-order'
 import { bracketed, Joins, referring } from './joins'
-import { type LongSearches, Pace } from './pace'
+import { type LongSearches, Pace, weightOf } from './pace'
 
 /** Documents that one statement filters. */
 const AT_ONCE = 4_096
@@ -50,7 +50,7 @@ export async function answerJoin(
   const trusted = question.trusted ? filterBy : question.only
   const limits = { until, depth: question.depth, trusted }
   const joined = await withJoins(context, params, question.scope, limits)
-  const pace = new Pace(others, question.cutoffMs, filterBy.length)
+  const pace = new Pace(others, question.cutoffMs, weightOf(filterBy))
   try {
     const filter: RangedFilter = (range) => {
       const { where, bindings } = compileFilter(
@@ -59,6 +59,7 @@ export async function answerJoin(
         filterBy,
         range,
         joined.joins?.documents,
+        pace.countDocuments,
       )
       return where === '1' ? fragment('1') : fragment(`(${where})`, ...bindings)
     }
