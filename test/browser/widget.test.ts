@@ -121,6 +121,24 @@ describe.runIf(CHROMIUM)('the widget', () => {
     ).toBe('cite')
   })
 
+  test('keeps the passage open when a scroll ends that was under way, and closes it when its digit is gone', async () => {
+    page = await stage.tab(await stage.visitor({ viewport: { width: 400, height: 420 } }))
+    await ask(page)
+    await (await answered(page)).locator('.cite').first().click()
+    const card = page.getByRole('dialog', { name: 'API keys' })
+    await card.waitFor()
+    const scroll = (pixels: number) =>
+      page.evaluate(`new Promise((done) => {
+        const scroller = document.querySelector('parley-chat').shadowRoot.querySelector('.scroller-y')
+        scroller.addEventListener('scroll', () => requestAnimationFrame(done), { once: true })
+        scroller.scrollBy(0, ${pixels})
+      })`)
+    await scroll(-4)
+    expect(await card.isVisible()).toBe(true)
+    await scroll(-80)
+    await card.waitFor({ state: 'hidden' })
+  })
+
   test('copies the answer without the digits of its citations, and code alone', async () => {
     const context = await stage.visitor({ permissions: ['clipboard-read', 'clipboard-write'] })
     page = await stage.tab(context)
