@@ -102,7 +102,7 @@ describe('infix', () => {
       '400 Could not find `plain` in the infix index. Make sure to enable infix search by specifying `infix: true` in the schema.'
     expect(await refusal(things, { q: 'bar', query_by: 'plain', infix: 'always' })).toBe(missing)
     expect(await refusal(things, { q: 'foobar', query_by: 'plain', infix: 'fallback' })).toBe('accepted')
-    expect(await refusal(things, { q: 'oob', query_by: 'plain', infix: 'fallback' })).toBe(missing)
+    expect(await refusal(things, { q: 'oba', query_by: 'plain', infix: 'fallback' })).toBe(missing)
     expect(await refusal(things, { q: 'x', query_by: 'title,plain', infix: 'always,off' })).toBe('accepted')
     expect(await refusal(things, { q: 'x', query_by: 'title', infix: 'always,off' })).toBe(
       '400 Number of infix values in `infix` does not match number of `query_by` fields.',
