@@ -277,6 +277,31 @@ describe('options of a facet', () => {
     ])
   })
 
+  it('count the hits that the pages show first', async () => {
+    const animals = await makeCollection(
+      [
+        { name: 'title', type: 'string' },
+        { name: 'kind', type: 'string', facet: true },
+      ],
+      Array.from({ length: 400 }, (_, n) =>
+        n % 40 === 7
+          ? { title: 'wolf', kind: 'exact' }
+          : { title: 'wolf and wolf and wolf and wolf', kind: 'repeated' },
+      ),
+    )
+    const { hits, facet_counts } = await animals.search({
+      q: 'wolf',
+      query_by: 'title',
+      facet_by: 'kind(top_k:true)',
+      per_page: '10',
+    })
+    expect(hits!.map(({ document }) => document.title)).toEqual(Array(10).fill('wolf'))
+    expect(facet_counts[0]!.counts.map(({ value, count }) => `${value} ${count}`)).toEqual([
+      'repeated 240',
+      'exact 10',
+    ])
+  })
+
   it.each([
     ['name(top_k=true)', 'Invalid facet format.'],
     ['name(top-k:true)', 'Invalid facet param `top-k`.'],

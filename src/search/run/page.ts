@@ -6,7 +6,14 @@ import type { SearchRequest } from '../request/request'
 import { completeSort, distanceColumn, orderBy } from '../request/sort'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
-import { type Candidates, countedWindow, countOf, rowsAsRelation, type Top } from './candidates'
+import {
+  type Candidates,
+  countedWindow,
+  countOf,
+  type OrderedMatch,
+  rowsAsRelation,
+  type Top,
+} from './candidates'
 import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, groupHits, groupValues } from './grouping'
@@ -25,6 +32,8 @@ export interface Found {
   pinned: { seq: number; position: number }[]
   /** the page's rows and the total, if already known */
   top?: { rows: HitRow[]; found: number } | undefined
+  /** the first rows of all pages, where `candidates` does not have that order */
+  first?: (limit: number) => Promise<{ rows: OrderedMatch[] }>
   /** how well matches fit, by sequence number, where that was read */
   texts?: ReadonlyMap<number, TextScore>
   /** the vectors of the `_vector_query` keys of sort_by */
@@ -78,12 +87,9 @@ export async function bestMatches(
   const order = orderBy(sort, context.sql, context.schema, search.candidates.text && search.candidates.vector)
   const candidates = await withColumns(context, search, order, pace)
   const limit = Math.max(TOP_K, request.offset + request.perPage)
-  const { rows } = await countedWindow(
-    context.sql,
-    candidates,
-    { offset: 0, limit, order, byScore: false },
-    pace,
-  )
+  const { rows } =
+    (await search.first?.(limit)) ??
+    (await countedWindow(context.sql, candidates, { offset: 0, limit, order, byScore: false }, pace))
   const relation = rowsAsRelation(rows)
   return {
     ...candidates,

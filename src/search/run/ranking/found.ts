@@ -51,13 +51,11 @@ export async function findPlain(
   const scorer = new DocumentScorer(context, request, terms)
   if (top !== undefined) {
     const ranking = { context, request, scorer, filter, sort, pace }
-    const page = await rankedPage(
-      ranking,
-      { seqs: seqs !== undefined && seqs.length <= FEW ? seqs : undefined, counted: plain.counted },
-      tiers,
-      top,
-    )
-    return { candidates: { ...candidates, found: page.found }, terms, pinned, top: page, texts: page.texts }
+    const few = seqs !== undefined && seqs.length <= FEW ? seqs : undefined
+    const page = await rankedPage(ranking, { seqs: few, counted: plain.counted }, tiers, top)
+    const first = (limit: number) => rankedPage(ranking, { seqs: few }, tiers, { offset: 0, limit })
+    const { found, texts } = page
+    return { candidates: { ...candidates, found }, terms, pinned, top: page, texts, first }
   }
   if (seqs === undefined || seqs.length > most || request.perPage === 0) return { candidates, terms, pinned }
   const gathered = new Gathered()
