@@ -286,7 +286,7 @@ async function find(
   const { vector, seeking } = asked
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, asked.query, pinned)
-  const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
+  const top = vector === undefined ? topWanted(context, request) : undefined
   let { query } = asked
   if (vector === undefined && isPlain(request)) {
     const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
@@ -298,7 +298,7 @@ async function find(
     return found ?? all(context, filter, pinned)
   }
   const how = {
-    top,
+    top: pinned.length === 0 ? top : undefined,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
