@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { CURATIONS, putSet, SYNONYMS } from '../../src/registry/named-sets'
 import { importDictionary } from '../../src/registry/stemming'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
-import { idsOf, makeCollection, type TestCollection } from './make-collection'
+import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
 
 const PHONES = [
   { id: '1', name: 'Phone One', brand: 'Apple', color: 'red', price: 900 },
@@ -85,6 +85,13 @@ describe('what a curation does', () => {
   ])('%s', async (_, effect, params, expected) => {
     const collection = await curatedBy([{ rule: exact('phone'), ...effect }])
     expect(await ids(collection, { q: 'phone', ...params })).toEqual(expected)
+  })
+
+  it('is no way around the limit of a query', async () => {
+    const collection = await curatedBy([{ rule: contains('phone'), replace_query: 'camera' }])
+    expect(await refusal(collection, { q: 'phone '.repeat(5000), query_by: 'name' })).toBe(
+      '400 Parameter `q` exceeds the maximum of 16384 bytes.',
+    )
   })
 
   it('its pins stand beside those of the search, and those of the search come first', async () => {
