@@ -182,12 +182,13 @@ function valuesOf({ sql, schema }: SearchContext): FirstValue {
       throw error
     }
   }
-  const firstOf = (field: string, texts: readonly string[]): string | undefined => {
+  /** @param hasOne whether one of the texts is known to be a value */
+  const firstOf = (field: string, texts: readonly string[], hasOne = false): string | undefined => {
     const keyOf = (text: string) => `${field}:${text}`
     const [first] = texts
     if (first === undefined || known.get(keyOf(first)) === true) return first
     const isOne = texts.length === 1
-    const found = isAny(field, texts)
+    const found = hasOne || isAny(field, texts)
     if (found === false || (isOne && found === undefined)) {
       for (const text of texts) known.set(keyOf(text), false)
       return undefined
@@ -197,7 +198,7 @@ function valuesOf({ sql, schema }: SearchContext): FirstValue {
       return first
     }
     const middle = texts.length >> 1
-    return firstOf(field, texts.slice(0, middle)) ?? firstOf(field, texts.slice(middle))
+    return firstOf(field, texts.slice(0, middle)) ?? firstOf(field, texts.slice(middle), found)
   }
   return (field, texts) => {
     const open = texts.filter(

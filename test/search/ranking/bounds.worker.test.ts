@@ -3,6 +3,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { Alarm } from '../../../src/alarm'
+import { CURATIONS, putSet } from '../../../src/registry/named-sets'
 import { openCollection } from '../../../src/search/collection/open'
 import type { SearchContext } from '../../../src/search/run/context'
 import { LongSearches } from '../../../src/search/run/pace'
@@ -277,5 +278,27 @@ describe('a pinned document', () => {
     expect(others.map(({ document, text_match }) => [document.id, text_match])).toEqual(
       kept.slice(0, 15).map(({ document, text_match }) => [document.id, text_match]),
     )
+  })
+})
+
+describe('a placeholder of a curation', () => {
+  it.each([
+    ['no value', 'Nowhere', 1],
+    ['a value', 'w3 w4', 10],
+  ])('is looked for with few statements: %s', async (_, text, most) => {
+    const rule = { query: '{text} phone', match: 'contains' }
+    const set = `values ${text}`
+    await putSet(env, CURATIONS, set, { items: [{ id: 'a', rule, metadata: { met: true } }] })
+    const fields = [
+      { name: 'title', type: 'string' },
+      { name: 'text', type: 'string', facet: true },
+    ]
+    const things = await makeCollection(fields, [{ id: 'a', title: 'phone', text }], { curation_sets: [set] })
+    const q = `${Array.from({ length: 15 }, (__, n) => `w${n}`).join(' ')} phone`
+    const { result, statements } = await watched(things, { q, query_by: 'title' })
+    expect(result.metadata).toEqual(most === 1 ? undefined : { met: true })
+    const looks = statements.filter(({ text: sql }) => sql.startsWith('SELECT 1 FROM documents d'))
+    expect(looks.length).toBeGreaterThan(0)
+    expect(looks.length).toBeLessThanOrEqual(most)
   })
 })
