@@ -1,10 +1,24 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
 
-// Three kinds of test, each where its subject really runs:
+// Four kinds of test, each where its subject really runs:
 //   unit     pure functions, in Node
 //   worker   Durable Objects, D1 and routes, inside workerd
-//   clients  the real clients over real sockets against `npm start`, and a real browser
+//   clients  the real clients over real sockets against `npm start`
+//   browser  pages in a real browser, against another `npm start`
+
+/** A project whose tests share a Parley that was started as a user starts it. */
+const served = (name: string) => ({
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    environment: 'node' as const,
+    globalSetup: ['./test/clients/global-setup.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 120_000,
+  },
+})
+
 export default defineConfig(async () => ({
   test: {
     projects: [
@@ -38,16 +52,8 @@ export default defineConfig(async () => ({
           testTimeout: 30_000,
         },
       },
-      {
-        test: {
-          name: 'clients',
-          include: ['test/clients/**/*.test.ts', 'test/browser/**/*.test.ts'],
-          environment: 'node',
-          globalSetup: ['./test/clients/global-setup.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 120_000,
-        },
-      },
+      served('clients'),
+      served('browser'),
     ],
   },
 }))

@@ -1,8 +1,8 @@
 /**
  * `npm test`: all tests and `npm run check`, two at a time. The tests of clients spend much of their time waiting, so
- * the tests in workerd run beside them, and `npm run check` after those; what both print follows in the end. The last
- * line is `N passed, N failed`. Arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short, and
- * builds the examples of the site generators too.
+ * all else runs beside them, one part after another; what the parts print follows in the end. The last line is
+ * `N passed, N failed`. Arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short, and builds
+ * the examples of the site generators too.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -101,13 +101,15 @@ const check = () => run(fileURLToPath(new URL('check.mjs', import.meta.url)), []
 
 const ownProjects = args.some((argument) => argument.startsWith('--project'))
 const beside = (async () => {
-  const inWorkerd = ownProjects ? undefined : await test('worker', ['worker'], true)
-  return { inWorkerd, check: await check() }
+  const tests = []
+  for (const projects of ownProjects ? [] : [['worker'], ['unit', 'browser']]) {
+    tests.push(await test(projects.join('-'), projects, true))
+  }
+  return { tests, check: await check() }
 })()
-const shown = await test('shown', ownProjects ? [] : ['unit', 'clients'], false)
-const { inWorkerd, check: checked } = await beside
-if (inWorkerd !== undefined) console.log(`\n${inWorkerd.output.trimEnd()}`)
-console.log(`\n${checked.output.trimEnd()}`)
+const shown = await test('shown', ownProjects ? [] : ['clients'], false)
+const { tests, check: checked } = await beside
+for (const { output } of [...tests, checked]) console.log(`\n${output.trimEnd()}`)
 for (const line of told) console.log(line)
 rmSync(scratch, { recursive: true, force: true })
 
@@ -116,8 +118,12 @@ const { succeeded: built } = isAll
   ? await run(fileURLToPath(new URL('frameworks.mjs', import.meta.url)), [])
   : { succeeded: true }
 
-const passed = shown.passed + (inWorkerd?.passed ?? 0)
-let failed = shown.failed + (inWorkerd?.failed ?? 0)
+let passed = 0
+let failed = 0
+for (const counts of [shown, ...tests]) {
+  passed += counts.passed
+  failed += counts.failed
+}
 if (passed + failed === 0) {
   console.error('There is no such test.')
   failed = 1

@@ -10,7 +10,7 @@ import { root } from '../wrangler.mjs'
 /** The name that wrangler.toml, as it comes, gives to the Worker and to the database. */
 export const BASE = 'parley'
 /** The ids that it gives to the limits. */
-const BASE_NAMESPACES = ['1001', '1002']
+const BASE_NAMESPACES = ['1001', '1002', '1003']
 
 /**
  * What of wrangler's configuration names resources of an account.

@@ -56,6 +56,45 @@ export async function putResource(db: Database, given: NewResource): Promise<num
   return written!.version
 }
 
+/** What became of a replacement. `changed`: another change came first; `taken`: its new id or name is another one's. */
+export type Replaced = 'done' | 'changed' | 'taken' | 'missing'
+
+/**
+ * Replaces a row by what was made of it, under its id or another one, unless it has changed since it was read.
+ * @param read the row as it was read
+ */
+export async function replaceResource(
+  db: Database,
+  read: ResourceRow,
+  given: NewResource,
+): Promise<Replaced> {
+  const { kind, id, version, body, sealed } = read
+  const now = Date.now()
+  const row = { ...rowOf(given, now), version: version + 1, createdAt: read.createdAt }
+  const unchanged = and(
+    is(kind, id),
+    eq(resources.version, version),
+    eq(resources.body, body),
+    sql`${resources.sealed} IS ${sealed}`,
+  )
+  if (row.id === id) {
+    const updated = await db.update(resources).set(row).where(unchanged).returning({ id: resources.id })
+    if (updated.length === 1) return 'done'
+    return (await findResource(db, kind, id)) ? 'changed' : 'missing'
+  }
+  const asked = sql`SELECT ${row.kind}, ${row.id}, ${row.uniqueName}, ${row.body}, ${row.sealed}, ${row.version},
+    ${row.createdAt}, ${row.updatedAt} FROM ${resources} WHERE ${unchanged}`
+  // The second statement depends on the first: either the row is moved, or nothing changes.
+  const [moved] = await db.batch([
+    db.insert(resources).select(asked).onConflictDoNothing(),
+    db.delete(resources).where(and(unchanged, sql`changes() = 1`)),
+  ])
+  if (moved.meta.changes === 1) return 'done'
+  const present = await findResource(db, kind, id)
+  if (!present) return 'missing'
+  return present.version === version && present.sealed === sealed ? 'taken' : 'changed'
+}
+
 /** Changes some keys of a body, in one statement. @param changes null: the key goes */
 export async function mergeResource(
   db: Database,

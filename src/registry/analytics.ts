@@ -3,9 +3,11 @@
  */
 import * as v from 'valibot'
 import { database } from '../db/client'
+import { listCollectionRows } from '../db/collections'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { RowCache } from '../db/row-cache'
 import { ApiError, unwrap } from '../errors'
+import { mapFew } from '../few'
 import type { AnalyticsRecord } from '../search/analytics/records'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
@@ -113,9 +115,9 @@ export const collectionsOf = (rule: AnalyticsRule): string[] => [
   ...(rule.type === 'log' ? [] : [destinationOf(rule)]),
 ]
 
-/** The collection whose object has what a rule counts or logs. */
-export const destinationOf = ({ collection, params }: AnalyticsRule): string =>
-  params?.destination_collection ?? collection
+/** The collection whose object has what a rule counts or logs. A log stays with the collection that it is about. */
+export const destinationOf = ({ type, collection, params }: AnalyticsRule): string =>
+  (type !== 'log' && params?.destination_collection) || collection
 
 const FIXED = [
   ['type', 'Rule type cannot be changed'],
@@ -128,10 +130,12 @@ function merged(stored: AnalyticsRule, given: Record<string, unknown>): Record<s
     if (given[property] !== undefined && given[property] !== stored[property]) throw refuse(message)
   }
   const params = isObject(given.params) ? given.params : {}
+  const { destination_collection: to, ...own } = stored.params ?? {}
+  const kept = stored.type === 'log' || to === undefined ? own : { ...own, destination_collection: to }
   return {
     ...stored,
     ...(given.rule_tag !== undefined && { rule_tag: given.rule_tag }),
-    ...((stored.params || given.params !== undefined) && { params: { ...stored.params, ...params } }),
+    ...((stored.params || given.params !== undefined) && { params: { ...kept, ...params } }),
   }
 }
 
@@ -151,6 +155,7 @@ function checked(given: Record<string, unknown>): AnalyticsRule {
     throw refuse('Event type or type is invalid (or) combination of both is invalid')
   }
   const params = isObject(given.params) ? given.params : {}
+  if (type === 'log') requireNoDestination(params)
   if (isSearch) checkSearchParams(String(type), params)
   else if (type === 'counter') checkCounter(params)
   const kept = isSearch ? searchParams(params) : type === 'counter' ? counterParams(params) : undefined
@@ -162,6 +167,13 @@ function checked(given: Record<string, unknown>): AnalyticsRule {
     ...(tag !== undefined && { rule_tag: tag }),
     ...(kept && { params: kept }),
   })
+}
+
+function requireNoDestination({ destination_collection: to }: Record<string, unknown>): void {
+  if (to === undefined) return
+  throw refuse(
+    '`destination_collection` does not apply to rules of the type log. Their events stay with the collection.',
+  )
 }
 
 const isDocumentRule = (type: string, event: string): boolean =>
@@ -239,13 +251,25 @@ export async function deleteRule(env: Cloudflare.Env, rule: AnalyticsRule): Prom
   if (!deleted) throw unknownRule()
 }
 
+/** Objects called at the same time. */
+const AT_ONCE = 20
+
 /** Erases the log of a rule, or what it has of one user. @returns how many events */
 export async function forgetLogged(env: Cloudflare.Env, rule: AnalyticsRule, user?: string): Promise<number> {
-  const place = await lookUp(env, rule.collection)
-  if (!place || rule.type !== 'log') return 0
-  const outcome = await collectionObject(env, place.objectId).forgetEvents(rule.name, user)
-  // 404: the collection is being deleted, and its log with it.
-  return outcome.ok ? outcome.value : 0
+  if (rule.type !== 'log') return 0
+  const counts = await mapFew(await logsOf(env, rule), AT_ONCE, async (objectId) => {
+    const outcome = await collectionObject(env, objectId).forgetEvents(rule.name, user)
+    // 404: the collection is being deleted, and its log with it.
+    return !outcome.ok && outcome.error.status === 404 ? 0 : unwrap(outcome)
+  })
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** The objects that can have events of a rule. An alias may have led to any collection. */
+async function logsOf(env: Cloudflare.Env, { collection }: AnalyticsRule): Promise<string[]> {
+  const place = await lookUp(env, collection)
+  if (place?.name === collection) return [place.objectId]
+  return (await listCollectionRows(database(env), 0, 0)).map(({ objectId }) => objectId)
 }
 
 /** The object that has what a rule counts or logs. @throws ApiError 404 */

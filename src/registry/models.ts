@@ -59,7 +59,10 @@ export async function createModel(
 }
 
 /** How often a change is made anew because another one came first. */
-const MOST_TRIES = 10
+export const MOST_TRIES = 10
+
+export const busyModel = (): ApiError =>
+  new ApiError(409, 'The model is being changed by other requests. Try again.')
 
 /**
  * Merges properties into a model and checks the whole anew. Another `id` renames it. A secret that comes masked, as
@@ -84,7 +87,7 @@ export async function updateModel(
     if (outcome === 'missing') missing()
     if (outcome === 'done') return shown(updated)
   }
-  throw new ApiError(409, 'The model is being changed by other requests. Try again.')
+  throw busyModel()
 }
 
 /** A model with properties merged into it, checked. @throws ApiError as createModel does */

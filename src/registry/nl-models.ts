@@ -9,8 +9,8 @@ import {
   findResource,
   insertResource,
   listResources,
-  putResource,
   type ResourceRow,
+  replaceResource,
 } from '../db/resources'
 import { RowCache } from '../db/row-cache'
 import { ApiError, modelMissing } from '../errors'
@@ -20,7 +20,7 @@ import { namespaceOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { isObject } from '../search/schema/values'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
-import { requireSameDestination } from './models'
+import { busyModel, MOST_TRIES, requireSameDestination } from './models'
 
 const KIND = 'nl_search_model'
 
@@ -50,9 +50,15 @@ type Shown = Record<string, unknown>
 const models = new RowCache<ResourceRow>('a model for natural language', CACHE_MS)
 
 const readRow = (env: Cloudflare.Env, id: string) => findResource(database(env), KIND, id)
-const storedIn = ({ body }: ResourceRow) => v.parse(Stored, JSON.parse(body))
-const sealedIn = (row: ResourceRow) => ({ sealedSecrets: row.sealed, maskedSecrets: storedIn(row).masked })
-const shown = (row: ResourceRow): Shown => ({ ...storedIn(row).config, ...shownSecrets(sealedIn(row)) })
+const storedIn = ({ body }: Pick<ResourceRow, 'body'>) => v.parse(Stored, JSON.parse(body))
+const sealedIn = (row: Pick<ResourceRow, 'body' | 'sealed'>) => ({
+  sealedSecrets: row.sealed,
+  maskedSecrets: storedIn(row).masked,
+})
+const shown = (row: Pick<ResourceRow, 'body' | 'sealed'>): Shown => ({
+  ...storedIn(row).config,
+  ...shownSecrets(sealedIn(row)),
+})
 const taken = (): ApiError => new ApiError(409, 'Model already exists')
 const idIn = ({ id }: Record<string, unknown>): string | undefined =>
   typeof id === 'string' && id !== '' ? id : undefined
@@ -67,12 +73,29 @@ export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise
   return (await getNlModel(env, id)) as Shown
 }
 
-/** Merges properties into a model, and checks the whole anew. Another `id` renames it. @throws ApiError as create, and 404 */
+/**
+ * Merges properties into a model, and checks the whole anew. Another `id` renames it. Of changes at the same time none is
+ * lost.
+ * @throws ApiError as create, and 404
+ */
 export async function updateNlModel(env: Cloudflare.Env, id: string, body: unknown): Promise<Shown> {
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
-  const row = (await readRow(env, id)) ?? raise(modelMissing())
-  const renamed = idIn(body) ?? id
-  if (renamed !== id && (await readRow(env, renamed))) throw taken()
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const row = (await readRow(env, id)) ?? raise(modelMissing())
+    const updated = await mergedRow(env, row, body)
+    const outcome = await replaceResource(database(env), row, updated)
+    models.clear()
+    if (outcome === 'taken') throw taken()
+    if (outcome === 'missing') throw modelMissing()
+    if (outcome === 'done') return shown(updated)
+  }
+  throw busyModel()
+}
+
+/** A model with properties merged into it, checked. @throws ApiError as create */
+async function mergedRow(env: Cloudflare.Env, row: ResourceRow, body: Record<string, unknown>) {
+  const renamed = idIn(body) ?? row.id
+  if (renamed !== row.id && (await readRow(env, renamed))) throw taken()
   const { secrets, rest } = partSecrets(body)
   const kept = await changeSecrets(sealedIn(row), secrets, env)
   const { config } = storedIn(row)
@@ -81,10 +104,7 @@ export async function updateNlModel(env: Cloudflare.Env, id: string, body: unkno
     const names = keptSecrets(sealedIn(row), secrets)
     if (names.length > 0) requireSameDestination(before, after, names, env)
   })
-  await putResource(database(env), await toRow(env, changed))
-  if (renamed !== id) await deleteResource(database(env), KIND, id)
-  models.clear()
-  return getNlModel(env, renamed)
+  return toRow(env, changed)
 }
 
 export const listNlModels = async (env: Cloudflare.Env): Promise<Shown[]> =>

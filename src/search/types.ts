@@ -116,8 +116,12 @@ export interface SearchScope {
   /** a scoped key's exclude_fields, and whether it fixes include_fields: both hold for joined documents too */
   excludes?: string
   includes?: boolean
+  /** the objects of the collections that `excludes` names, by these names, whatever else the key may read */
+  excluded?: Record<string, string>
   /** the collections that the search names in joins and that its key may read, by the names that it uses */
   joins?: Record<string, JoinPlace>
+  /** the object of the collection that is searched. Joins that come back to it meet the whole `filter`. */
+  home?: string
 }
 
 /** A collection that a search may join. */
@@ -137,7 +141,7 @@ export interface JoinQuestion {
   target?: string | undefined
   /** a condition on the documents here */
   filter: string
-  /** the condition is a scoped key's own: the key's conditions on this collection do not narrow it */
+  /** the condition is a scoped key's own, with its joins: the key's conditions on this collection do not narrow it */
   trusted?: boolean
   /** what a scoped key's joins allow of this collection */
   only?: string
@@ -287,6 +291,14 @@ export type CollectionSummary = Record<string, unknown> & { name: string; num_do
 export interface SchemaProgress {
   validated_docs: number
   altered_docs: number
+}
+
+export interface RemoveOptions {
+  batchSize: number
+  returnDocuments: boolean
+  returnIds: boolean
+  /** the last step's `cursor`; without it, a step looks at all documents again */
+  after?: number
 }
 
 export interface Step {

@@ -69,6 +69,10 @@ describe('rules', () => {
       { type: 'counter', event_type: 'click', params: { counter_field: 'name', weight: 1 } },
       'The destination collection needs a field `name` of the type int32 or int64.',
     ],
+    [
+      { type: 'log', params: { destination_collection: 'elsewhere' } },
+      '`destination_collection` does not apply to rules of the type log. Their events stay with the collection.',
+    ],
   ])('%j is refused', async (wrong, message) => {
     const { status, body } = await request('POST', '/analytics/rules', { ...popular(place), ...wrong })
     expect([status, body.message]).toEqual([400, message])

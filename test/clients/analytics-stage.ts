@@ -14,7 +14,9 @@ export interface Stage {
 }
 
 /** A collection to search, and one for its queries. */
-export async function stage(fields: { name: string; type: 'string' }[] = []): Promise<Stage> {
+export async function stage(
+  fields: { name: string; type: 'string'; optional?: boolean }[] = [],
+): Promise<Stage> {
   const products = unique('products')
   const queries = unique('queries')
   await client()

@@ -80,6 +80,50 @@ describe('searches', () => {
     expect(shown).toEqual({ q: 'red shoe', count: 1, analytics_tag: 'shop', filter_by: 'popularity:>1' })
   })
 
+  test('show nothing of what a key fixes, nor of what it hides', async () => {
+    const place = await stage([{ name: 'filter_by', type: 'string', optional: true }])
+    await rule(popular(place, { meta_fields: ['filter_by'], expand_query: true }))
+    const preset = unique('preset')
+    await client()
+      .presets()
+      .upsert(preset, { value: { filter_by: 'popularity:=5' } } as never)
+    const { value } = await client()
+      .keys()
+      .create({ description: 'search', actions: ['documents:search'], collections: ['*'] })
+    const fixed = [{ filter_by: 'popularity:=5' }, { preset }, { preset, filter_by: 'popularity:>4' }]
+    for (const [number, embedded] of fixed.entries()) {
+      const key = client()
+        .keys()
+        .generateScopedSearchKey(value!, embedded as never)
+      const { found } = await client(key, { additionalHeaders: { 'X-TYPESENSE-USER-ID': `${number}` } })
+        .collections(place.products)
+        .documents()
+        .search({ q: 'sho', query_by: 'name', filter_by: 'popularity:>=0' })
+      expect(found).toBe(1)
+    }
+    await captured('popular', 3)
+    await flush()
+    const shown = (await documentsOf(place.queries)).map(({ id: _, ...document }) => document)
+    expect(shown).toEqual([{ q: 'sho', count: 3 }])
+  })
+
+  test('are left out when what a rule would keep of them is long', async () => {
+    const place = await stage([{ name: 'analytics_tag', type: 'string' }])
+    await rule(popular(place, { meta_fields: ['analytics_tag'] }))
+    const long = 'x'.repeat(1_025)
+    const ask = (more: object, user: string) =>
+      client(KEY, { additionalHeaders: { 'X-TYPESENSE-USER-ID': user } }).multiSearch.perform({
+        searches: [{ collection: place.products, query_by: 'name', ...more } as never],
+      })
+    await ask({ q: 'hat', analytics_tag: long }, 'ann')
+    await ask({ q: long }, 'bob')
+    // The rule does not keep the filter.
+    await ask({ q: 'shoe', analytics_tag: 'shop', filter_by: `name:!=${long}` }, 'cid')
+    await captured('popular', 1)
+    await flush()
+    expect(await counted(place.queries)).toEqual({ shoe: 1 })
+  })
+
   test('are left out when they, or the rule, say so', async () => {
     const place = await stage()
     await rule(popular(place, { capture_search_requests: false }))
@@ -165,6 +209,65 @@ describe('events', () => {
     const named = JSON.parse(JSON.stringify(event).replace('CLICKS', clicks))
     const { status, body } = await request('POST', '/analytics/events', named)
     expect([status, body.message]).toEqual([400, message])
+  })
+
+  test('that are long are refused', async () => {
+    const { name } = await rule(popular(await stage()))
+    const long = 'x'.repeat(1_025)
+    for (const field of ['q', 'filter_by', 'analytics_tag']) {
+      const { status, body } = await send(String(name), { q: 'shoe', [field]: long })
+      expect([status, body.message]).toEqual([400, `'${field}' has more than 1024 characters`])
+    }
+    const named = await send(String(name), { q: 'shoe', user_id: 'x'.repeat(257) })
+    expect(named.status).toBe(400)
+    expect((await send(clicks, { doc_id: '1', more: 'x'.repeat(8 * 1024) })).status).toBe(413)
+  })
+
+  test('that an alias brought elsewhere are erased there, too', async () => {
+    const [first, second] = [await stage(), await stage()]
+    const alias = unique('alias')
+    await client().aliases().upsert(alias, { collection_name: first.products })
+    const name = unique('log')
+    await rule({ name, type: 'log', collection: alias, event_type: 'click' })
+    const ann = { doc_id: '1', user_id: 'ann' }
+    expect((await send(name, ann)).status).toBe(200)
+    await client().aliases().upsert(alias, { collection_name: second.products })
+    await expect
+      .poll(async () => {
+        await send(name, ann)
+        const { body } = await request('GET', `/analytics/events?user_id=ann&name=${name}&n=9`)
+        return body.events.length
+      })
+      .toBeGreaterThan(0)
+    const erased = await request('DELETE', `/analytics/events?user_id=ann&name=${name}`)
+    expect(erased.body.num_deleted).toBeGreaterThanOrEqual(2)
+    await client().aliases().upsert(alias, { collection_name: first.products })
+    await expect
+      .poll(async () => (await client().aliases(alias).retrieve()).collection_name)
+      .toBe(first.products)
+    expect((await request('DELETE', `/analytics/events?user_id=ann&name=${name}`)).body).toEqual({
+      num_deleted: 0,
+    })
+    await client().analytics.rules(name).delete()
+  })
+
+  test("go with a user's conversations, if the key may erase events", async () => {
+    const name = unique('log')
+    const user = unique('user')
+    await rule({ name, type: 'log', collection: place.products, event_type: 'click' })
+    await send(name, { doc_id: '1', user_id: user })
+    await send(name, { doc_id: '1', user_id: 'bob' })
+    const logged = async (whose: string) =>
+      (await request('GET', `/analytics/events?user_id=${whose}&name=${name}&n=9`)).body.events.length
+    const { body } = await request('POST', '/keys', {
+      description: 'conversations alone',
+      actions: ['conversations:delete'],
+      collections: ['*'],
+    })
+    expect((await request('DELETE', `/users/${user}/conversations`, undefined, body.value)).status).toBe(200)
+    expect(await logged(user)).toBe(1)
+    expect((await request('DELETE', `/users/${user}/conversations`)).body).toEqual({ deleted: 0, done: true })
+    expect([await logged(user), await logged('bob')]).toEqual([0, 1])
   })
 
   test('are logged, read by user, and erased', async () => {

@@ -1,7 +1,7 @@
 /** What keys may see of collections that a search joins. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { client, request } from './harness'
-import { fillAll, found, ids, load, names, search } from './joins-stage'
+import { client, request, unique } from './harness'
+import { fillAll, found, ids, load, make, names, search } from './joins-stage'
 
 const { products, customers, authors, books } = names
 
@@ -108,8 +108,21 @@ describe('a scoped key', () => {
     expect(await ids(products, {}, deny)).toEqual(['0'])
   })
 
-  test('its plain filter holds in a joined collection that has the field', async () => {
-    const plain = await scoped([books, authors, products, customers], { filter_by: 'product_price:<100' })
+  const plainFilter = { filter_by: 'product_price:<100' }
+  test.each([
+    ['its plain filter', async () => plainFilter],
+    [
+      'the plain filter of a preset that it fixes',
+      async () => {
+        const preset = unique('preset')
+        await client()
+          .presets()
+          .upsert(preset, { value: plainFilter } as never)
+        return { preset }
+      },
+    ],
+  ])('%s holds in a joined collection that has the field', async (_name, fixing) => {
+    const plain = await scoped([books, authors, products, customers], await fixing())
     const include = `$${customers}(product_price, strategy: nest_array) as prices`
     // `products` lacks the field, so the key searches `customers` alone, and joins from there.
     expect(await refusal(products, { include_fields: include }, plain)).toContain('product_price')
@@ -136,6 +149,81 @@ describe('a scoped key', () => {
       { product_name: 'soap' },
       { product_name: 'shampoo' },
     ])
+  })
+
+  test('of one collection lets nobody see more of it by way of another', async () => {
+    const [teams, members, orders] = [unique('teams'), unique('members'), unique('orders')]
+    await make(teams, [{ name: 'name', type: 'string' }])
+    await load(teams, [{ id: 't', name: 'T' }])
+    await make(members, [
+      { name: 'team', type: 'string', reference: `${teams}.id` },
+      { name: 'age', type: 'int32' },
+    ])
+    await load(members, [
+      { id: 'ann', team: 't', age: 3 },
+      { id: 'bob', team: 't', age: 5 },
+    ])
+    await make(orders, [
+      { name: 'member', type: 'string', reference: `${members}.id` },
+      { name: 'team', type: 'string', reference: `${teams}.id` },
+    ])
+    await load(orders, [
+      { id: '1', member: 'ann', team: 't' },
+      { id: '2', member: 'bob', team: 't' },
+    ])
+    const alias = `${members}-alias`
+    await client().aliases().upsert(alias, { collection_name: members })
+    const ann = await scoped([teams, members, alias], { filter_by: 'id:=ann' })
+    for (const name of [members, alias]) {
+      const own = `$${teams}(id, $${name}(id, related_docs_count: count, strategy: nest_array) as people) as team`
+      expect(await found(members, { include_fields: `id, ${own}` }, ann)).toEqual([
+        { id: 'ann', team: { id: 't', count: 1, people: [{ id: 'ann' }] } },
+      ])
+      expect(await ids(members, { filter_by: `$${teams}($${name}(age:5))` }, ann)).toEqual([])
+      expect(await ids(members, { filter_by: `$${teams}($${name}(age:3))` }, ann)).toEqual(['ann'])
+    }
+    const hers = await scoped([teams, members, orders], { filter_by: `$${members}(id:=ann)` })
+    const include_fields = `id, $${teams}(id, $${orders}(id, strategy: nest_array) as orders) as team`
+    expect(await found(orders, { include_fields }, hers)).toEqual([
+      { id: '1', team: { id: 't', orders: [{ id: '1' }] } },
+    ])
+    // A key's filter may itself come back to its collection.
+    const circle = await scoped([teams, members], { filter_by: `$${teams}($${members}(age:5)) && id:=ann` })
+    expect(await ids(members, {}, circle)).toEqual(['ann'])
+    // It narrows joined documents too: no member is both 5 and Ann.
+    const include = `id, $${teams}(id, $${members}(id, strategy: nest_array) as people) as team`
+    expect(await found(members, { include_fields: include }, circle)).toEqual([
+      { id: 'ann', team: { id: 't' } },
+    ])
+  })
+
+  test('hides fields of a joined collection, in several parts and by whatever name it is joined', async () => {
+    const alias = `${customers}-clients`
+    await client().aliases().upsert(alias, { collection_name: customers })
+    const exclude_fields = `$${customers}(customer_id), $${customers}(customer_name, available)`
+    const fields = (shown: object) => JSON.stringify(shown).match(/customer_id|customer_name|available/g)
+    const include = (name: string) => ({ include_fields: `id, $${name}(*, strategy: nest_array) as them` })
+    for (const [name, more] of [
+      [customers, {}],
+      [alias, {}],
+      [alias, { collection: products, filter_by: `$${alias}(id:*)` }],
+    ] as const) {
+      // The key need not have the right to the name that its fields are hidden by.
+      const hidden = await scoped([products, name], { exclude_fields, ...more })
+      const shown = await found(products, include(name), hidden)
+      expect(shown[0]!.them).toHaveLength(2)
+      expect(fields(shown)).toBeNull()
+      const nested = `id, $${name}(id, $${products}(id, $${name}(*) as them) as good)`
+      const deep = await scoped([products, name], { exclude_fields })
+      const deeper = await found(products, { include_fields: nested }, deep)
+      expect(JSON.stringify(deeper)).toContain('product_price')
+      expect(fields(deeper)).toBeNull()
+    }
+    const whole = await scoped([products, alias], { exclude_fields: `$${customers}(id), $${customers}(*)` })
+    expect(await found(products, include(alias), whole)).toEqual([{ id: '1' }, { id: '0' }])
+    // A caller's own list works the same way.
+    const [own] = await found(products, { ...include(alias), exclude_fields })
+    expect(fields(own!)).toBeNull()
   })
 
   test('that names its collection joins only what it names', async () => {

@@ -109,6 +109,23 @@ describe('models', () => {
     await other.stop()
   })
 
+  test('lose none of the changes that come at the same time', async () => {
+    const id = await nlModel()
+    const changes = [{ temperature: 0.3 }, { system_prompt: 'Prices are in euros.' }, { tokens_per_day: 500 }]
+    const replies = await Promise.all(
+      changes.map((change) => request('PUT', `/nl_search_models/${id}`, change)),
+    )
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(await client().nlSearchModels(id).retrieve()).toMatchObject(Object.assign({}, ...changes))
+    // Of two that rename it, one finds it gone.
+    const renamed = await Promise.all(
+      ['a', 'b'].map((name) => request('PUT', `/nl_search_models/${id}`, { id: `${id}-${name}` })),
+    )
+    expect(renamed.map(({ status }) => status).sort()).toEqual([200, 404])
+    const models = await client().nlSearchModels().retrieve()
+    expect(models.filter((each) => each.id.startsWith(id))).toHaveLength(1)
+  })
+
   test('take the address that Typesense has for vLLM and others', async () => {
     const id = await nlModel({ openai_url: undefined, api_url: `${llm.url}/v1/chat/completions` })
     answer = '{"filter_by":"color:=Blue"}'
@@ -259,11 +276,42 @@ describe("a key's holder", () => {
     expect(debug.parsed_nl_query.llm_response).toBeUndefined()
   })
 
+  test('is held by the filter of a preset that the key fixes', async () => {
+    const preset = unique('preset')
+    await client()
+      .presets()
+      .upsert(preset, { value: { filter_by: 'owner:=ann' } } as never)
+    const key = await scoped({ preset, nl_model_id: model })
+    answer = '{"q":"*","filter_by":"owner:=bob || price:>0"}'
+    const result = await search('whatever there is', {}, key)
+    expect(ids(result).sort()).toEqual(['1', '3'])
+    expect(result.parsed_nl_query.augmented_params.filter_by).toBe('owner:=bob || price:>0')
+    expect(told).toContain('ann')
+    expect(told).not.toContain('bob')
+    // Whoever pins a document has not lifted the filter.
+    const pinned = { nl_query: false, pinned_hits: '2:1', filter_curated_hits: false }
+    expect(ids(await search('jeans', pinned, key))).toEqual(['3'])
+    const both = await scoped({ preset, filter_by: 'price:<30' })
+    expect(ids(await search('*', pinned, both))).toEqual(['1'])
+  })
+
   test('of a page spends on no model that the key does not name', async () => {
     llm.forget()
     const key = await scoped({ filter_by: 'owner:=ann' })
     await expect(search('something blue', {}, key)).rejects.toMatchObject({ httpStatus: 401 })
-    expect(llm.calls()).toEqual([])
+    const { body } = await request('POST', '/keys', {
+      description: 'page',
+      actions: ['documents:search'],
+      collections: [shirts],
+      limits: { allowed_origins: ['https://shop.example'] },
+    })
+    const paged = await request(
+      'GET',
+      `/collections/${shirts}/documents/search?q=something+blue&query_by=name&nl_query=true&nl_model_id=${model}`,
+      undefined,
+      body.value,
+    )
+    expect([paged.status, llm.calls()]).toEqual([401, []])
   })
 
   test('of a page is told nothing of a provider', async () => {

@@ -1,12 +1,17 @@
 /** What a collection counts of searches and events: when a search counts, what is bounded, what expires. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import * as v from 'valibot'
 import { expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import { Ledger } from '../../src/search/analytics/ledger'
+import { MOST_LOG_BYTES } from '../../src/search/analytics/log'
 import type { AnalyticsRecord } from '../../src/search/analytics/records'
+import { MOST_TYPING_BYTES } from '../../src/search/analytics/typing'
+import { migrate } from '../../src/search/collection/migrations'
 import { Store } from '../../src/search/documents/store'
 import { Writer } from '../../src/search/documents/writer'
+import { readMeta, writeMeta } from '../../src/search/meta'
 import { readSchema } from '../../src/search/schema/stored'
 import { Embedders } from '../../src/search/vectors/embedders'
 import { makeCollection, type TestCollection } from './make-collection'
@@ -46,13 +51,23 @@ const query = (q: string, more: object = {}): AnalyticsRecord => ({
   ...more,
 })
 
-const typed = (q: string, by = 'ann', counts = true) => query(q, { typed: { by, counts } })
+const typed = (q: string, by = 'ann', counts = true, more: object = {}) =>
+  query(q, { typed: { by, counts }, ...more })
 
-const logged = (user: string): AnalyticsRecord => ({
+const logged = (user: string, more: object = {}): AnalyticsRecord => ({
   kind: 'log',
   rule: 'log',
   user,
-  event: { query: 'shoe', user_id: user },
+  event: { query: 'shoe', user_id: user, ...more },
+})
+
+const counter = (ids: string[], more: object = {}): AnalyticsRecord => ({
+  kind: 'counter',
+  rule: 'r',
+  field: 'n',
+  weight: 3,
+  ids,
+  ...more,
 })
 
 it('a search counts when its user pauses for four seconds', async () => {
@@ -103,13 +118,6 @@ it('a count that the schema refuses is dropped, and holds up no other', async ()
     [{ name: 'n', type: 'int32', optional: true }],
     [{ id: '1' }, { id: '2', n: 2_147_483_647 }],
   )
-  const counter = (ids: string[]): AnalyticsRecord => ({
-    kind: 'counter',
-    rule: 'r',
-    field: 'n',
-    weight: 3,
-    ids,
-  })
   unwrap(await place.object.recordEvents([counter(['1', '2', 'gone'])]))
   unwrap(await place.object.flushEvents())
   expect(await exportAll(place.object)).toEqual([
@@ -163,4 +171,137 @@ it('the log forgets what is older than thirty days', async () => {
   expect(left).toEqual([1, 1])
   expect(unwrap(await place.object.forgetEvents('log', 'ann'))).toBe(1)
   expect(unwrap(await place.object.forgetEvents('log'))).toBe(1)
+})
+
+it('an event counts once for a document, however often it names it', async () => {
+  const { object } = await makeCollection([{ name: 'n', type: 'int32', optional: true }], [{ id: '1' }])
+  unwrap(await object.recordEvents([counter(Array(100).fill('1'))]))
+  unwrap(await object.flushEvents())
+  expect(await exportAll(object)).toEqual([{ id: '1', n: 3 }])
+})
+
+it('long searches of many users do not wait in memory: past a bound they count at once', async () => {
+  const place = await queries()
+  const [typing, counted] = await inLedger(place, (ledger, sql) => {
+    const long = 'x'.repeat(64 * 1024)
+    const users = Array.from({ length: 200 }, (_, user) =>
+      typed(`${user}`, `user ${user}`, true, { document: { q: long }, limit: 1_000 }),
+    )
+    for (const each of users) ledger.record([each])
+    const { count } = sql.exec<{ count: number }>('SELECT count(*) AS count FROM analytics_queries').one()
+    return [ledger.status().typed.popular!, count]
+  })
+  expect(typing).toBeGreaterThan(0)
+  expect(typing * 64 * 1024).toBeLessThanOrEqual(MOST_TYPING_BYTES)
+  expect(typing + counted).toBe(200)
+})
+
+it('makes room in memory when users pause, or are forgotten', async () => {
+  const place = await queries()
+  const typing = await inLedger(place, (ledger) => {
+    const event = { query: 'x'.repeat(1024 * 1024) }
+    const now = Date.now()
+    for (let round = 0; round < 30; round++) {
+      ledger.record(
+        [
+          logged('ann', { ...event }),
+          { ...logged('bob', event), typed: { by: 'bob', counts: true } } as never,
+        ],
+        now + round * 5_000,
+      )
+      if (round % 2 === 0) ledger.forget('log', 'bob')
+    }
+    return ledger.status().typed
+  })
+  expect(typing).toEqual({ log: 1 })
+})
+
+it('the log holds so many bytes, and lets the oldest events go', async () => {
+  const place = await queries()
+  const [kept, bytes] = await inLedger(place, (ledger, sql) => {
+    const text = 'é'.repeat(512 * 1024)
+    for (let event = 0; event < MOST_LOG_BYTES / (1024 * 1024) + 3; event++) {
+      ledger.record([logged('ann', { event, text })])
+    }
+    const [{ bytes: size } = { bytes: 0 }] = sql
+      .exec<{ bytes: number }>('SELECT sum(octet_length(event)) AS bytes FROM analytics_log')
+      .toArray()
+    return [ledger.events('log', 'ann', 1).map(({ event }) => event), size]
+  })
+  expect(kept).toEqual([MOST_LOG_BYTES / (1024 * 1024) + 2])
+  expect(bytes).toBeLessThanOrEqual(MOST_LOG_BYTES)
+  expect(bytes).toBeGreaterThan(MOST_LOG_BYTES / 2)
+})
+
+it('a rule deletes what it counted, and neither loaded documents nor those of another rule', async () => {
+  const { object } = await queries([{ id: 'loaded', q: 'loaded', count: 0 }])
+  const other = (q: string) => query(q, { rule: 'other', limit: 1_000 })
+  unwrap(await object.recordEvents([query('a'), query('a'), query('b'), query('b'), query('loaded')]))
+  unwrap(await object.recordEvents([other('c'), other('d')]))
+  unwrap(await object.flushEvents())
+  unwrap(await object.recordEvents([query('c'), query('e'), query('e'), query('e')]))
+  unwrap(await object.flushEvents())
+  expect((await exportAll(object)).map(({ id, count }) => [id, count]).sort()).toEqual([
+    ['b', 2],
+    ['c', 2],
+    ['d', 1],
+    ['e', 3],
+    ['loaded', 1],
+  ])
+})
+
+it("a document that was loaded under the id of a deleted one is no rule's", async () => {
+  const { object } = await queries()
+  unwrap(await object.recordEvents([query('a')]))
+  unwrap(await object.flushEvents())
+  unwrap(await object.remove('a', false))
+  unwrap(await object.write('{"id":"a","q":"a","count":0}', { action: 'create' }))
+  unwrap(await object.recordEvents(['b', 'b', 'c', 'c', 'd', 'd'].map((q) => query(q))))
+  unwrap(await object.flushEvents())
+  expect((await exportAll(object)).map(({ id }) => id).sort()).toEqual(['a', 'c', 'd'])
+})
+
+it('deletes surplus queries in steps', async () => {
+  const place = await queries()
+  const many = Array.from({ length: 900 }, (_, number) => query(`q${number}`, { limit: 500 }))
+  unwrap(await place.object.recordEvents(many))
+  unwrap(await place.object.flushEvents())
+  unwrap(await place.object.recordEvents([query('q1', { limit: 10 })]))
+  const removed = await inLedger(place, async (ledger) => {
+    const spy = vi.spyOn(Store.prototype, 'remove')
+    const steps: number[] = []
+    ledger.record([], 0)
+    for (let step = 0; step < 8; step++) {
+      const before = spy.mock.calls.length
+      // The first step starts the wait for a flush, unless the record did.
+      vi.setSystemTime(Date.now() + 120_000)
+      await ledger.work.step()
+      steps.push(spy.mock.calls.length - before)
+    }
+    spy.mockRestore()
+    vi.useRealTimers()
+    return steps
+  })
+  expect(Math.max(...removed)).toBeLessThanOrEqual(200)
+  expect(await exportAll(place.object)).toHaveLength(10)
+})
+
+it('the log of a collection that is older than its bound in bytes is bounded, too', async () => {
+  const place = await queries()
+  const [events, bytes] = await inLedger(place, (ledger, sql) => {
+    ledger.record([logged('ann'), logged('bob')])
+    sql.exec('ALTER TABLE analytics_log DROP COLUMN upto')
+    sql.exec('DROP TABLE analytics_documents')
+    writeMeta(sql, 'version', readMeta(sql, 'version', v.number())! - 1)
+    migrate(sql)
+    ledger.record([logged('ann')])
+    const [{ upto = 0, size = -1 } = {}] = sql
+      .exec<{ upto: number; size: number }>(
+        'SELECT max(upto) AS upto, sum(octet_length(event)) AS size FROM analytics_log',
+      )
+      .toArray()
+    return [ledger.events('log', 'ann', 9), [upto, size]]
+  })
+  expect(events).toHaveLength(2)
+  expect(bytes[0]).toBe(bytes[1])
 })

@@ -184,6 +184,64 @@ describe('facet_return_parent', () => {
     expect(await parentsOf(colors, 'deep.down.words', '*')).toEqual([{ a: words, b: words }])
     expect(await parentsOf(colors, 'top', '*')).toEqual([{ x: undefined, y: undefined }])
   })
+
+  it('shows no field that the search hides', async () => {
+    const shown = async (params: SearchParameters) => {
+      const asked = { q: '*', facet_by: 'value.color', facet_return_parent: 'value.color', ...params }
+      const { facet_counts } = await colors.search(asked as SearchParameters)
+      return facet_counts[0]!.counts.map(({ parent }) => parent)
+    }
+    expect(await shown({ exclude_fields: 'value.r' } as SearchParameters)).toEqual([
+      { color: 'blue' },
+      { color: 'red' },
+    ])
+    expect(await shown({ include_fields: 'value.color' } as SearchParameters)).toEqual([
+      { color: 'blue' },
+      { color: 'red' },
+    ])
+    expect(await shown({ exclude_fields: 'value' } as SearchParameters)).toEqual([undefined, undefined])
+  })
+
+  it('gives the parents of many values, without vectors', async () => {
+    const many = await makeCollection(
+      [
+        { name: 'part.name', type: 'string', facet: true },
+        { name: 'part.at', type: 'float[]', num_dim: 2 },
+      ],
+      Array.from({ length: 120 }, (_, n) => ({ part: { name: `n${n}`, at: [n, 1] } })),
+      { enable_nested_fields: true },
+    )
+    const { facet_counts } = await many.search({
+      q: '*',
+      facet_by: 'part.name',
+      facet_return_parent: 'part.name',
+      max_facet_values: '200',
+    })
+    const { counts } = facet_counts[0]!
+    expect(counts).toHaveLength(120)
+    for (const { value, parent } of counts) expect(parent).toEqual({ name: value })
+  })
+})
+
+describe('facet_query on a field with rules of its own', () => {
+  it('reads the query as it reads the values', async () => {
+    const parts = await makeCollection(
+      [{ name: 'code', type: 'string', facet: true, symbols_to_index: ['+'], token_separators: ['-'] }],
+      [{ code: 'C++-tools' }, { code: 'Cobalt' }],
+    )
+    const shown = async (query: string, more: Record<string, string> = {}) => {
+      const { facet_counts } = await parts.search({
+        q: '*',
+        facet_by: 'code',
+        facet_query: `code:${query}`,
+        ...more,
+      } as SearchParameters)
+      return facet_counts[0]!.counts.map(({ highlighted }) => highlighted)
+    }
+    expect(await shown('c++')).toEqual(['<mark>C++</mark>-tools'])
+    expect(await shown('tools')).toEqual(['C++-<mark>tools</mark>'])
+    expect(await shown('toolz', { facet_query_num_typos: '1' })).toEqual(['C++-<mark>tools</mark>'])
+  })
 })
 
 describe('options of a facet', () => {

@@ -47,6 +47,49 @@ describe('infix', () => {
     expect(await ids({ q: '8900', ...always, max_extra_suffix: '5' })).toEqual(['inner', 'late'])
   })
 
+  it('finds words by long parts', async () => {
+    const long = 'abcdefghij'.repeat(12)
+    const accents = 'жщ'.repeat(40)
+    const { search } = await makeCollection(FIELDS, [
+      { id: 'long', title: `x${long}y` },
+      { id: 'wide', title: `x${accents}y` },
+    ])
+    const found = async (q: string) =>
+      idsOf(await search({ q, query_by: 'title', infix: 'always', num_typos: '0' }))
+    for (const length of [46, 48, 49, 60, 90]) expect(await found(long.slice(0, length))).toEqual(['long'])
+    expect(await found(`${long.slice(0, 60)}zz`)).toEqual([])
+    for (const length of [23, 25, 60]) expect(await found(accents.slice(0, length))).toEqual(['wide'])
+  })
+
+  it('looks for no word around a single letter', async () => {
+    expect(await ids({ q: 'n', infix: 'always' })).toEqual(await ids({ q: 'n' }))
+  })
+
+  it('answers a query of many parts that many long words have', async () => {
+    const filler = Array.from({ length: 90 }, (_, n) => String.fromCharCode(0x430 + (n % 30))).join('')
+    const parts = Array.from({ length: 80 }, (_, n) => filler.slice(n, n + 3 + Math.floor(n / 30)))
+    const { search } = await makeCollection(
+      FIELDS,
+      Array.from({ length: 500 }, (_, n) => ({ id: String(n), title: `x${n}${filler}` })),
+    )
+    expect((await search({ q: parts.join(' '), query_by: 'title', infix: 'always' })).found).toBeGreaterThan(
+      0,
+    )
+  })
+
+  it('does not count words that no document has any more', async () => {
+    const { object, search } = await makeCollection(
+      FIELDS,
+      Array.from({ length: 600 }, (_, n) => ({ id: String(n), title: `q${n + 1000}kernel` })),
+    )
+    for (let done = false; !done; ) {
+      const options = { batchSize: 1_000, returnDocuments: false, returnIds: false }
+      done = unwrap(await object.removeWhere('id:*', options)).done
+    }
+    unwrap(await object.write('{"id":"alive","title":"somewhatlongerkernels"}', { action: 'create' }))
+    expect(idsOf(await search({ q: 'kernel', query_by: 'title', infix: 'always' }))).toEqual(['alive'])
+  })
+
   it('marks the whole word', async () => {
     const { hits } = await things.search({ q: '047in', query_by: 'models', infix: 'always' })
     expect(hits![0]!.highlights[0]!.snippets).toEqual(['<mark>GH100047IN8900X</mark>'])
@@ -59,7 +102,7 @@ describe('infix', () => {
       '400 Could not find `plain` in the infix index. Make sure to enable infix search by specifying `infix: true` in the schema.'
     expect(await refusal(things, { q: 'bar', query_by: 'plain', infix: 'always' })).toBe(missing)
     expect(await refusal(things, { q: 'foobar', query_by: 'plain', infix: 'fallback' })).toBe('accepted')
-    expect(await refusal(things, { q: 'ooba', query_by: 'plain', infix: 'fallback' })).toBe(missing)
+    expect(await refusal(things, { q: 'oob', query_by: 'plain', infix: 'fallback' })).toBe(missing)
     expect(await refusal(things, { q: 'x', query_by: 'title,plain', infix: 'always,off' })).toBe('accepted')
     expect(await refusal(things, { q: 'x', query_by: 'title', infix: 'always,off' })).toBe(
       '400 Number of infix values in `infix` does not match number of `query_by` fields.',

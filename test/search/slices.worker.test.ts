@@ -4,12 +4,15 @@ import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
+import { unwrap } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
+import { exportPage } from '../../src/search/documents/bulk'
+import { Store } from '../../src/search/documents/store'
 import { LongSearches, type Slice } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
-import { makeCollection, type TestCollection } from './make-collection'
+import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
 const FIELDS = [
   { name: 'title', type: 'string' },
@@ -81,6 +84,116 @@ it('reads the matches of a question that follows another one once', async () => 
   expect(read).toHaveLength(2)
   expect(new Set(read).size).toBe(2)
 })
+
+describe('filters that read documents', () => {
+  const FILTER = 'parts.{name:!=none}'
+  const NESTED = [
+    { name: 'parts', type: 'object[]' },
+    { name: 'parts.name', type: 'string[]', facet: true },
+  ]
+  let nested: TestCollection
+  beforeAll(async () => {
+    const parts = Array.from({ length: 1_000 }, (_, n) => ({ parts: [{ name: n < 990 ? 'none' : 'some' }] }))
+    nested = await makeCollection(NESTED, parts, { enable_nested_fields: true })
+  })
+  const inside = <Result>(run: (storage: DurableObjectStorage, id: string) => Promise<Result>) =>
+    runInDurableObject(
+      env.COLLECTION.get(env.COLLECTION.idFromName(nested.objectId)),
+      (_, { storage, id }: DurableObjectState) => run(storage, String(id)),
+    )
+
+  it('take turns with other searches', async () => {
+    const turns = await inside(async (storage, objectId) => {
+      const around = { storage, env, objectId, alarm: new Alarm(storage) }
+      const { context } = openCollection(around, readSchema(storage.sql)!)
+      const others = new LongSearches({ ms: 1e9, rows: 5_000, width: 1e9 })
+      let taken = 0
+      const turn = others.turn.bind(others)
+      others.turn = () => {
+        taken++
+        return turn()
+      }
+      const { found } = await executeSearch(context, { q: '*', filter_by: FILTER }, {}, { others })
+      expect(found).toBe(10)
+      return taken
+    })
+    // 5,000 rows are about 100 documents.
+    expect(turns).toBeGreaterThan(3)
+  })
+
+  /** Reads all pages, and counts the documents that filters read. */
+  const exported = (filterBy: string): Promise<{ lines: number; read: number }> =>
+    inside(async (storage) => {
+      let read = 0
+      const exec: SqlStorage['exec'] = (query, ...bindings) => {
+        if (query.startsWith('SELECT d.seq, d.body')) {
+          read += storage.sql.exec(query, ...bindings).toArray().length
+        }
+        return storage.sql.exec(query, ...bindings)
+      }
+      const store = new Store({ exec } as SqlStorage, readSchema(storage.sql)!, 0)
+      const options = { filterBy, include: '', exclude: '' }
+      let lines = 0
+      for (let cursor = 0, done = false; !done; ) {
+        const page = await exportPage(store, options, cursor)
+        lines += page.lines === '' ? 0 : page.lines.split('\n').length
+        cursor = page.cursor
+        done = page.done
+      }
+      return { lines, read }
+    })
+
+  it('read each document a few times in an export', async () => {
+    for (const [filterBy, lines] of [
+      [FILTER, 10],
+      ['parts.{name:!=some}', 990],
+    ] as const) {
+      const all = await exported(filterBy)
+      expect(all.lines).toBe(lines)
+      expect(all.read).toBeLessThanOrEqual(3_000)
+    }
+  })
+
+  it('update and remove every match once', async () => {
+    const { object } = await makeCollection(
+      [...NESTED, { name: 'points', type: 'int32' }],
+      Array.from({ length: 1_000 }, (_, n) => ({ points: 0, parts: [{ name: n % 3 ? 'none' : 'some' }] })),
+      { enable_nested_fields: true },
+    )
+    const patch = '{"$operations":{"increment":{"points":1}}}'
+    let updated = 0
+    for (let after = 0, done = false; !done; ) {
+      const step = unwrap(await object.updateWhere(FILTER, patch, after))
+      updated += step.count
+      after = step.cursor
+      done = step.done
+    }
+    expect(updated).toBe(334)
+    expect(unwrap(await object.search({ q: '*', filter_by: 'points:1' })).found).toBe(334)
+    let removed = 0
+    for (let after = 0, done = false; !done; ) {
+      const options = { batchSize: 100, returnDocuments: false, returnIds: false, after }
+      const step = unwrap(await object.removeWhere(FILTER, options))
+      removed += step.count
+      after = step.cursor
+      done = step.done
+    }
+    expect(removed).toBe(334)
+    expect(unwrap(await object.search({ q: '*' })).found).toBe(666)
+  })
+
+  it('pin the documents that pass', async () => {
+    const { hits } = await nested.search({
+      q: '*',
+      filter_by: FILTER,
+      pinned_hits: '995:1,3:2',
+      filter_curated_hits: 'true',
+    })
+    expect(idsOf({ hits } as SearchResult).slice(0, 1)).toEqual(['995'])
+    expect(idsOf({ hits } as SearchResult)).not.toContain('3')
+  })
+})
+
 const SEARCHES: SearchParameters[] = [
   { q: '*' },
   { q: '*', page: '3', per_page: '7' },

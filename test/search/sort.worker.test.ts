@@ -56,6 +56,24 @@ describe('functions of a number', () => {
     expect(await order(things, sort, { q: 'phone', query_by: 'name' })).toEqual(ids)
   })
 
+  it('origins as far away as 64 bits reach', async () => {
+    const far = await makeCollection(
+      [{ name: 'points', type: 'int64' }],
+      [
+        { id: 'zero', points: 0 },
+        { id: 'one', points: 1_000_000 },
+        { id: 'minus', points: -1_000_000 },
+      ],
+    )
+    const least = 'points(origin: -9223372036854775808, func: diff):asc'
+    // A distance beyond 64 bits is a double, and doubles that large are 2,048 apart.
+    expect(await order(far, least)).toEqual(['minus', 'zero', 'one'])
+    expect(await order(far, least.replace('-9', '9').replace('808', '807'))).toEqual(['one', 'zero', 'minus'])
+    expect(
+      await order(far, 'points(origin: -9223372036854775808, func: exp, scale: 9223372036854775807):desc'),
+    ).toHaveLength(3)
+  })
+
   const scale = '400 sort_by: scale param should be non-zero integer.'
   const mandatory = '400 Bad syntax. origin and scale are mandatory params for decay function linear'
   it.each([
@@ -243,6 +261,11 @@ describe('places', () => {
     [
       'loc(32.24348, 77.1893, precision: 1 meter)',
       "400 Sort field's parameter unit must be either `km` or `mi`.",
+    ],
+    [`loc(32.24348, 77.1893, precision: ${'9'.repeat(400)} km)`, '400 Bad syntax for sorting field `loc`'],
+    [
+      `loc(32.24348, 77.1893, exclude_radius: ${'9'.repeat(306)} km)`,
+      '400 Bad syntax for sorting field `loc`',
     ],
     ['loc(32.24348, 77.1893, precision: -10 km)', "400 Sort field's parameter must be a positive number."],
     ['loc(x, 77.1893)', '400 Bad syntax for sorting field `loc`'],

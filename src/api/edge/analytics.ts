@@ -3,15 +3,21 @@ import { waitUntil } from 'cloudflare:workers'
 import type { Access } from '../../auth/access'
 import { sha256 } from '../../auth/digest'
 import { identify } from '../../auth/pins'
-import { reasonOf } from '../../errors'
-import { type AnalyticsRule, allRules, tell } from '../../registry/analytics'
+import { ApiError, reasonOf } from '../../errors'
+import { mapFew } from '../../few'
+import { type AnalyticsRule, allRules, forgetLogged, readRules, tell } from '../../registry/analytics'
 import type { AnalyticsRecord, Typed } from '../../search/analytics/records'
 import type { SearchParameters, SearchResult } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 
-/** Characters of a query. Longer ones are not searches that anybody else repeats. */
+/** Characters of a query, and of what is stored beside it. Longer ones are not searches that anybody else repeats. */
 export const LONGEST_QUERY = 1_024
+/** Rules whose logs are erased at the same time. */
+const RULES_AT_ONCE = 4
+/** The right to erase events. */
+export const DELETE_EVENTS = 'analytics/events:delete'
+
 /** Characters of an id that is needed to tell queries apart. */
 const ID_LENGTH = 20
 
@@ -36,7 +42,7 @@ export async function queryRecord(
   const { name, type, collection, params = {} } = rule
   const meta = Object.fromEntries(
     (params.meta_fields ?? []).flatMap((field) => {
-      const value = asked[field as 'filter_by' | 'analytics_tag']
+      const value = asked[field as MetaField]
       return value ? [[field, value]] : []
     }),
   )
@@ -54,6 +60,44 @@ export const stamped = (event: Record<string, unknown>): Record<string, unknown>
   ...event,
   timestamp: Date.now() * 1_000,
 })
+
+type MetaField = 'filter_by' | 'analytics_tag'
+
+const isLong = (text: string | undefined): boolean => (text ?? '').length > LONGEST_QUERY
+
+/** @throws ApiError 400 for a query that is too long to be kept, or what it came with */
+export function requireShort(asked: Asked): void {
+  for (const field of ['q', 'filter_by', 'analytics_tag'] as const) {
+    if (isLong(asked[field])) throw new ApiError(400, `'${field}' has more than ${LONGEST_QUERY} characters`)
+  }
+}
+
+/**
+ * Erases what `log` rules have of a user, as far as the key may delete events.
+ * @param name of one rule; undefined: all
+ * @returns how many events
+ */
+export async function forgetUser(
+  env: Cloudflare.Env,
+  access: Access,
+  user: string,
+  name?: string,
+): Promise<number> {
+  const rules = (await readRules(env)).filter(
+    (rule) =>
+      rule.type === 'log' &&
+      (name === undefined || name === rule.name) &&
+      access.allows(DELETE_EVENTS, rule.collection),
+  )
+  const counts = await mapFew(rules, RULES_AT_ONCE, (rule) => forgetLogged(env, rule, user))
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** Whether a key may read and erase a user's events: one for pages only those of the user that it fixes. */
+export function speaksFor(access: Access, user: string): boolean {
+  const { userId, proven } = identify([access], undefined)
+  return !access.forPages || (proven && userId === user)
+}
 
 /** Who searches, to tell one user's keystrokes from another's. */
 export interface Searcher {
@@ -86,20 +130,27 @@ export function capture(
 const isCaptured = ({ q = '', enable_analytics: enabled, page, offset }: SearchParameters): boolean =>
   enabled !== 'false' &&
   !['', '*'].includes(q.trim()) &&
-  q.length <= LONGEST_QUERY &&
+  !isLong(q) &&
   Number(page ?? 1) <= 1 &&
   Number(offset ?? 0) === 0
 
+/**
+ * What a key's filter is, and what it hides, stays the key's: all that may search the destination would see it. So the
+ * filter is not kept, and the query is not completed from a document.
+ */
 async function captureOne(
-  { collection, params }: PlannedSearch,
+  { collection, params, scope }: PlannedSearch,
   result: SearchResult,
   { env, access, named, address }: Searcher,
 ): Promise<void> {
   const own = result.request_params.collection_name
+  const isOpen = !scope?.filter
+  const kept = { filter_by: isOpen ? params.filter_by : undefined, analytics_tag: params.analytics_tag }
   const concerned = (await allRules(env)).filter(
     (rule) =>
       rule.params?.capture_search_requests === true &&
-      (rule.collection === collection || rule.collection === own),
+      (rule.collection === collection || rule.collection === own) &&
+      !(rule.params.meta_fields ?? []).some((field) => isLong(kept[field as MetaField])),
   )
   if (concerned.length === 0) return
   const { userId } = identify([access], named)
@@ -108,13 +159,9 @@ async function captureOne(
   const told = await Promise.all(
     concerned.map(async (rule) => {
       const counts = rule.type === 'log' || result.found > 0 === (rule.type === 'popular_queries')
-      const words = rule.params?.expand_query ? expanded(q, result, params.query_by ?? '') : q
-      const asked = {
-        q: words,
-        user: userId,
-        filter_by: params.filter_by,
-        analytics_tag: params.analytics_tag,
-      }
+      const expands = isOpen && rule.params?.expand_query
+      const words = expands ? expanded(q, result, params.query_by ?? '') : q
+      const asked = { ...kept, q: isLong(words) ? q : words, user: userId }
       return { rule, record: await queryRecord(rule, asked, { by, counts }) }
     }),
   )

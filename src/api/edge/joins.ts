@@ -7,12 +7,13 @@ import type { JoinPlace, SearchParameters, SearchScope } from '../../search/type
 
 const NAME = /\$([^\s$(){}[\]:,`&|]+)\s*\(/g
 
+const namesOf = (text = ''): string[] => [...text.matchAll(NAME)].map((match) => match[1]!)
+
 const namesIn = ({
   filter_by = '',
   include_fields = '',
   sort_by = '',
-}: Readonly<SearchParameters>): Set<string> =>
-  new Set([...`${filter_by}\n${include_fields}\n${sort_by}`.matchAll(NAME)].map((match) => match[1]!))
+}: Readonly<SearchParameters>): Set<string> => new Set(namesOf(`${filter_by}\n${include_fields}\n${sort_by}`))
 
 /**
  * The collections that parameters join and that the key may read. All others look as if they did not exist.
@@ -25,11 +26,12 @@ export async function joinScope(
   access: Access,
   params: Readonly<SearchParameters>,
   action: string = SEARCH_ACTION,
-): Promise<Pick<SearchScope, 'joins' | 'excludes' | 'includes'>> {
+): Promise<Pick<SearchScope, 'joins' | 'excludes' | 'excluded' | 'includes'>> {
   if (!hasJoins(params)) return {}
   const { embedded } = access
   const own = embedded.collection === undefined ? undefined : namesIn(embedded)
-  const allowed = [...namesIn(params)].filter(
+  const named = new Set([...namesIn(params), ...namesOf(params.exclude_fields)])
+  const allowed = [...named].filter(
     (name) =>
       (own === undefined || own.has(name)) &&
       (access.allows(action, name) || access.allows(SEARCH_ACTION, name)),
@@ -43,7 +45,18 @@ export async function joinScope(
   )
   return {
     joins: Object.fromEntries(places.flat()),
-    ...(embedded.exclude_fields && { excludes: embedded.exclude_fields }),
+    ...(embedded.exclude_fields && {
+      excludes: embedded.exclude_fields,
+      excluded: await objectsOf(env, namesOf(embedded.exclude_fields)),
+    }),
     ...(embedded.include_fields && { includes: true }),
   }
+}
+
+/** The objects of collections whose fields a key hides. They are hidden under every name, so its rights do not matter. */
+async function objectsOf(env: Cloudflare.Env, names: readonly string[]): Promise<Record<string, string>> {
+  const found = await Promise.all(
+    [...new Set(names)].map(async (name) => [name, (await lookUp(env, name))?.objectId] as const),
+  )
+  return Object.fromEntries(found.flatMap(([name, objectId]) => (objectId ? [[name, objectId]] : [])))
 }

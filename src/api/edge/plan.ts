@@ -46,7 +46,7 @@ export async function planSearch(
   collection: string,
   parameters: SearchParameters,
 ): Promise<PlannedSearch> {
-  const params = await withPreset(env, access, parameters)
+  const { params, filter } = await withPreset(env, access, parameters)
   for (const name of REQUEST_ONLY) delete params[name]
   // The search refuses what is not a number.
   const asked = params.search_cutoff_ms
@@ -55,22 +55,23 @@ export async function planSearch(
   }
   if (params.stopwords) params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   const [place, joins] = await Promise.all([findCollection(env, collection), joinScope(env, access, params)])
-  const scope = { ...scopeOf(access, collection), ...joins }
+  const scope = { ...scopeOf(access, collection, filter), ...joins }
   return { collection, place, params, scope, plain: access.forPages }
 }
 
 /**
  * The parameters, with missing ones from the preset that they name. If the key names it, its filter holds beside the
- * caller's; otherwise the caller's comes in its place, as in Typesense.
+ * caller's, for pinned documents too; otherwise the caller's comes in its place, as in Typesense.
+ * @returns with the filter, if the key fixes it
  * @throws ApiError 400, 404
  */
 async function withPreset(
   env: Cloudflare.Env,
   { embedded }: Access,
   parameters: SearchParameters,
-): Promise<SearchParameters> {
+): Promise<{ params: SearchParameters; filter?: string | undefined }> {
   const name = parameters.preset
-  if (!name) return { ...parameters }
+  if (!name) return { params: { ...parameters } }
   const preset: SearchParameters = {}
   for (const [parameter, given] of Object.entries(await getPreset(env, name))) {
     if (parameter === 'searches') {
@@ -83,13 +84,22 @@ async function withPreset(
     if (value === undefined) throw new ApiError(400, 'One or more search parameters are malformed.')
     preset[parameter] = value
   }
-  return embedded.preset ? fill(parameters, preset) : { ...preset, ...parameters }
+  if (!embedded.preset) return { params: { ...preset, ...parameters } }
+  const filter = preset.filter_by
+  const pinned = filter && { filter_curated_hits: embedded.filter_curated_hits ?? 'true' }
+  return { params: { ...fill(parameters, preset), ...pinned }, filter }
 }
 
-const scopeOf = ({ embedded, readsHistory }: Access, collection: string): SearchScope => ({
-  history: readsHistory(collection),
-  ...(embedded.filter_by && { filter: embedded.filter_by }),
-})
+/** @param filter of the preset that the key fixes */
+function scopeOf(
+  { embedded, readsHistory }: Access,
+  collection: string,
+  filter: string | undefined,
+): SearchScope {
+  const only = (filter_by = ''): SearchParameters => ({ filter_by })
+  const both = fill(only(embedded.filter_by), only(filter)).filter_by
+  return { history: readsHistory(collection), ...(both && { filter: both }) }
+}
 
 /**
  * Runs a search. A caller's mistake becomes the reply.

@@ -11,6 +11,7 @@ import {
 import { requireConversationId } from '../../conversation/open-row'
 import { unwrap } from '../../errors'
 import type { Asker } from '../../turn/request'
+import { forgetUser, speaksFor } from '../edge/analytics'
 import { askerOf } from '../edge/asker'
 import { json } from '../edge/response'
 import { eventReader } from '../turn/read'
@@ -81,7 +82,11 @@ export async function trace(served: Serving<'traceConversation'>): Promise<Respo
   return json(await traceConversation(served.env, asker, served.path.id, served.query.turn))
 }
 
+/** Also erases what analytics logged of the user, if the key may delete events. */
 export async function removeOfUser(served: Serving<'deleteUserConversations'>): Promise<Response> {
+  const { env, access, path } = served
   const asker = await askerFor(served, 'conversations:delete')
-  return json(await deleteUserConversations(served.env, asker, served.path.id))
+  const deleted = await deleteUserConversations(env, asker, path.id)
+  if (speaksFor(access, path.id)) await forgetUser(env, access, path.id)
+  return json(deleted)
 }

@@ -115,7 +115,8 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     summary: 'Delete all conversations of a user',
     description:
       'The admin key deletes those of every key, another key those that it began. Turns that run are stopped. What ' +
-      'began within the last seconds, or while D1 did not answer, may go a moment later, and is not counted.',
+      'began within the last seconds, or while D1 did not answer, may go a moment later, and is not counted. A key ' +
+      'with the action `analytics/events:delete` also erases what analytics rules logged of the user.',
     success: { description: 'They are deleted', schema: responses.DeletedAll },
     failures: { 404: 'The key speaks for another user' },
   },

@@ -8,7 +8,6 @@ import {
   allRules,
   collectionsOf,
   deleteRule,
-  forgetLogged,
   getRule,
   ledgerOf,
   ledgers,
@@ -18,7 +17,15 @@ import {
 } from '../../registry/analytics'
 import type { AnalyticsRecord } from '../../search/analytics/records'
 import { isObject } from '../../search/schema/values'
-import { LONGEST_QUERY, queryRecord, stamped } from '../edge/analytics'
+import {
+  type Asked,
+  DELETE_EVENTS,
+  forgetUser,
+  queryRecord,
+  requireShort,
+  speaksFor,
+  stamped,
+} from '../edge/analytics'
 import { readJson } from '../edge/body'
 import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
@@ -29,7 +36,7 @@ const RULE = `${RULES}/:name`
 const EVENTS = '/analytics/events'
 
 /** Bytes of an event, documents that it can name, and events that are read at once. */
-const EVENT_LIMIT = 64 * 1024
+const EVENT_LIMIT = 8 * 1024
 const MOST_DOCUMENTS = 100
 const MOST_EVENTS = 1_000
 
@@ -109,25 +116,28 @@ async function postEvent(call: Call): Promise<Response> {
   const { userId } = identify([access], data.user_id as string | undefined)
   const told =
     rule.event_type === 'search'
-      ? await queryRecord(rule, { ...readQuery(data), user: userId })
+      ? await queryRecord(rule, readQuery(data, userId))
       : documentRecord(rule, data, userId)
   await tell(env, [{ rule, record: told }])
   return json({ ok: true })
 }
 
-function readQuery(data: Record<string, unknown>) {
+/** @throws ApiError 400 */
+function readQuery(data: Record<string, unknown>, user: string): Asked {
   const { q, filter_by, analytics_tag } = data
   if (typeof q !== 'string') throw new ApiError(400, "'q' should be a string and is required")
-  if (q.length > LONGEST_QUERY) throw new ApiError(400, `'q' has more than ${LONGEST_QUERY} characters`)
   const text = (value: unknown, name: string): string | undefined => {
     if (value === undefined || typeof value === 'string') return value
     throw new ApiError(400, `'${name}' should be a string`)
   }
-  return {
+  const asked = {
     q,
+    user,
     filter_by: text(filter_by, 'filter_by'),
     analytics_tag: text(analytics_tag, 'analytics_tag'),
   }
+  requireShort(asked)
+  return asked
 }
 
 function documentRecord(rule: AnalyticsRule, data: Record<string, unknown>, user: string): AnalyticsRecord {
@@ -166,8 +176,7 @@ function documentRecord(rule: AnalyticsRule, data: Record<string, unknown>, user
 function requireUser({ access, query }: Call): string {
   const asked = query.user_id
   if (!asked) throw new ApiError(400, "Missing required parameter 'user_id'.")
-  const { userId, proven } = identify([access], undefined)
-  if (access.forPages && !(proven && userId === asked)) throw forbidden()
+  if (!speaksFor(access, asked)) throw forbidden()
   return asked
 }
 
@@ -194,16 +203,8 @@ async function getEvents(call: Call): Promise<Response> {
 
 /** Erases what rules have logged of a user. Typesense has no such route. */
 async function deleteEvents(call: Call): Promise<Response> {
-  const { env, access, record, query } = call
-  const user = requireUser(call)
-  const rules = (await readRules(env)).filter(
-    ({ name, type, collection }) =>
-      type === 'log' &&
-      (query.name === undefined || query.name === name) &&
-      access.allows(record.action!, collection),
-  )
-  const counts = await Promise.all(rules.map((rule) => forgetLogged(env, rule, user)))
-  return json({ num_deleted: counts.reduce((sum, count) => sum + count, 0) })
+  const { env, access, query } = call
+  return json({ num_deleted: await forgetUser(env, access, requireUser(call), query.name) })
 }
 
 /** The rules of which the key may know all collections. */
@@ -264,7 +265,7 @@ export const analyticsRoutes: Route[] = [
   },
   { method: 'POST', path: EVENTS, action: 'analytics/events:create', handle: postEvent },
   { method: 'GET', path: EVENTS, action: 'analytics/events:list', handle: getEvents },
-  { method: 'DELETE', path: EVENTS, action: 'analytics/events:delete', handle: deleteEvents },
+  { method: 'DELETE', path: EVENTS, action: DELETE_EVENTS, handle: deleteEvents },
   { method: 'POST', path: '/analytics/flush', action: 'analytics/flush:create', handle: flush },
   { method: 'GET', path: '/analytics/status', action: 'analytics/status:list', handle: status },
 ]

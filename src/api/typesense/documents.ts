@@ -66,8 +66,9 @@ async function deleteDocuments({ env, path, query, access }: Call): Promise<Resp
   const collection = await openCollection(env, path.collection!)
   const scope = await joinScope(env, access, query)
   const total: Step = { count: 0, done: filterBy === '', documents: [], ids: [] }
-  while (!total.done) {
-    const step = unwrap(await collection.removeWhere(filterBy, options, scope))
+  for (let after = 0; !total.done; ) {
+    const step = unwrap(await collection.removeWhere(filterBy, { ...options, after }, scope))
+    after = step.cursor
     total.count += step.count
     total.done = step.done
     total.documents!.push(...(step.documents ?? []))

@@ -12,25 +12,17 @@ import type { Store } from '../documents/store'
 import type { Writer } from '../documents/writer'
 import type { Embedders } from '../vectors/embedders'
 import type { Background } from '../work'
-import type { AnalyticsRecord, AnalyticsStatus, LogRecord, QueryRecord } from './records'
+import { KeptQueries } from './kept'
+import { EventLog } from './log'
+import type { AnalyticsRecord, AnalyticsStatus, QueryRecord } from './records'
+import { PAUSE_MS, Typing } from './typing'
 
-/** A search counts if its user sends no other one for this long, as in Typesense. */
-const PAUSE_MS = 4_000
-/** Users whose last keystroke is remembered. Beyond them a search counts at once. */
-const MOST_TYPING = 10_000
 /** Counts go into documents this long after the first of them came. */
 const FLUSH_MS = 60_000
 /** Documents changed in one step. */
 const FLUSHED = 200
-/** How long an event stays in the log, and how many of a collection stay. */
-const LOG_MS = 30 * 86_400_000
-const MOST_LOGGED = 100_000
-const EXPIRED = 1_000
 
-const eventShape = v.record(v.string(), v.unknown())
 const documentShape = v.record(v.string(), v.string())
-
-type Captured = (QueryRecord | LogRecord) & { at: number }
 
 export class Ledger {
   readonly #storage: DurableObjectStorage
@@ -38,10 +30,14 @@ export class Ledger {
   readonly #writer: Writer
   readonly #embedders: Embedders
   readonly #kick: () => void
-  #typing = new Map<string, Captured>()
+  readonly #log: EventLog
+  readonly #kept: KeptQueries
+  readonly #typing = new Typing()
   #timer: ReturnType<typeof setTimeout> | undefined
   /** distinct queries that wait, by rule; read from storage when first needed */
   #waiting: Map<string, number> | undefined
+  /** limits of rules that may have too many documents, until they are trimmed. A crash leaves it to their next count */
+  readonly #untrimmed = new Map<string, number>()
   /** when the next flush is due, in unix milliseconds */
   #due = 0
 
@@ -56,6 +52,8 @@ export class Ledger {
     this.#writer = writer
     this.#embedders = embedders
     this.#kick = kick
+    this.#log = new EventLog(() => store.sql)
+    this.#kept = new KeptQueries(store)
   }
 
   get #sql(): SqlStorage {
@@ -67,27 +65,15 @@ export class Ledger {
     const settled: AnalyticsRecord[] = []
     for (const record of records) {
       if (record.kind === 'counter' || record.typed === undefined) settled.push(record)
-      else settled.push(...this.#type({ ...record, at: now }, record.typed, now))
+      else settled.push(...this.#typing.type({ ...record, at: now }, record.typed))
     }
     this.#commit(settled, now)
     this.#watch()
   }
 
-  /** Remembers a keystroke. @returns what its user had finished before it */
-  #type(captured: Captured, { by, counts }: { by: string; counts: boolean }, now: number): Captured[] {
-    const key = `${captured.rule}\n${by}`
-    const before = this.#typing.get(key)
-    this.#typing.delete(key)
-    const finished = before !== undefined && now - before.at >= PAUSE_MS ? [before] : []
-    if (!counts) return finished
-    if (this.#typing.size >= MOST_TYPING) return [...finished, captured]
-    this.#typing.set(key, captured)
-    return finished
-  }
-
   /** Counts searches whose users have paused, as soon as they have. */
   #watch(): void {
-    if (this.#typing.size === 0 || this.#timer !== undefined) return
+    if (this.#typing.isEmpty || this.#timer !== undefined) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       if (this.#store.closed) return
@@ -98,12 +84,7 @@ export class Ledger {
 
   /** @param until counts the searches that came until then, in unix milliseconds */
   #settle(until: number): void {
-    const finished = [...this.#typing].filter(([, { at }]) => at <= until)
-    for (const [key] of finished) this.#typing.delete(key)
-    this.#commit(
-      finished.map(([, captured]) => captured),
-      Date.now(),
-    )
+    this.#commit(this.#typing.settle(until), Date.now())
   }
 
   #commit(records: AnalyticsRecord[], now: number): void {
@@ -113,7 +94,7 @@ export class Ledger {
         for (const record of records) {
           if (record.kind === 'query') this.#count(record)
           else if (record.kind === 'counter') this.#add(record)
-          else this.#log(record, now)
+          else this.#log.add(record, now)
         }
       })
     } finally {
@@ -148,10 +129,10 @@ export class Ledger {
     )
   }
 
-  /** Documents that are not there are passed over. */
+  /** Documents that are not there are passed over. An event counts once for a document, however often it names it. */
   #add({ field, weight, ids }: Extract<AnalyticsRecord, { kind: 'counter' }>): void {
     const known = this.#store.find(ids)
-    for (const id of ids) {
+    for (const id of new Set(ids)) {
       if (!known.has(id)) continue
       this.#sql.exec(
         `INSERT INTO analytics_counters (field, id, count) VALUES (?, ?, ?)
@@ -163,53 +144,25 @@ export class Ledger {
     }
   }
 
-  #log({ rule, user, event }: LogRecord, now: number): void {
-    const { seq } = this.#sql
-      .exec<{ seq: number }>(
-        'INSERT INTO analytics_log (rule, user, at, event) VALUES (?, ?, ?, ?) RETURNING seq',
-        rule,
-        user,
-        now,
-        JSON.stringify(event),
-      )
-      .one()
-    this.#sql.exec('DELETE FROM analytics_log WHERE seq <= ?', seq - MOST_LOGGED)
-  }
-
   /** A user's latest events, newest first. */
   events(rule: string, user: string, most: number): Record<string, unknown>[] {
-    return this.#sql
-      .exec<{ event: string }>(
-        'SELECT event FROM analytics_log WHERE rule = ? AND user = ? ORDER BY seq DESC LIMIT ?',
-        rule,
-        user,
-        most,
-      )
-      .toArray()
-      .map(({ event }) => v.parse(eventShape, JSON.parse(event)))
+    return this.#log.events(rule, user, most)
   }
 
   /** Erases the log of a rule, or what it has of one user. @returns how many events it had */
   forget(rule: string, user?: string): number {
-    for (const [key, captured] of this.#typing) {
-      const theirs = user === undefined || (captured.kind === 'log' && captured.user === user)
-      if (captured.rule === rule && theirs) this.#typing.delete(key)
-    }
-    return this.#sql
-      .exec(
-        'DELETE FROM analytics_log WHERE rule = ? AND user = coalesce(?, user) RETURNING seq',
-        rule,
-        user ?? null,
-      )
-      .toArray().length
+    this.#typing.forget(rule, user)
+    return this.#log.forget(rule, user)
   }
 
   status(): AnalyticsStatus {
-    const typed: Record<string, number> = {}
-    for (const { rule } of this.#typing.values()) typed[rule] = (typed[rule] ?? 0) + 1
     const size = (table: string): number =>
       this.#sql.exec<{ count: number }>(`SELECT count(*) AS count FROM ${table}`).one().count
-    return { typed, queries: size('analytics_queries'), counters: size('analytics_counters') }
+    return {
+      typed: this.#typing.counts(),
+      queries: size('analytics_queries'),
+      counters: size('analytics_counters'),
+    }
   }
 
   /** Puts everything into documents at once, also searches whose users may still be typing. */
@@ -224,7 +177,8 @@ export class Ledger {
     name: 'analytics',
     step: async () => {
       const now = Date.now()
-      const isWaiting = this.#has('analytics_queries') || this.#has('analytics_counters')
+      const isWaiting =
+        this.#has('analytics_queries') || this.#has('analytics_counters') || this.#untrimmed.size > 0
       if (isWaiting) {
         // After a crash nobody knows when the first count came.
         if (this.#due === 0) this.#due = now + FLUSH_MS
@@ -233,29 +187,12 @@ export class Ledger {
         if (this.#store.closed || this.#flushSome()) return 0
       }
       this.#due = 0
-      return this.#expire(now)
+      return this.#log.expire(now)
     },
   }
 
   #has(table: string): boolean {
     return this.#sql.exec(`SELECT 1 FROM ${table} LIMIT 1`).toArray().length > 0
-  }
-
-  /** Deletes some events that are too old. @returns milliseconds until the next one is */
-  #expire(now: number): number | undefined {
-    const expired = this.#sql
-      .exec(
-        `DELETE FROM analytics_log WHERE at <= ?
-          AND seq IN (SELECT seq FROM analytics_log ORDER BY seq LIMIT ?) RETURNING seq`,
-        now - LOG_MS,
-        EXPIRED,
-      )
-      .toArray().length
-    if (expired === EXPIRED) return 0
-    const [oldest] = this.#sql
-      .exec<{ at: number }>('SELECT at FROM analytics_log ORDER BY seq LIMIT 1')
-      .toArray()
-    return oldest && Math.max(1_000, oldest.at + LOG_MS - now)
   }
 
   /** Moves some counts into documents, in one transaction. @returns whether more are left */
@@ -264,8 +201,9 @@ export class Ledger {
       const isDone = this.#storage.transactionSync(() => {
         const queries = this.#flushQueries()
         const counters = this.#flushCounters()
+        const isTrimmed = queries && this.#trim()
         this.#store.saveCounters()
-        return queries && counters
+        return isTrimmed && counters
       })
       return !isDone
     } catch (error) {
@@ -293,10 +231,17 @@ export class Ledger {
       id,
       $operations: { increment: { count } },
     }))
+    const known = this.#store.find(rows.map(({ id }) => id))
+    const own = this.#kept.made(known.values())
     this.#write(documents, 'emplace')
-    if (rows.length === FLUSHED) return false
-    this.#trim(Math.max(...rows.map(({ most }) => most)))
-    return true
+    const written = this.#store.find(rows.map(({ id }) => id))
+    for (const { rule, id, most } of rows) {
+      const before = known.get(id)
+      const seq = written.get(id)
+      if (seq !== undefined && (before === undefined || own.has(before))) this.#kept.keep(rule, seq)
+      this.#untrimmed.set(rule, Math.max(most, this.#untrimmed.get(rule) ?? 0))
+    }
+    return false
   }
 
   /** @returns whether all are flushed */
@@ -328,15 +273,12 @@ export class Ledger {
     }
   }
 
-  /** Keeps the most frequent queries. */
-  #trim(most: number): void {
-    if (this.#store.count <= most) return
-    const rare = this.#sql
-      .exec<{ seq: number; id: string }>(
-        `SELECT seq, id FROM documents ORDER BY body->>'$.count' DESC, seq DESC LIMIT -1 OFFSET ?`,
-        most,
-      )
-      .toArray()
-    for (const { seq, id } of rare) this.#store.remove(seq, id)
+  /** Deletes some documents of a rule that has too many. @returns whether no rule has */
+  #trim(): boolean {
+    const [next] = this.#untrimmed
+    if (next === undefined) return true
+    const [rule, most] = next
+    if (this.#kept.trim(rule, most)) this.#untrimmed.delete(rule)
+    return this.#untrimmed.size === 0
   }
 }

@@ -5,7 +5,7 @@ import { RowCache } from '../../db/row-cache'
 import { type ApiError, type Outcome, reasonOf, unwrap } from '../../errors'
 import { removeAll } from '../documents/bulk'
 import { cascadeFrom } from '../documents/cascade'
-import { keysIn, nextRemoved, settleRemoved } from '../documents/join-keys'
+import { keysIn, nextRemoved, settleRemoved, stillRemoved } from '../documents/join-keys'
 import { ensureKeyed } from '../documents/keyed'
 import { type ReferenceAnswer, referenceFaults } from '../documents/references'
 import type { Store } from '../documents/store'
@@ -19,18 +19,20 @@ import type { JoinAnswer, JoinPlace } from '../types'
 import type { Background, Surroundings } from '../work'
 import type { BackgroundWorks } from './background'
 import { collectionObject } from './handle'
+import type { Cascaded, CascadeSource } from './rpc'
 
 /** How long the object of a name is remembered, in milliseconds. */
 const CACHE_MS = 3_000
 const objectIds = new RowCache<string>('a referenced collection', CACHE_MS)
 
+const objectIdOf = async (env: Cloudflare.Env, name: string): Promise<string | undefined> =>
+  (await findCollectionRow(database(env), name))?.objectId
+
 const lookUp = (env: Cloudflare.Env, name: string): Promise<string | undefined> =>
-  objectIds.find(name, async () => (await findCollectionRow(database(env), name))?.objectId)
+  objectIds.find(name, () => objectIdOf(env, name))
 
 /** Steps of a cascade that the reply to a delete waits for. The rest follows in the background. */
 const STEPS_AWAITED = 20
-/** A reference to many documents is followed in steps, so that no call takes long. */
-const MOST_STEPS = 10_000
 
 /** How a collection's searches reach others. */
 export function joinPort({ env, objectId }: Surroundings, open: () => Pick<Parts, 'store'>): JoinPort {
@@ -78,10 +80,10 @@ export async function checkReferences(
     const { collection, field: target } = referenceOf(field)
     const place = await lookUp(env, collection)
     if (place === undefined) return undefined
-    const known = `${place}/${name}`
+    const cascades = field.cascade_delete !== false
+    const known = JSON.stringify([place, name, target, cascades])
     // The document referred to may come later. Only its collection has to know who refers to it.
     if (field.async_reference && told.has(known)) return undefined
-    const cascades = field.cascade_delete !== false
     const answer = await collectionObject(env, place).refer(
       { objectId, field: name, target, cascades },
       collection,
@@ -126,35 +128,71 @@ export async function answerReference(
   return { type, missing: having(0), multiple: having(2) }
 }
 
-/** One step of the consequences of deletes in another collection. @returns whether there is more */
-export function cascade(
-  storage: DurableObjectStorage,
-  { store, writer }: Pick<Parts, 'store' | 'writer'>,
-  field: string,
-  keys: string,
-): boolean {
-  const { remove, update, more } = cascadeFrom(store, field, keys)
+/**
+ * One step of the consequences of deletes in another collection. An alias may have moved, and a field may have been
+ * replaced, since that collection was told who refers to it. So D1 is asked here what the field refers to.
+ * @throws what D1 throws: the other collection asks again
+ */
+export async function cascade(
+  { env, storage }: Surroundings,
+  { store, writer, background, cascade: work }: Parts,
+  told: Told,
+  { field: name, keys, from }: { field: string; keys: string; from: CascadeSource },
+): Promise<Cascaded> {
+  const before = store.schema
+  const { newest } = store.sql
+    .exec<{ newest: number }>('SELECT coalesce(max(seq), 0) AS newest FROM documents')
+    .one()
+  const plan = store.plan.references.find((each) => each.name === name)
+  const reference = plan && plan.field.cascade_delete !== false ? referenceOf(plan.field) : undefined
+  const place = reference?.field === from.target ? await objectIdOf(env, reference.collection) : undefined
+  if (!store.closed && store.schema !== before) return 'more'
+  if (store.closed || place !== from.objectId) {
+    // The other collection forgets this one. It is told again when the field refers to it again.
+    told.clear()
+    return 'gone'
+  }
+  const { remove, update, more } = cascadeFrom(store, name, keys, newest)
   if (remove.length > 0) removeAll(storage, store, remove)
   if (update.length > 0) writer.write(update)
-  return more
+  if (store.schema.linked !== undefined) background.kick(work)
+  return more ? 'more' : 'done'
 }
 
 /** Tells the referring collections which documents are gone. */
-export function cascading({ env }: Surroundings, open: () => Pick<Parts, 'store'> | undefined): Background {
+export function cascading(
+  { env, objectId }: Surroundings,
+  open: () => Pick<Parts, 'store'> | undefined,
+): Background {
   const step = async (): Promise<number | undefined> => {
     const store = open()?.store
     const next = store && nextRemoved(store.sql)
     if (store === undefined || next === undefined) return undefined
-    const referrers = store.schema.linked?.referrers ?? []
-    for (const { objectId, field, target, cascades } of referrers) {
-      if (!cascades || target !== next.field) continue
-      const object = collectionObject(env, objectId)
-      for (let steps = 0; steps < MOST_STEPS && (await object.cascade(field, next.keys)); steps++);
+    const { field: target } = next
+    let { keys } = next
+    let more = false
+    for (const referrer of store.schema.linked?.referrers ?? []) {
+      if (!referrer.cascades || referrer.target !== target) continue
+      const object = collectionObject(env, referrer.objectId)
+      const answer = await object.cascade(referrer.field, keys, { objectId, target })
+      if (store.closed) return undefined
+      if (answer === 'gone') forget(store, referrer)
+      more ||= answer === 'more'
+      // During the call a document may have been written again, and others that refer to it.
+      keys = stillRemoved(store.sql, target, keys)
+      if (keys === '[]') return 0
     }
-    if (!store.closed) settleRemoved(store.sql, next.field, next.keys)
+    if (!more) settleRemoved(store.sql, target, keys)
     return 0
   }
   return { name: 'cascade', step }
+}
+
+function forget(store: Store, referrer: Referrer): void {
+  const linked = store.schema.linked!
+  const referrers = linked.referrers.filter((each) => each !== referrer)
+  if (referrers.length < linked.referrers.length)
+    store.saveSchema({ ...store.schema, linked: { ...linked, referrers } })
 }
 
 /** Follows the references to documents that were just deleted, and leaves what takes long to the background. */

@@ -83,6 +83,14 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     // Keys of deleted documents that other collections still refer to (documents/cascade.ts).
     'CREATE TABLE cascades (field TEXT NOT NULL, key NOT NULL, PRIMARY KEY (field, key)) WITHOUT ROWID',
   ],
+  [
+    // Bytes of all events up to this one.
+    'ALTER TABLE analytics_log ADD COLUMN upto INTEGER NOT NULL DEFAULT 0',
+    `UPDATE analytics_log SET upto = total FROM
+      (SELECT seq AS of, sum(octet_length(event)) OVER (ORDER BY seq) AS total FROM analytics_log) WHERE seq = of`,
+    // Documents that analytics rules have made (analytics/kept.ts).
+    'CREATE TABLE analytics_documents (seq INTEGER NOT NULL, rule TEXT NOT NULL, PRIMARY KEY (seq, rule)) WITHOUT ROWID',
+  ],
 ]
 
 /** Whether this object has ever held a collection. */

@@ -45,7 +45,7 @@ import { Altering } from './altering'
 import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { mirrorHistory } from './open'
-import type { CollectionRpc } from './rpc'
+import type { Cascaded, CascadeSource, CollectionRpc } from './rpc'
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
@@ -187,13 +187,12 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(() => answerReference(this.#life.existing(), referrer, as, keys))
   }
 
-  async cascade(field: string, keys: string): Promise<boolean> {
+  async cascade(field: string, keys: string, from: CascadeSource): Promise<Cascaded> {
     const open = this.#life.open()
-    if (open === undefined) return false
-    const more = cascade(this.ctx.storage, open, field, keys)
-    if (open.store.schema.linked !== undefined) open.background.kick(open.cascade)
-    await open.mirror?.settle()
-    return more
+    if (open === undefined) return 'gone'
+    const answer = await cascade(this.#life.around, open, this.#told, { field, keys, from })
+    if (answer !== 'gone') await open.mirror?.settle()
+    return answer
   }
 
   /** @throws ApiError 404 */
@@ -238,9 +237,9 @@ export class Collection extends DurableObject implements CollectionRpc {
 
   removeWhere(
     filterBy: string,
-    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+    options: Parameters<CollectionRpc['removeWhere']>[1],
     scope?: SearchScope,
-  ): Promise<Outcome<Step>> {
+  ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       const { joins } = await this.#joining({ filterBy }, scope)
       const open = this.#life.existing()

@@ -21,6 +21,7 @@ import type {
   JoinAnswer,
   JoinQuestion,
   RecentMessages,
+  RemoveOptions,
   SchemaProgress,
   SearchParameters,
   SearchResult,
@@ -77,9 +78,9 @@ export interface CollectionRpc {
   /** One step of DELETE /documents?filter_by= */
   removeWhere(
     filterBy: string,
-    options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+    options: RemoveOptions,
     scope?: SearchScope,
-  ): Promise<Outcome<Step>>
+  ): Promise<Outcome<Step & { cursor: number }>>
   /** One step of DELETE /documents?truncate=true */
   truncate(): Promise<Step>
   /**
@@ -110,9 +111,9 @@ export interface CollectionRpc {
   /**
    * One step of what follows when documents that others refer to are deleted.
    * @param field the reference field here @param keys its values that are gone, a JSON list
-   * @returns whether there is more
+   * @param from where they were deleted. Nothing follows if the field refers to something else by now.
    */
-  cascade(field: string, keys: string): Promise<boolean>
+  cascade(field: string, keys: string, from: CascadeSource): Promise<Cascaded>
   /** Ends the search with this ticket at its next rest: its caller is gone. */
   abandon(ticket: string): Promise<void>
 
@@ -149,6 +150,16 @@ export interface CollectionRpc {
   flushEvents(): Promise<Outcome<void>>
   eventStatus(): Promise<Outcome<AnalyticsStatus>>
 }
+
+/** Where documents were deleted that others refer to. */
+export interface CascadeSource {
+  objectId: string
+  /** the field there whose values are gone */
+  target: string
+}
+
+/** Whether more documents refer to the deleted ones; `gone`: the field does not refer there, or does not cascade. */
+export type Cascaded = 'more' | 'done' | 'gone'
 
 /** Which calls may be repeated when their outcome is unknown (object-calls.ts). */
 export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {

@@ -2,8 +2,8 @@
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import type { JoinedDocuments } from '../filter/context'
-import { EVERYWHERE } from '../range'
-import type { Document, ExportOptions, Step } from '../types'
+import { NOWHERE, type Range } from '../range'
+import type { Document, ExportOptions, RemoveOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
 import type { Store } from './store'
@@ -15,32 +15,70 @@ const EXPORT_ROWS = 100
 /** Characters of an export page, roughly: the document that exceeds this is its last. */
 const EXPORT_PAGE = 256_000
 
+/** Documents that a filter reads and parses in one step, roughly. */
+const MOST_READ = 5_000
+
+interface Selection {
+  /** sequence numbers, in order of insertion */
+  seqs: number[]
+  /** where the next selection begins */
+  cursor: number
+  /** there is nothing more */
+  done: boolean
+}
+
 /**
- * Sequence numbers of matching documents, in order of insertion.
+ * Selects matching documents from a sequence number on.
+ *
+ * Some filters read documents while they are compiled, so they are compiled for one short range after the other.
+ * For the whole collection at once, each step would read all of it.
  * @param filterBy `*` matches all
+ * @param mostRead ends early, with fewer than `limit`, after the filter has read so many documents
  * @throws ApiError 400
  */
 function select(
-  store: Store,
+  { sql, schema, nextSeq }: Store,
   filterBy: string,
   from: number,
   limit: number,
   joins?: JoinedDocuments,
-): number[] {
+  mostRead = MOST_READ,
+): Selection {
   const trimmed = filterBy.trim()
-  const { where, bindings } =
-    trimmed === '' || trimmed === '*'
+  const last = nextSeq - 1
+  let read = 0
+  let reads = false
+  const compiled = (range: Range) =>
+    trimmed === '*'
       ? { where: '1', bindings: [] }
-      : compileFilter(store.sql, store.schema, trimmed, EVERYWHERE, joins)
-  return store.sql
-    .exec<{ seq: number }>(
-      `SELECT d.seq FROM documents d WHERE (${where}) AND d.seq >= ? ORDER BY d.seq LIMIT ?`,
+      : compileFilter(sql, schema, trimmed, range, joins, (documents) => {
+          reads = true
+          read += documents
+        })
+  compiled(NOWHERE)
+  const seqs: number[] = []
+  let low = from
+  for (let width = reads ? 2 * limit : Number.MAX_SAFE_INTEGER; low <= last && read < mostRead; ) {
+    const before = read
+    const high = Math.min(last, low + width - 1)
+    const { where, bindings } = compiled({ low, high })
+    const rows = sql.exec<{ seq: number }>(
+      `SELECT d.seq FROM documents d WHERE (${where}) AND d.seq BETWEEN ? AND ? ORDER BY d.seq LIMIT ?`,
       ...bindings,
-      from,
-      limit,
+      low,
+      high,
+      limit - seqs.length,
     )
-    .toArray()
-    .map(({ seq }) => seq)
+    for (const { seq } of rows) seqs.push(seq)
+    if (seqs.length >= limit) {
+      const cursor = seqs.at(-1)! + 1
+      return { seqs, cursor, done: cursor > last }
+    }
+    low = high + 1
+    // Sequence numbers of removed documents leave gaps.
+    if (read - before < width / 4) width *= 2
+  }
+  return { seqs, cursor: low, done: low > last }
 }
 
 /** @param from the last step's `cursor`. Documents that cannot take the patch are not counted. */
@@ -54,15 +92,15 @@ export function updateWhere(
 ): Step & { cursor: number } {
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const patch = parseDocument(json)
-  const seqs = select(store, filterBy, from, UPDATE_STEP, joins)
+  const { seqs, cursor, done } = select(store, filterBy, from, UPDATE_STEP, joins)
   const documents = store.read(seqs, true)
   const results = writer.write(
     [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update' })),
   )
   return {
     count: results.filter((result) => !(result instanceof ApiError)).length,
-    done: seqs.length < UPDATE_STEP,
-    cursor: (seqs.at(-1) ?? from) + 1,
+    done,
+    cursor,
   }
 }
 
@@ -70,19 +108,21 @@ export function removeWhere(
   storage: DurableObjectStorage,
   store: Store,
   filterBy: string,
-  options: { batchSize: number; returnDocuments: boolean; returnIds: boolean },
+  options: RemoveOptions,
   joins?: JoinedDocuments,
-): Step {
-  if (filterBy.trim() === '') return { count: 0, done: true }
+): Step & { cursor: number } {
+  const from = options.after ?? 0
+  if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const limit = Math.min(REMOVE_STEP, Math.max(1, options.batchSize))
-  const seqs = select(store, filterBy, 0, limit, joins)
+  // A caller without a cursor begins at the first document each time, so a step must not end early.
+  const { seqs, cursor, done } = select(store, filterBy, from, limit, joins, Number.POSITIVE_INFINITY)
   const documents = [...store.read(seqs, !options.returnDocuments).entries()]
   removeAll(
     storage,
     store,
     documents.map(([seq, { id }]) => [seq, id]),
   )
-  const step: Step = { count: documents.length, done: seqs.length < limit }
+  const step: Step & { cursor: number } = { count: documents.length, done, cursor }
   if (options.returnDocuments) step.documents = documents.map(([, document]) => document)
   if (options.returnIds) step.ids = documents.map(([, { id }]) => id)
   return step
@@ -125,7 +165,7 @@ export async function exportPage(
   let cursor = from
   let characters = 0
   while (characters < EXPORT_PAGE) {
-    const seqs = select(store, options.filterBy, cursor, EXPORT_ROWS, joins)
+    const { seqs, ...next } = select(store, options.filterBy, cursor, EXPORT_ROWS, joins)
     const page =
       asStored && attach === undefined
         ? store.bodies(seqs)
@@ -136,7 +176,9 @@ export async function exportPage(
       characters += line.length
       cursor = seq + 1
     }
-    if (seqs.length < EXPORT_ROWS) return { lines: lines.join('\n'), cursor, done: true }
+    cursor = next.cursor
+    // After fewer rows, the filter has read much, or there are no more.
+    if (next.done || seqs.length < EXPORT_ROWS) return { lines: lines.join('\n'), ...next }
   }
   return { lines: lines.join('\n'), cursor, done: false }
 }

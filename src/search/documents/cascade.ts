@@ -12,19 +12,23 @@ const DOCUMENTS_A_STEP = 500
  * Sorts out the documents that refer to deleted ones. A list loses the deleted keys. A document goes when it refers to
  * nothing else by this field, unless the field is optional and another reference field has a value.
  * @param keys of deleted documents, as a JSON list
+ * @param newest the last document here that may refer to them. Later ones refer to documents that were written again.
  */
 export function cascadeFrom(
   store: Store,
   name: string,
   keys: string,
+  newest: number,
 ): { remove: [number, string][]; update: Incoming[]; more: boolean } {
   const plan = store.plan.references.find((each) => each.name === name)
   if (plan === undefined) return { remove: [], update: [], more: false }
   const seqs = store.sql
     .exec<{ seq: number }>(
-      `SELECT DISTINCT seq FROM join_keys WHERE field = ? AND key IN (SELECT value FROM json_each(?)) LIMIT ?`,
+      `SELECT DISTINCT seq FROM join_keys WHERE field = ? AND key IN (SELECT value FROM json_each(?))
+        AND seq <= ? LIMIT ?`,
       name,
       keys,
+      newest,
       DOCUMENTS_A_STEP,
     )
     .toArray()
@@ -39,8 +43,11 @@ export function cascadeFrom(
     const [leaf] = leaves(document, name, plan.path)
     const nested = leaf?.parent !== document
     if (left.length === 0 && !(plan.field.optional && others)) remove.push([seq, id])
-    else if (nested) store.writeKeys(seq, [[name, left]])
-    else update.push({ document: { id, [name]: left.length > 0 ? left : null }, action: 'update' })
+    else {
+      // The next step must not find the document again, even if its update is refused.
+      store.writeKeys(seq, [[name, left]])
+      if (!nested) update.push({ document: { id, [name]: left.length > 0 ? left : null }, action: 'update' })
+    }
   }
   return { remove, update, more: seqs.length === DOCUMENTS_A_STEP }
 }

@@ -48,22 +48,31 @@ export function nextRemoved(sql: SqlStorage): { field: string; keys: string } | 
     const [first] = sql.exec<{ field: string }>('SELECT field FROM cascades LIMIT 1').toArray()
     if (first === undefined) return undefined
     const { field } = first
-    const present = keysIn(field)
-    // A document with this key may have been added again.
-    sql.exec(
-      `DELETE FROM cascades WHERE field = ? AND EXISTS (SELECT 1 FROM ${present.sql} k WHERE k.key = cascades.key)`,
-      field,
-      ...present.bindings,
-    )
-    const { keys } = sql
+    const { keys: some } = sql
       .exec<{ keys: string }>(
         'SELECT json_group_array(key) AS keys FROM (SELECT key FROM cascades WHERE field = ? LIMIT ?)',
         field,
         KEYS_A_STEP,
       )
       .one()
+    const keys = stillRemoved(sql, field, some)
     if (keys !== '[]') return { field, keys }
   }
+}
+
+/** Forgets keys of documents that were written again. @returns those of the others, as a JSON list */
+export function stillRemoved(sql: SqlStorage, field: string, keys: string): string {
+  const present = keysIn(field)
+  const given = 'field = ? AND key IN (SELECT value FROM json_each(?))'
+  sql.exec(
+    `DELETE FROM cascades WHERE ${given} AND EXISTS (SELECT 1 FROM ${present.sql} k WHERE k.key = cascades.key)`,
+    field,
+    keys,
+    ...present.bindings,
+  )
+  return sql
+    .exec<{ keys: string }>(`SELECT json_group_array(key) AS keys FROM cascades WHERE ${given}`, field, keys)
+    .one().keys
 }
 
 export const settleRemoved = (sql: SqlStorage, field: string, keys: string): void =>

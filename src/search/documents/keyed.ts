@@ -7,12 +7,23 @@ import type { Store } from './store'
 /** Documents read between turns of others. */
 const STEP = 500
 
+/** By field: keys that are being made. Callers who ask meanwhile wait for the same ones. */
+const underWay = new WeakMap<Store, Map<string, Promise<void>>>()
+
 /**
  * Makes the keys of a field that another collection refers to, the first time somebody asks for them.
  * @throws ApiError 400 for a field that cannot be referred to
  */
 export async function ensureKeyed(store: Store, collection: string, name: string): Promise<void> {
   if (name === 'id' || store.plan.keyed.some((plan) => plan.name === name && plan.keysComplete)) return
+  const ongoing = underWay.get(store) ?? new Map<string, Promise<void>>()
+  underWay.set(store, ongoing)
+  const making = ongoing.get(name) ?? makeKeys(store, collection, name).finally(() => ongoing.delete(name))
+  ongoing.set(name, making)
+  return making
+}
+
+async function makeKeys(store: Store, collection: string, name: string): Promise<void> {
   const field = findField(store.schema, name)
   const refuse = (message: string): never => {
     throw new ApiError(400, message)
@@ -26,9 +37,12 @@ export async function ensureKeyed(store: Store, collection: string, name: string
   }
   // From now on every write stores its keys. Those of older documents follow.
   markKeyed(store, name, false)
-  const plan = store.plan.keyed.find((each) => each.name === name)!
+  const planned = () => store.plan.keyed.find((each) => each.name === name)
   for (let after = -1; ; await scheduler.wait(0)) {
     if (store.closed) throw new ApiError(404, 'Collection not found')
+    const plan = planned()
+    // The field was dropped meanwhile, and its keys with it. It may have been added again.
+    if (plan === undefined) return makeKeys(store, collection, name)
     const seqs = store.sql
       .exec<{ seq: number }>('SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?', after, STEP)
       .toArray()

@@ -46,7 +46,7 @@ export const isExcluded = (field: string, exclude: string): boolean =>
 const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
 
 function parseSelection(list: string): Selection | undefined {
-  // `$other(...)` is a join, with commas of its own. Joins are not supported and are ignored.
+  // `$other(...)` is a join, with commas of its own. run/join-attach.ts reads it.
   const names = (
     list.includes('$') ? splitOutside(list, ',').filter((name) => !isJoin(name)) : list.split(',')
   )

@@ -25,7 +25,7 @@ import {
 } from '../schema/layout'
 import type { Field } from '../types'
 import { someValue } from './columns'
-import { type FilterContext, filterError, type JoinedDocuments } from './context'
+import { type FilterContext, filterError, type JoinedDocuments, type OnRead } from './context'
 import { geopointClause, geopolygonClause } from './geopoint'
 import { boolClause, numberClause } from './number'
 import { clauseTest, impliedBy, objectsAt, objectTest } from './object'
@@ -54,6 +54,7 @@ interface Compiled extends SqlFragment {
  * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`. A blank filter becomes `1`.
  * @param range the documents that the filter will run on; operands that run here look at no others
  * @param joins the results of the filter's joins; without them a join is refused
+ * @param onRead told what operands that run here read
  * @throws ApiError 400 with Typesense's messages
  */
 export function compileFilter(
@@ -62,10 +63,11 @@ export function compileFilter(
   filterBy: string,
   range: Range = EVERYWHERE,
   joins?: JoinedDocuments,
+  onRead?: OnRead,
 ): { where: string; bindings: SqlStorageValue[] } {
   const tree = parseFilter(filterBy)
   if (tree === undefined) return { where: '1', bindings: [] }
-  const compiled = compileTree({ sql, schema, range, joins }, tree)
+  const compiled = compileTree({ sql, schema, range, joins, onRead }, tree)
   return { where: compiled.sql, bindings: compiled.bindings }
 }
 
@@ -116,6 +118,7 @@ function materialize(context: FilterContext, children: Compiled[], operator: 'AN
     )
     const found = new Set<number>()
     for (const { seq } of seqs) found.add(seq)
+    context.onRead?.(0)
     if (result === undefined) result = found
     else if (operator === 'OR') for (const seq of found) result.add(seq)
     else result = new Set([...result].filter((seq) => found.has(seq)))
@@ -184,9 +187,12 @@ function compileObject(context: FilterContext, { field, child }: FilterObject): 
     ...bindings,
   )
   const seqs: number[] = []
+  let read = 0
   for (const { seq, body } of rows) {
+    read++
     if (objectsAt(parseExact(body), path).some(passes)) seqs.push(seq)
   }
+  context.onRead?.(read)
   const found = oneOf(seqs)
   return { ...found, depth: 3 + Math.ceil(Math.log2(found.bindings.length)) }
 }

@@ -15,7 +15,14 @@ export interface FilterContext {
   /** the documents that the filter runs on */
   range: Range
   joins: JoinedDocuments | undefined
+  onRead?: OnRead | undefined
 }
+
+/**
+ * Told when an operand of a filter runs while the filter is compiled.
+ * @param documents how many it read and parsed
+ */
+export type OnRead = (documents: number) => void
 
 export const filterError = (field: string, what: string): ApiError =>
   new ApiError(400, `Error with filter field \`${field}\`: ${what}`)

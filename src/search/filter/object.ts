@@ -2,6 +2,7 @@
 import { ApiError } from '../../errors'
 import { isBool, isGeopoint, isNumber, isString } from '../schema/layout'
 import { isObject, partsOf, valuesAt, walk } from '../schema/values'
+import { rulesOf } from '../text/rules'
 import { normalForm } from '../text/words'
 import type { Field } from '../types'
 import { type FilterContext, filterError } from './context'
@@ -57,7 +58,7 @@ export function objectTest(
 export function impliedBy(node: FilterNode, path: string): FilterNode | undefined {
   if (node.kind === 'object' || node.kind === 'join') return undefined
   if (node.kind === 'clause') {
-    return isNegated(node) ? undefined : { ...node, field: `${path}.${node.field}` }
+    return isNegated(node) || hasUnequal(node) ? undefined : { ...node, field: `${path}.${node.field}` }
   }
   const implied = node.children.map((child) => impliedBy(child, path))
   const known = implied.filter((child) => child !== undefined)
@@ -65,12 +66,20 @@ export function impliedBy(node: FilterNode, path: string): FilterNode | undefine
   return known.length === 1 ? known[0] : { kind: node.kind, children: known }
 }
 
-/** Whether values of a field meet a clause. @throws ApiError 400 for a value that the field cannot have */
+/** A value of a list like `[!=5]` means each object's numbers, and the document around it may have a 5. */
+const hasUnequal = ({ list, values }: FilterClause): boolean =>
+  list && values.some(({ text }) => text.startsWith('!'))
+
+/** Whether values of a field meet a clause. @throws ApiError 400 for a value that the field cannot have, and for a field that is not stored */
 export function clauseTest(
   context: FilterContext,
   field: Field,
   clause: FilterClause,
 ): (values: unknown[]) => boolean {
+  // Their values are kept in one list for the whole document.
+  if (!field.store) {
+    throw filterError(field.name, 'A field with `store: false` cannot be filtered inside of an object.')
+  }
   const some = isPresence(clause) ? isPresent : valuesTest(context, field, clause)
   return isNegated(clause) ? (values) => !some(values) : some
 }
@@ -99,12 +108,13 @@ function valuesTest(
   }
   if (isString(field)) {
     const whole = comparesWhole(clause)
-    const patterns = patternsOf(clause, schema).filter(({ tokens }) => whole || tokens.length > 0)
+    const rules = rulesOf(schema, field)
+    const patterns = patternsOf(clause, rules).filter(({ tokens }) => whole || tokens.length > 0)
     return (values) =>
       values.some(
         (value) =>
           typeof value === 'string' &&
-          patterns.some((pattern) => matches(normalForm(value, schema), pattern, whole)),
+          patterns.some((pattern) => matches(normalForm(value, rules), pattern, whole)),
       )
   }
   if (isGeopoint(field)) {

@@ -78,9 +78,12 @@ const containsPhrase = (norm: string, phrases: Pattern[]): SqlFragment =>
 /** Documents with any string in a field that has no column: found by reading the documents. */
 export function anyString(context: FilterContext, field: Field): SqlFragment {
   const seqs: number[] = []
+  let read = 0
   for (const { seq, body } of candidates(context, field, { tokens: [], written: [], prefix: false })) {
+    read++
     if (stringsAt(JSON.parse(body) as Document, field.name).length > 0) seqs.push(seq)
   }
+  context.onRead?.(read)
   return oneOf(seqs)
 }
 
@@ -121,9 +124,11 @@ function compareDocuments(
   whole: boolean,
 ): SqlFragment {
   const seqs = new Set<number>()
+  let read = 0
   for (const pattern of patterns) {
     for (const row of candidates(context, field, pattern)) {
       if (seqs.has(row.seq)) continue
+      read++
       const values = stringsAt(JSON.parse(row.body) as Document, field.name)
       if (
         values.some((value) => matches(normalForm(value, rulesOf(context.schema, field)), pattern, whole))
@@ -132,6 +137,7 @@ function compareDocuments(
       }
     }
   }
+  context.onRead?.(read)
   return oneOf([...seqs])
 }
 

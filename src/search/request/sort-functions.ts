@@ -83,10 +83,12 @@ function whole(text: string | undefined, message: string): number | bigint | und
  *     linear  max(0, 1 - distance * (1 - decay) / scale)
  */
 export function decaySql(value: string, { func, origin, scale, offset, decay }: Decay): SqlFragment {
+  // Not abs(): SQLite makes a double of a difference beyond 64 bits, but abs() of the least integer is an error.
   const distance = fragment(
-    `(SELECT abs(CAST(? AS INTEGER) - v.x) - CAST(? AS INTEGER) FROM (SELECT ${value} AS x) v)`,
-    bindable(origin),
+    `(SELECT max(v.o - v.x, v.x - v.o) - CAST(? AS INTEGER)
+        FROM (SELECT CAST(? AS INTEGER) AS o, ${value} AS x) v)`,
     bindable(offset),
+    bindable(origin),
   )
   if (func === 'diff') return distance
   const formula = {

@@ -177,7 +177,7 @@ function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {
       throw new ApiError(400, "Sort field's parameter unit must be either `km` or `mi`.")
     }
     const meters = Number(amount) * (unit === 'km' ? 1000 : 1609.344)
-    if (Number.isNaN(meters)) throw badSyntax(field)
+    if (!Number.isFinite(meters)) throw badSyntax(field)
     if (meters <= 0) throw new ApiError(400, "Sort field's parameter must be a positive number.")
     key[name === 'precision' ? 'precision' : 'exclude'] = meters
   }

@@ -1,8 +1,7 @@
 /** Facet values that a facet query means, where none begins as it was typed. */
 import { editDistance } from '../../nearest'
-import type { StoredSchema } from '../schema/layout'
 import { typosAllowed } from '../text/typo'
-import { tokenize } from '../text/words'
+import { type TokenRules, tokenize } from '../text/words'
 
 /** A value whose words are near those of a query. */
 export interface Similar {
@@ -21,9 +20,9 @@ export function similarity(
   value: string,
   wanted: readonly string[],
   maxTypos: number,
-  schema: StoredSchema,
+  rules: TokenRules,
 ): Similar | undefined {
-  const words = tokenize(value, schema).map(({ text }) => text)
+  const words = tokenize(value, rules).map(({ text }) => text)
   const found: Similar = { typos: 0, beginnings: [] }
   for (const word of wanted) {
     const most = typosAllowed(word, {

@@ -21,11 +21,12 @@ import {
   scalarColumn,
   valuesTable,
 } from '../schema/layout'
+import { rulesOf } from '../text/rules'
 import { tokenize } from '../text/words'
 import type { FacetCounts, Field } from '../types'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
-import { parentOf } from './facet-parents'
+import { addParents } from './facet-parents'
 import { type Numeric, Totals } from './facet-totals'
 import { type Similar, similarity } from './facet-typos'
 import { highlightFacet } from './highlight'
@@ -62,19 +63,20 @@ export async function countFacets(
       values.keepSimilar(query, schema)
     }
     const counted = counting.counted(schema, request, query)
-    if (facet.returnParent && counting === values) addParents(context, facet.field, values, counted)
+    if (facet.returnParent && counting === values) {
+      await addParents(
+        context,
+        request,
+        facet.field,
+        (text) => values.documentWith(text),
+        counted.counts,
+        pace,
+      )
+    }
     counts.push({ field_name: facet.field.name, sampled: false, ...counted })
     await pace.rest()
   }
   return counts
-}
-
-function addParents(context: SearchContext, { name }: Field, values: Values, { counts }: Counted): void {
-  const documents = context.read(counts.map(({ value }) => values.documentWith(value)))
-  for (const count of counts) {
-    const parent = parentOf(documents.get(values.documentWith(count.value)), name, count.value)
-    if (parent !== undefined) count.parent = parent
-  }
 }
 
 type Counted = Pick<FacetCounts, 'counts' | 'stats'>
@@ -97,7 +99,7 @@ function facetValues(
   ]
   if (query !== undefined) {
     // Matches word prefixes: with a space in front of the value, each word follows a space.
-    const beginnings = tokenize(query.text, schema).map((token) => ` ${token.text}`)
+    const beginnings = tokenize(query.text, rulesOf(schema, field)).map((token) => ` ${token.text}`)
     const text = isString(field)
       ? norm
       : isBool(field)
@@ -218,12 +220,13 @@ class Values implements Counting {
 
   counted(schema: StoredSchema, request: SearchRequest, query: FacetQuery | undefined): Counted {
     const first = firstOf(this.#entries.values(), request.maxFacetValues, this.#compare)
-    const tokens = query === undefined ? [] : tokenize(query.text, schema).map((token) => token.text)
+    const rules = rulesOf(schema, this.#field)
+    const tokens = query === undefined ? [] : tokenize(query.text, rules).map((token) => token.text)
     const counts: Counted['counts'] = first.map(({ value, count, seq }) => {
       const text = this.#text(value)
       if (seq !== null) this.#documents.set(text, seq)
       const marked = this.#beginnings.get(value) ?? tokens
-      return { count, highlighted: highlightFacet(text, marked, schema, request.highlight), value: text }
+      return { count, highlighted: highlightFacet(text, marked, rules, request.highlight), value: text }
     })
     return { counts, stats: this.#stats() }
   }
@@ -242,10 +245,11 @@ class Values implements Counting {
 
   /** Leaves the values with the fewest typos. */
   keepSimilar({ text, maxTypos }: FacetQuery, schema: StoredSchema): void {
-    const wanted = tokenize(text, schema).map((token) => token.text)
+    const rules = rulesOf(schema, this.#field)
+    const wanted = tokenize(text, rules).map((token) => token.text)
     const similar = new Map<Scalar, Similar>()
     for (const value of this.#entries.keys()) {
-      const found = similarity(this.#text(value), wanted, maxTypos, schema)
+      const found = similarity(this.#text(value), wanted, maxTypos, rules)
       if (found !== undefined) similar.set(value, found)
     }
     const least = Math.min(...[...similar.values()].map(({ typos }) => typos))

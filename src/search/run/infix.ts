@@ -2,26 +2,26 @@
 import { ApiError } from '../../errors'
 import type { SearchRequest } from '../request/request'
 import { wordsAround } from '../schema/infix-index'
-import type { ParsedQuery } from '../text/query'
+import type { FieldSlot, StoredSchema } from '../schema/layout'
+import { WORDS } from '../text/analyzer'
+import type { ParsedQuery, Term } from '../text/query'
+import { vocabularyOf } from '../text/typo'
 import type { Field } from '../types'
 import type { SearchContext } from './context'
+import type { Pace } from './pace'
 
 /** Words that one word of a query may stand for. */
 const MAX_WORDS = 500
+/** Words that all words of a query may stand for. FTS5 reads all of them, and a bound value has 2 MB at most. */
+const MAX_WORDS_IN_ALL = 1_000
+/** Words of a query that are looked for inside of others: the first ones. */
+const MAX_TERMS = 8
+/** Characters of a part. Nearly every word has any single letter. */
+const SHORTEST = 2
 
-/**
- * The query with the words around each of its words, as further words to search for.
- * @param fields whose words are looked at
- * @throws ApiError 400 for a field without an infix index
- */
-export function withInfix(
-  { sql, schema }: SearchContext,
-  { infix: { extra } }: SearchRequest,
-  query: ParsedQuery,
-  fields: Field[],
-): ParsedQuery {
-  if (fields.length === 0) return query
-  const slots = fields.map(({ name }) => {
+/** @throws ApiError 400 for a field without an infix index */
+export const requireInfix = (schema: StoredSchema, fields: Field[]): FieldSlot[] =>
+  fields.map(({ name }) => {
     const slot = schema.slots[name]
     if (slot?.infix) return slot
     throw new ApiError(
@@ -29,12 +29,38 @@ export function withInfix(
       `Could not find \`${name}\` in the infix index. Make sure to enable infix search by specifying \`infix: true\` in the schema.`,
     )
   })
-  const terms = query.terms.map((term) => {
-    const [part, ...more] = term.tokens
-    if (part === undefined || more.length > 0) return term
-    const words = slots.flatMap((slot) => wordsAround(sql, slot, part, extra, MAX_WORDS))
-    const others = [...new Set(words)].filter((word) => word !== part).slice(0, MAX_WORDS)
-    return { ...term, corrections: [...term.corrections, ...others] }
-  })
-  return { ...query, terms }
+
+/**
+ * The query with the words around each of its words, as further words to search for.
+ * @param fields whose words are looked at
+ * @throws ApiError 400 for a field without an infix index, and what `pace` throws
+ */
+export async function withInfix(
+  context: SearchContext,
+  { infix: { extra } }: SearchRequest,
+  query: ParsedQuery,
+  fields: Field[],
+  pace: Pace,
+): Promise<ParsedQuery> {
+  if (fields.length === 0) return query
+  const { sql, schema } = context
+  const slots = requireInfix(schema, fields)
+  const vocabulary = context.hasWordIndex() ? vocabularyOf(sql, WORDS) : undefined
+  const parts = query.terms.filter(isPart).slice(0, MAX_TERMS)
+  const limit = Math.min(MAX_WORDS, Math.floor(MAX_WORDS_IN_ALL / Math.max(1, parts.length)))
+  const expanded = new Map<Term, Term>()
+  for (const term of parts) {
+    const part = term.tokens[0]!
+    const words = new Set<string>()
+    for (const slot of slots) {
+      const rows = pace.query<{ word: string }>(sql, wordsAround(slot, part, extra, limit, vocabulary))
+      for (const { word } of rows) if (word !== part && words.size < limit) words.add(word)
+      await pace.rest()
+    }
+    expanded.set(term, { ...term, corrections: [...term.corrections, ...words] })
+    if (pace.cutoff) break
+  }
+  return { ...query, terms: query.terms.map((term) => expanded.get(term) ?? term) }
 }
+
+const isPart = ({ tokens }: Term): boolean => tokens.length === 1 && [...tokens[0]!].length >= SHORTEST

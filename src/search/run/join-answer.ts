@@ -17,7 +17,7 @@ import type { SearchContext } from './context'
 import { attachJoins } from './join-attach'
 import { rankedBy } from './join-order'
 import { bracketed, Joins, referring } from './joins'
-import { type LongSearches, Pace } from './pace'
+import { type LongSearches, Pace, weightOf } from './pace'
 
 /** Documents that one statement filters. */
 const AT_ONCE = 4_096
@@ -47,8 +47,10 @@ export async function answerJoin(
     exclude_fields: fields.exclude,
     ...(typeof want === 'object' && { sort_by: want.sortBy }),
   }
-  const joined = await withJoins(context, params, question.scope, { until, depth: question.depth })
-  const pace = new Pace(others, question.cutoffMs, filterBy.length)
+  const trusted = question.trusted ? filterBy : question.only
+  const limits = { until, depth: question.depth, trusted }
+  const joined = await withJoins(context, params, question.scope, limits)
+  const pace = new Pace(others, question.cutoffMs, weightOf(filterBy))
   try {
     const filter: RangedFilter = (range) => {
       const { where, bindings } = compileFilter(
@@ -57,6 +59,7 @@ export async function answerJoin(
         filterBy,
         range,
         joined.joins?.documents,
+        pace.countDocuments,
       )
       return where === '1' ? fragment('1') : fragment(`(${where})`, ...bindings)
     }
@@ -84,7 +87,7 @@ interface Asked {
 export async function withJoins(
   context: SearchContext,
   params: ConstructorParameters<typeof Joins>[1],
-  ...rest: [scope: ConstructorParameters<typeof Joins>[2], limits: { until: number; depth: number }]
+  ...rest: [scope: ConstructorParameters<typeof Joins>[2], limits: ConstructorParameters<typeof Joins>[3]]
 ): Promise<SearchContext> {
   const joins = new Joins(context, params, ...rest)
   await joins.resolve()
@@ -105,12 +108,16 @@ async function relationOf(
   return { on: referenceOf(field).field, array: isArray(field), keyField: field.name }
 }
 
-/** All conditions on the documents here. A scoped key's own apply as far as this collection has their fields. */
+/**
+ * All conditions on the documents here. A scoped key's own all apply in the collection that is searched. In another one
+ * they apply as far as it has their fields; its `id` is another one.
+ */
 function conditionsOf(
-  { schema }: SearchContext,
+  { schema, port }: SearchContext,
   { filter, trusted, only = '', scope }: JoinQuestion,
 ): string {
   if (trusted) return filter
+  if (scope.home === port!.objectId) return bracketed([filter, only, scope.filter ?? ''], ' && ')
   const own = conjuncts(parseFilter(scope.filter ?? '')).filter(
     (node) =>
       joinsOf(node).length === 0 &&

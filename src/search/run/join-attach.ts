@@ -3,6 +3,7 @@ import { ApiError } from '../../errors'
 import { mapFew } from '../../few'
 import { project } from '../documents/projection'
 import { joinsOf } from '../filter/parse'
+import { splitOutside } from '../fragment'
 import { findField } from '../schema/find-field'
 import { leaves } from '../schema/values'
 import type { Document, DocumentQuestion, JoinPlace } from '../types'
@@ -46,13 +47,18 @@ export async function attachJoins(
 ): Promise<void> {
   const { joins } = context
   if (joins === undefined || shown.size === 0) return
-  const excluded = excludesIn(fields.exclude)
+  const excluded = ({ collection }: JoinInclude): string => {
+    const place = joins.place(collection, 'include_fields')
+    return excludesIn(fields.exclude, (name) => joins.isCalled(name, place))
+  }
   const includes = [...includesIn(fields.include)]
   for (const include of defaults(joins, includes)) includes.push(include)
-  const wanted = includes.filter(({ collection }) => excluded.get(collection)?.trim() !== '*')
+  const wanted = includes
+    .map((include) => ({ include, exclude: excluded(include) }))
+    .filter(({ exclude }) => !splitOutside(exclude, ',').includes('*'))
   const all = await pace.away(
-    mapFew(wanted, AT_ONCE, (include) =>
-      relatedDocuments(context, joins, include, excluded.get(include.collection) ?? '', [...shown.keys()]),
+    mapFew(wanted, AT_ONCE, ({ include, exclude }) =>
+      relatedDocuments(context, joins, include, exclude, [...shown.keys()]),
     ),
   )
   const whole = all.some(({ within }) => within !== undefined) ? context.read([...shown.keys()], true) : shown

@@ -44,9 +44,15 @@ function joinsIn(list: string): Named[] {
 /** @throws ApiError 400 with Typesense's messages */
 export const includesIn = (list: string): JoinInclude[] => joinsIn(list).map(readInclude)
 
-/** What exclude_fields leaves out of each joined collection. @throws ApiError 400 */
-export const excludesIn = (list: string): Map<string, string> =>
-  new Map(joinsIn(list).map(({ collection, inside }) => [collection, inside]))
+/**
+ * What exclude_fields leaves out of a joined collection, as a list like itself. Several parts add up.
+ * @param isCalled whether a name is the collection's: it may have aliases @throws ApiError 400
+ */
+export const excludesIn = (list: string, isCalled: (name: string) => boolean): string =>
+  joinsIn(list)
+    .filter(({ collection }) => isCalled(collection))
+    .map(({ inside }) => inside)
+    .join(',')
 
 function readInclude({ collection, inside, alias }: Named): JoinInclude {
   const include: JoinInclude = {

@@ -38,6 +38,8 @@ export interface SearchJoins {
   place(name: string, parameter: string): JoinPlace
   /** Whether a join is with this collection, whatever name it uses. */
   isWith(join: FilterJoin, place: JoinPlace): boolean
+  /** Whether a name in exclude_fields is this collection's. */
+  isCalled(name: string, place: JoinPlace): boolean
   /** The relation with another collection. @throws ApiError 400 when neither refers to the other */
   relation(place: JoinPlace): Promise<Relation>
   /** @throws ApiError what the other collection answers */

@@ -25,7 +25,7 @@ export async function joining(
   const params = { filter_by: filterBy, include_fields: include, exclude_fields: exclude }
   if (!hasJoins(params)) return {}
   const limits = { until: performance.now() + CUTOFF_MS, depth: MAX_JOIN_DEPTH }
-  const joined = await withJoins(context, params, scope, limits)
+  const joined = await withJoins(context, params, atHome(context, scope), limits)
   const attach = (shown: Map<number, Document>): Promise<void> =>
     attachJoins(joined, shown, { include, exclude }, new Pace(others))
   return { joins: joined.joins?.documents, attach }
@@ -41,5 +41,10 @@ export async function searchJoins(
   if (!hasJoins(params)) return context
   const { cutoffMs, filterBy } = parseRequest(params, context.schema)
   const limits = { until: started + cutoffMs, depth: MAX_JOIN_DEPTH }
-  return withJoins(context, { ...params, filter_by: filterBy }, scope, limits)
+  return withJoins(context, { ...params, filter_by: filterBy }, atHome(context, scope), limits)
 }
+
+const atHome = ({ port }: SearchContext, scope: SearchScope): SearchScope => ({
+  ...scope,
+  home: port?.objectId,
+})

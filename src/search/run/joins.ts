@@ -46,16 +46,19 @@ export class Joins implements SearchJoins {
   readonly #relations = new Map<string, Promise<Relation>>()
   readonly #documents = new Map<string, ArrayLike<number>>()
   readonly #own: FilterNode | undefined
+  /** the joins of a scoped key's own filter */
+  readonly #trusted: Set<string>
 
   /**
    * @param until when the search is cut off, by performance.now()
    * @param depth levels of joins that are allowed
+   * @param trusted what a scoped key's own joins say of this collection, as part of the filter
    */
   constructor(
     context: SearchContext,
     params: SearchParameters,
     scope: SearchScope,
-    { until, depth }: { until: number; depth: number },
+    { until, depth, trusted = '' }: { until: number; depth: number; trusted?: string | undefined },
   ) {
     requireFew(params)
     this.#context = context
@@ -65,6 +68,9 @@ export class Joins implements SearchJoins {
     this.#depth = depth
     this.filter = parseFilter(params.filter_by ?? '')
     this.#own = parseFilter(scope.filter ?? '')
+    // Elsewhere the key's joins have another meaning, so those that look the same are the caller's.
+    const own = context.port?.objectId === scope.home ? this.#own : undefined
+    this.#trusted = new Set([own, parseFilter(trusted)].flatMap(joinsOf).map(joinKey))
   }
 
   get #reach(): JoinPort {
@@ -78,10 +84,6 @@ export class Joins implements SearchJoins {
 
   get scope(): SearchScope {
     return this.#scope
-  }
-
-  get #trusted(): Set<string> {
-    return new Set(joinsOf(this.#own).map(joinKey))
   }
 
   isKeys(join: FilterJoin): boolean {
@@ -98,13 +100,20 @@ export class Joins implements SearchJoins {
     return this.place(join.collection, 'filter_by').objectId === objectId
   }
 
+  isCalled(name: string, { objectId }: JoinPlace): boolean {
+    const { joins = {}, excluded = {} } = this.#scope
+    return [
+      Object.hasOwn(joins, name) && joins[name]!.objectId,
+      Object.hasOwn(excluded, name) && excluded[name],
+    ].includes(objectId)
+  }
+
   /** Evaluates the joins of the filter. @throws ApiError */
   async resolve(): Promise<void> {
     const joins = new Map(joinsOf(this.filter).map((join) => [joinKey(join), join]))
-    const trusted = this.#trusted
     await mapFew([...joins], AT_ONCE, async ([key, { collection, filter }]) => {
       const place = this.place(collection, 'filter_by')
-      const answer = await this.ask(place, { filter, trusted: trusted.has(key), want: 'keys' })
+      const answer = await this.ask(place, { filter, trusted: this.#trusted.has(key), want: 'keys' })
       this.#documents.set(key, await this.#withKeys(answer))
     })
   }

@@ -235,7 +235,10 @@ function sequenceNumber(
   id: string,
   filter: string,
 ): number | undefined {
-  const { where, bindings } = compileFilter(sql, schema, filter, EVERYWHERE, joins?.documents)
-  const query = `SELECT d.seq FROM documents d WHERE d.id = ? AND (${where})`
-  return sql.exec<{ seq: number }>(query, id, ...bindings).toArray()[0]?.seq
+  const [found] = sql.exec<{ seq: number }>('SELECT seq FROM documents WHERE id = ?', id)
+  // Some filters read the documents that they are compiled for.
+  const range = found === undefined ? NOWHERE : { low: found.seq, high: found.seq }
+  const { where, bindings } = compileFilter(sql, schema, filter, range, joins?.documents)
+  const query = `SELECT d.seq FROM documents d WHERE d.seq = ? AND (${where})`
+  return sql.exec<{ seq: number }>(query, found?.seq ?? null, ...bindings).toArray()[0]?.seq
 }

@@ -28,6 +28,18 @@ const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
 /** Up to this many characters, conditions cost little. Twice as many make a document about twice as expensive. */
 const CONDITIONS_A_SLICE = 250
 
+/** A filter on objects weighs as much as conditions of so many characters, since it parses each document. */
+const OBJECT_FILTER = 8_000
+
+/** How much conditions cost: their characters, roughly. */
+export function weightOf(...conditions: (string | undefined)[]): number {
+  const text = conditions.join(' ')
+  return text.length + (text.includes('.{') ? OBJECT_FILTER : 0)
+}
+
+/** To read and parse a document takes about as long as to read this many rows. */
+const ROWS_A_DOCUMENT = 50
+
 /** Long searches that one object runs at a time. */
 const AT_ONCE = 8
 /** Long searches that may wait to begin. */
@@ -160,7 +172,7 @@ export class Pace {
   /**
    * @param others the long searches of the same object
    * @param limit milliseconds after which the search is cut off
-   * @param conditions characters of the conditions on each document
+   * @param conditions what `weightOf` says of the conditions on each document
    * @param check called after others had a turn; throws when the search cannot go on
    */
   constructor(others: LongSearches, limit: number = CUTOFF_MS, conditions = 0, check: () => void = () => {}) {
@@ -176,6 +188,11 @@ export class Pace {
     const rows = cursor.toArray()
     this.#rows += cursor.rowsRead
     return rows
+  }
+
+  /** Counts documents that were read and parsed outside of `query`. */
+  readonly countDocuments = (number: number): void => {
+    this.#rows += number * ROWS_A_DOCUMENT
   }
 
   get slice(): Slice {

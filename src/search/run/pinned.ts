@@ -1,6 +1,5 @@
 /** Documents that a search, or a curation, puts in their places. */
 import { compileFilter } from '../filter/compile'
-import { EVERYWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
@@ -18,8 +17,20 @@ export function pinnedDocuments({ sql, schema, joins }: SearchContext, request: 
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
-    compileFilter(sql, schema, request.filterPinned ? request.filterBy : '', EVERYWHERE, joins?.documents),
   )
+  if (request.filterPinned) {
+    for (const [id, seq] of seqs) {
+      const { where, bindings } = compileFilter(
+        sql,
+        schema,
+        request.filterBy,
+        { low: seq, high: seq },
+        joins?.documents,
+      )
+      const passes = sql.exec(`SELECT 1 FROM documents d WHERE d.seq = ? AND (${where})`, seq, ...bindings)
+      if (passes.toArray().length === 0) seqs.delete(id)
+    }
+  }
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))
     .map(({ id, position }) => ({ seq: seqs.get(id)!, position }))
@@ -80,19 +91,13 @@ const pinnedRow = (seq: number): HitRow => ({
   curated: true,
 })
 
-/** The sequence numbers of those of some documents that pass a filter. */
-export const sequenceNumbers = (
-  sql: SqlStorage,
-  ids: string[],
-  filter: ReturnType<typeof compileFilter> = { where: '1', bindings: [] },
-): Map<string, number> =>
+/** The sequence numbers of documents, by id. */
+export const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>
   new Map(
     sql
       .exec<{ id: string; seq: number }>(
-        `SELECT d.id, d.seq FROM documents d
-          WHERE d.id IN (SELECT value FROM json_each(?)) AND (${filter.where})`,
+        'SELECT d.id, d.seq FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))',
         JSON.stringify(ids),
-        ...filter.bindings,
       )
       .toArray()
       .map(({ id, seq }) => [id, seq]),

@@ -21,7 +21,7 @@ import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
-import { withInfix } from './infix'
+import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
@@ -33,7 +33,7 @@ import {
   seekNeighbours,
   type VectorSearch,
 } from './nearest'
-import { LongSearches, Pace } from './pace'
+import { LongSearches, Pace, weightOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
@@ -86,8 +86,7 @@ export async function executeSearch(
     const prepared = await prepare(context, params, scope)
     const { schema } = context
     const left = prepared.request.cutoffMs - (performance.now() - started)
-    const conditions = (params.filter_by ?? '').length + (params.sort_by ?? '').length
-    const pace = new Pace(others, left, conditions, () => {
+    const pace = new Pace(others, left, weightOf(params.filter_by, params.sort_by), () => {
       context.requireOpen()
       if (context.schema !== schema) throw new Outdated()
     })
@@ -170,7 +169,8 @@ async function prepare(
   const sets = await readNamedSets(context, given)
   const { schema } = context
   const { params, request, metadata } = applyNamedSets(context, given, sets)
-  const query = withInfix(context, request, queryOf(context, request), request.infix.always)
+  requireInfix(schema, request.infix.always)
+  const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
   const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
@@ -284,15 +284,15 @@ async function find(
 ): Promise<Found> {
   const { sql } = context
   const { vector, seeking } = asked
+  let query = await withInfix(context, request, asked.query, request.infix.always, pace)
   const pinned = pinnedDocuments(context, request)
-  const filter = effectiveFilter(context, request, asked.query, pinned)
+  const filter = effectiveFilter(context, request, query, pinned, pace)
   const top = vector === undefined ? topWanted(context, request) : undefined
-  let { query } = asked
   if (vector === undefined && isPlain(request)) {
     const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
     let found = await plain()
     if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
-      query = withInfix(context, request, query, request.infix.fallback)
+      query = await withInfix(context, request, query, request.infix.fallback, pace)
       found = await plain()
     }
     return found ?? all(context, filter, pinned)
@@ -304,7 +304,7 @@ async function find(
   }
   let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   if (keyword?.found === 0 && request.infix.fallback.length > 0) {
-    query = withInfix(context, request, query, request.infix.fallback)
+    query = await withInfix(context, request, query, request.infix.fallback, pace)
     keyword = await planKeywordSearch(context, request, query, filter, how, pace)
   }
   const terms = keyword?.terms ?? []
@@ -366,8 +366,10 @@ function effectiveFilter(
   request: SearchRequest,
   query: ParsedQuery,
   pinned: { seq: number }[],
+  pace?: Pace,
 ): RangedFilter {
   const { sql, schema } = context
+  const [joined, onRead] = [context.joins?.documents, pace?.countDocuments]
   const always: SqlFragment[] = []
   if (request.hiddenHits.length > 0) {
     const hidden = sequenceNumbers(sql, request.hiddenHits)
@@ -376,7 +378,7 @@ function effectiveFilter(
   if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
   const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
   return (range) => {
-    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, context.joins?.documents)
+    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, joined, onRead)
     const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
     conditions.push(...always)
     if (excluded !== undefined) conditions.push(excluded(range))

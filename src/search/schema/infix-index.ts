@@ -4,8 +4,9 @@
  *     infix_words_5(id, word)   every word that a document of the field has or once had
  *     infix_5(word)             trigrams of these words: FTS5 over the table above
  *
- * Words are never removed one by one: a word that no document has finds none.
+ * Words are never removed one by one. A search leaves out those that no document has any more.
  */
+import { fragment, type SqlFragment } from '../fragment'
 import type { FieldSlot } from './layout'
 
 const wordsTable = ({ slot }: FieldSlot): string => `infix_words_${slot}`
@@ -48,24 +49,33 @@ export function addInfixWords(sql: SqlStorage, slot: FieldSlot, words: readonly 
   )
 }
 
+/** Bytes of a LIKE pattern, without its two wildcards: workerd refuses patterns of more than 50 bytes. */
+const LONGEST_PATTERN = 46
+
 /**
- * Words that contain a part, the ones with the fewest other letters first.
+ * A query for the words that contain a part and that a document has, the ones with the fewest other letters first:
+ * rows of `word`.
  * @param extra how many characters may come before and after the part
+ * @param vocabulary the table of the words that documents have; undefined if it may lack some
  */
 export function wordsAround(
-  sql: SqlStorage,
   slot: FieldSlot,
   part: string,
   extra: { before: number; after: number },
   limit: number,
-): string[] {
+  vocabulary: string | undefined,
+): SqlFragment {
+  const isAlive =
+    vocabulary === undefined ? '1' : `EXISTS (SELECT 1 FROM ${vocabulary} v WHERE v.term = w.word)`
   // LIKE uses the trigrams for parts of three characters or more. Its wildcards are characters that words may have,
-  // so instr() decides.
-  const rows = sql.exec<{ word: string }>(
-    `SELECT word FROM ${trigramTable(slot)}
-      WHERE word LIKE ? AND instr(word, ?) BETWEEN 1 AND ? AND length(word) - instr(word, ?) + 1 - ? <= ?
-      ORDER BY length(word), word LIMIT ?`,
-    `%${part}%`,
+  // so instr() decides. Words are sorted before they are looked up, so no more are looked up than it takes.
+  return fragment(
+    `WITH w AS MATERIALIZED (
+       SELECT word FROM ${trigramTable(slot)}
+        WHERE word LIKE ? AND instr(word, ?) BETWEEN 1 AND ? AND length(word) - instr(word, ?) + 1 - ? <= ?
+        ORDER BY length(word), word)
+     SELECT word FROM w WHERE ${isAlive} LIMIT ?`,
+    `%${beginning(part, LONGEST_PATTERN)}%`,
     part,
     extra.before + 1,
     part,
@@ -73,5 +83,10 @@ export function wordsAround(
     extra.after,
     limit,
   )
-  return rows.toArray().map(({ word }) => word)
+}
+
+/** The first whole characters of a text that fit in so many bytes of UTF-8. */
+function beginning(text: string, bytes: number): string {
+  const encoder = new TextEncoder()
+  return text.slice(0, encoder.encodeInto(text, new Uint8Array(bytes)).read)
 }

@@ -109,4 +109,11 @@ describe('of a reply is taken', () => {
       { numRuns: 1_000 },
     )
   })
+
+  it('nothing that joins another collection', () => {
+    for (const join of ['$owners(id:*)', '!$owners(id:*)', 'color:Red && ($owners(id:*) || price:>1)']) {
+      expect(() => readReply(JSON.stringify({ filter_by: join }), told), join).toThrow('is not usable')
+    }
+    expect(() => readReply('{"sort_by":"$owners(id:asc)"}', told)).toThrow(ApiError)
+  })
 })

@@ -167,6 +167,49 @@ describe('objects of an array', () => {
   })
 })
 
+describe('objects of an array, value by value', () => {
+  let items: TestCollection
+  beforeAll(async () => {
+    items = await makeCollection(
+      [
+        { name: 'items', type: 'object[]' },
+        { name: 'items.y', type: 'int32[]', optional: true },
+        {
+          name: 'items.code',
+          type: 'string[]',
+          optional: true,
+          symbols_to_index: ['+'],
+          token_separators: ['-'],
+        },
+        { name: 'items.hidden', type: 'string[]', optional: true, store: false },
+      ],
+      [
+        { id: 'both', items: [{ y: 5 }, { y: 6, code: 'c++-tools', hidden: 'x' }] },
+        { id: 'five', items: [{ y: 5, code: 'c' }] },
+      ],
+      { enable_nested_fields: true },
+    )
+  })
+
+  it.each([
+    ['items.{y:[!=5]}', ['both']],
+    ['items.{y:[!=5, >7]}', ['both']],
+    ['items.{y:[!=5] && code:*}', ['both']],
+    ['items.{code:=`c++ tools`}', ['both']],
+    ['items.{code: tools && y:6}', ['both']],
+    ['items.{code:!=`c tools` && y:6}', ['both']],
+    ['items.{code:=c}', ['five']],
+  ])('%s', async (filter, ids) => {
+    expect(await found(items, filter)).toEqual(ids)
+  })
+
+  it('refuses a field that is not stored: its values have lost their objects', async () => {
+    expect(await refusal(items, { q: '*', filter_by: 'items.{hidden:x}' })).toBe(
+      '400 Error with filter field `items.hidden`: A field with `store: false` cannot be filtered inside of an object.',
+    )
+  })
+})
+
 describe('places', () => {
   let places: TestCollection
   beforeAll(async () => {

@@ -4,10 +4,14 @@ import { passageOf, type Source } from './sources'
 import type { Words } from './words'
 
 const GAP = 8
+/** pixels that the digit may move while its card stays: a scroll that was under way ends after the click */
+const DRIFT = 24
 
 export class Card {
   readonly element = h('div', { class: 'card', part: 'card', role: 'dialog', tabindex: -1, hidden: true })
   #opener: HTMLElement | undefined
+  /** where the digit was when the card opened */
+  #openedAt = 0
 
   constructor(readonly words: () => Words) {
     this.element.addEventListener('keydown', (event) => {
@@ -65,9 +69,16 @@ export class Card {
     this.#opener?.setAttribute('aria-expanded', 'false')
     this.#opener = opener
     opener.setAttribute('aria-expanded', 'true')
+    this.#openedAt = opener.getBoundingClientRect().top
     this.element.hidden = false
     this.#place(opener, holder)
     this.element.focus({ preventScroll: true })
+  }
+
+  /** Closes it if its digit has been scrolled away. */
+  scrolled(): void {
+    if (!this.isOpen || this.#opener === undefined) return
+    if (Math.abs(this.#opener.getBoundingClientRect().top - this.#openedAt) > DRIFT) this.close(false)
   }
 
   /** @param refocus whether the digit is focused again */

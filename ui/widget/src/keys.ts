@@ -30,7 +30,7 @@ export function listen(
     event.preventDefault()
     actions.send()
   })
-  scroller.addEventListener('scroll', () => card.close(false), { passive: true })
+  scroller.addEventListener('scroll', () => card.scrolled(), { passive: true })
   main.addEventListener('pointerdown', ({ target }) => {
     if (!card.element.contains(target as Node)) card.close(false)
   })

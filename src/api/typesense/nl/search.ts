@@ -73,7 +73,7 @@ export async function runAsked(
     return shown(reply, plain, {
       parse_time_ms: ms,
       generated_params: answer.generated.params,
-      augmented_params: visible(access, narrowed, answer.generated),
+      augmented_params: visible(plain, narrowed, answer.generated),
       ...(isTrue(nl_query_debug) && !access.forPages && { llm_response: debugOf(answer) }),
     })
   } catch (error) {
@@ -83,7 +83,7 @@ export async function runAsked(
       parse_time_ms: Date.now() - started,
       error: wordsOf(error, access),
       generated_params: {},
-      augmented_params: visible(access, params),
+      augmented_params: visible(plain, params),
     })
   }
 }
@@ -120,9 +120,9 @@ function augmented(
   }
 }
 
-/** What the caller may see of them: the filter of a scoped key stays its secret. */
-function visible({ embedded }: Access, params: SearchParameters, generated?: Generated) {
-  const filter = embedded.filter_by ? generated?.params.filter_by : params.filter_by
+/** What the caller may see of them: the filter that a scoped key fixes stays its secret. */
+function visible({ scope }: PlannedSearch, params: SearchParameters, generated?: Generated) {
+  const filter = scope?.filter ? generated?.params.filter_by : params.filter_by
   return {
     q: params.q,
     ...(filter && { filter_by: filter }),
