@@ -28,6 +28,8 @@ export async function record(page, act, { width }) {
   await session.send('Page.startScreencast', { format: 'png', everyNthFrame: 1 })
   await act()
   await session.send('Page.stopScreencast')
+  // Chromium can report a frame after a later one.
+  frames.sort((one, other) => one.at - other.at)
   const delay = frames.map(({ at }, index) => {
     const next = frames[index + 1]
     return next ? Math.round(next.at - at) : LAST_MS

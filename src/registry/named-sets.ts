@@ -13,7 +13,7 @@ import {
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { isObject } from '../search/schema/values'
-import { curationOf, shownCuration } from '../search/sets/curation'
+import { newCurationOf, shownCuration } from '../search/sets/curation'
 import { CURATION_SET, curationSets, type KeptSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
 import { synonymOf } from '../search/sets/synonym'
 
@@ -54,7 +54,7 @@ export const CURATIONS: SetKind = {
   title: 'Curation',
   ofCollection: (collection) => `${collection}_curations_index`,
   kept: curationSets,
-  parse: (body) => shownCuration(curationOf(body)),
+  parse: (body) => shownCuration(newCurationOf(body)),
 }
 
 const missing = ({ title }: SetKind): ApiError => new ApiError(404, `${title} index not found`)

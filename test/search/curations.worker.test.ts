@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { CURATIONS, putSet, SYNONYMS } from '../../src/registry/named-sets'
 import { importDictionary } from '../../src/registry/stemming'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
-import { idsOf, makeCollection, type TestCollection } from './make-collection'
+import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
 
 const PHONES = [
   { id: '1', name: 'Phone One', brand: 'Apple', color: 'red', price: 900 },
@@ -85,6 +85,31 @@ describe('what a curation does', () => {
   ])('%s', async (_, effect, params, expected) => {
     const collection = await curatedBy([{ rule: exact('phone'), ...effect }])
     expect(await ids(collection, { q: 'phone', ...params })).toEqual(expected)
+  })
+
+  it.each([
+    '$shops(open:true)',
+    'color:red && !$shops(open:true)',
+    '(brand:={brand} && $shops(id:1)) || price:3',
+  ])('cannot filter by a join: %s', async (filter_by) => {
+    const item = { id: 'a', rule: exact('{brand}'), filter_by }
+    await expect(putSet(env, CURATIONS, `curations ${made++}`, { items: [item] })).rejects.toThrow(
+      'The `filter_by` of a curation cannot join: `$shops(...)`',
+    )
+  })
+
+  it('can filter by a value with a dollar sign', async () => {
+    const collection = await curatedBy([
+      { rule: exact('phone'), filter_by: 'color:=`$shops(x)` || color:=red' },
+    ])
+    expect(await ids(collection, { q: 'phone' })).toEqual(['1', '3'])
+  })
+
+  it('is no way around the limit of a query', async () => {
+    const collection = await curatedBy([{ rule: contains('phone'), replace_query: 'camera' }])
+    expect(await refusal(collection, { q: 'phone '.repeat(5000), query_by: 'name' })).toBe(
+      '400 Parameter `q` exceeds the maximum of 16384 bytes.',
+    )
   })
 
   it('its pins stand beside those of the search, and those of the search come first', async () => {

@@ -41,6 +41,32 @@ const shown = (terms: Term[]): string[] =>
 const say = (...synonyms: string[]): SynonymTexts => ({ root: '', synonyms })
 const oneWay = (root: string, ...synonyms: string[]): SynonymTexts => ({ root, synonyms })
 
+describe('a long query', () => {
+  const many = (count: number) => Array.from({ length: count }, (_, n) => `word${n}`)
+
+  test('is read no further ahead than the longest synonym goes', () => {
+    let formed = 0
+    const rules = rulesOf([oneWay('new york city', 'nyc')], {
+      form: (word) => {
+        formed++
+        return word
+      },
+    })
+    expect(shown(rewritten([...many(250), 'new york city'].join(' '), rules))).toEqual([
+      'new york city = nyc',
+    ])
+    expect(formed).toBeLessThanOrEqual(3 * 253)
+  })
+
+  test.each([
+    [16, ['coatt = jacket']],
+    [17, []],
+  ])('has typos in synonyms up to 16 words: %i', (count, expected) => {
+    const rules = rulesOf([oneWay('coat', 'jacket')], { typos: 1 })
+    expect(shown(rewritten([...many(count - 1), 'coatt'].join(' '), rules))).toEqual(expected)
+  })
+})
+
 describe('what a synonym replaces', () => {
   test.each<[string, string, SynonymTexts[], string[]]>([
     ['a word', 'red coat', [say('coat', 'jacket')], ['coat = jacket']],

@@ -12,7 +12,7 @@ import type { Curation } from '../sets/curation'
 import { type Token, type TokenRules, tokenize } from '../text/words'
 import type { SearchParameters } from '../types'
 import type { SearchContext } from './context'
-import { type HasValue, type Met, meetFilter, meetQuery, type RuleWords } from './curation-rules'
+import { type FirstValue, type Met, meetFilter, meetQuery, type RuleWords } from './curation-rules'
 
 export interface Curated {
   params: SearchParameters
@@ -73,7 +73,7 @@ export function curate(
   const curated: Curated = { params, pins: [], hidden: [], filtersPins: false, metadata: undefined }
   if (curations.length === 0) return curated
   const query = new Query(params.q ?? EVERYTHING, context.schema)
-  const known: RuleWords = { ...lists, tokens: context.schema, hasValue: valuesOf(context) }
+  const known: RuleWords = { ...lists, tokens: context.schema, firstValue: valuesOf(context) }
   const filter = (params.filter_by ?? '').trim()
   let replaced: string | undefined
   for (const each of tagged(curations, tagsOf(params))) {
@@ -159,24 +159,55 @@ function fits({ sql, schema }: SearchContext, filter: string): boolean {
   }
 }
 
-/** Looks for values in the collection, each once. */
-function valuesOf({ sql, schema }: SearchContext): HasValue {
+/** Texts that one statement looks for. */
+const AT_ONCE = 500
+/** A longer text is no value. */
+const MOST_CHARACTERS = 1_600
+
+/**
+ * Looks for values in the collection. Each statement may read all documents, so it looks for many texts; if there is one
+ * among them, halves tell which is the first.
+ */
+function valuesOf({ sql, schema }: SearchContext): FirstValue {
   const known = new Map<string, boolean>()
-  const look = (field: string, words: readonly string[]): boolean => {
+  /** undefined if the collection has no such field, or it is of another type than one of the texts */
+  const isAny = (field: string, texts: readonly string[]): boolean | undefined => {
     try {
-      const { where, bindings } = compileFilter(sql, schema, `${field}:=\`${words.join(' ')}\``)
+      const list = texts.map((text) => `\`${text}\``).join(',')
+      const { where, bindings } = compileFilter(sql, schema, `${field}:=[${list}]`)
       const rows = sql.exec(`SELECT 1 FROM documents d WHERE ${where} LIMIT 1`, ...bindings)
       return rows.toArray().length > 0
     } catch (error) {
-      // The collection has no such field, or of another type.
-      if (error instanceof ApiError) return false
+      if (error instanceof ApiError) return undefined
       throw error
     }
   }
-  return (field, words) => {
-    const key = `${field}:${words.join(' ')}`
-    const found = known.get(key) ?? look(field, words)
-    known.set(key, found)
-    return found
+  /** @param hasOne whether one of the texts is known to be a value */
+  const firstOf = (field: string, texts: readonly string[], hasOne = false): string | undefined => {
+    const keyOf = (text: string) => `${field}:${text}`
+    const [first] = texts
+    if (first === undefined || known.get(keyOf(first)) === true) return first
+    const isOne = texts.length === 1
+    const found = hasOne || isAny(field, texts)
+    if (found === false || (isOne && found === undefined)) {
+      for (const text of texts) known.set(keyOf(text), false)
+      return undefined
+    }
+    if (isOne) {
+      known.set(keyOf(first), true)
+      return first
+    }
+    const middle = texts.length >> 1
+    return firstOf(field, texts.slice(0, middle)) ?? firstOf(field, texts.slice(middle), found)
+  }
+  return (field, texts) => {
+    const open = texts.filter(
+      (text) => text.length <= MOST_CHARACTERS && known.get(`${field}:${text}`) !== false,
+    )
+    for (let from = 0; from < open.length; from += AT_ONCE) {
+      const found = firstOf(field, open.slice(from, from + AT_ONCE))
+      if (found !== undefined) return texts.indexOf(found)
+    }
+    return undefined
   }
 }

@@ -11,8 +11,8 @@ export interface Met {
   places: Set<number>
 }
 
-/** Whether documents have these words as a value of a field. */
-export type HasValue = (field: string, words: readonly string[]) => boolean
+/** The place of the first of some texts that documents have as a value of a field; undefined if they have none. */
+export type FirstValue = (field: string, texts: readonly string[]) => number | undefined
 
 /** What rules are compared by. */
 export interface RuleWords {
@@ -20,7 +20,7 @@ export interface RuleWords {
   synonyms: SynonymRules | undefined
   /** stemming dictionaries by name */
   dictionaries: ReadonlyMap<string, ReadonlyMap<string, string>>
-  hasValue: HasValue
+  firstValue: FirstValue
 }
 
 /** Words of a query that placeholders are tried with. */
@@ -54,13 +54,27 @@ export function meetQuery(rule: CurationRule, words: string[], known: RuleWords)
   if (parts.length === 0) return undefined
   const rootOf = rootsOf(rule, known)
   const wanted = parts.map((part) => (typeof part === 'string' ? rootOf(part) : part))
-  for (const variant of variantsOf(words, rule.synonyms ? known.synonyms : undefined)) {
+  const variants = variantsOf(words, rule.synonyms ? known.synonyms : undefined)
+  // Values are looked for in all documents, so those of all variants are asked for at once.
+  for (const part of variants.length > 1 ? parts : []) {
+    if (typeof part !== 'string') known.firstValue(part.field, textsOf(variants))
+  }
+  for (const variant of variants) {
     const roots = variant.words.map(rootOf)
-    const met = meetWords(wanted, { ...variant, roots }, rule.match === 'exact', known.hasValue)
+    const met = meetWords(wanted, { ...variant, roots }, rule.match === 'exact', known.firstValue)
     if (met !== undefined) return met
   }
   return undefined
 }
+
+/** The texts that placeholders may stand for. */
+const textsOf = (variants: Variant[]): string[] => [
+  ...new Set(
+    variants.flatMap(({ words }) =>
+      windowsOf(range(0, Math.min(words.length, MOST_WORDS)), false).map((window) => textOf(window, words)),
+    ),
+  ),
+]
 
 function rootsOf(
   { stem: stems, stemming_dictionary: name }: CurationRule,
@@ -92,11 +106,11 @@ function variantsOf(words: string[], synonyms: SynonymRules | undefined): Varian
 
 type Said = Variant & { roots: string[] }
 
-function meetWords(parts: RulePart[], said: Said, exact: boolean, hasValue: HasValue): Met | undefined {
+function meetWords(parts: RulePart[], said: Said, exact: boolean, firstValue: FirstValue): Met | undefined {
   const fixed = parts.filter((part) => typeof part === 'string')
   return fixed.length === parts.length
     ? meetFixed(fixed, said, exact)
-    : meetPlaceholders(parts, said, exact, hasValue)
+    : meetPlaceholders(parts, said, exact, firstValue)
 }
 
 /** A rule of words alone: they are the query, or lie together in it, where all their places count. */
@@ -120,7 +134,7 @@ function meetPlaceholders(
   parts: RulePart[],
   said: Said,
   exact: boolean,
-  hasValue: HasValue,
+  firstValue: FirstValue,
 ): Met | undefined {
   const met: Met = { values: new Map(), places: new Set() }
   const end = Math.min(said.words.length, MOST_WORDS)
@@ -141,9 +155,11 @@ function meetPlaceholders(
     at = wall < 0 ? end : wall
     for (const [order, placeholder] of parts.slice(index, last).entries()) {
       const { field } = placeholder as { field: string }
-      const window = longestValue(free, said.words, order > 0, (words) => hasValue(field, words))
+      const windows = windowsOf(free, order > 0)
+      const texts = windows.map((places) => textOf(places, said.words))
+      const window = windows[firstValue(field, texts) ?? windows.length]
       if (window === undefined || (exact && window[0] !== free[0])) return undefined
-      met.values.set(field, window.map((place) => said.words[place]).join(' '))
+      met.values.set(field, textOf(window, said.words))
       for (const place of window.flatMap((each) => said.places[each]!)) met.places.add(place)
       free = free.filter((place) => place > window.at(-1)!)
     }
@@ -156,38 +172,61 @@ function meetPlaceholders(
 const range = (from: number, to: number): number[] =>
   Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index)
 
-/** The places of the longest value, the first of equals. @param first it has to begin at the first place */
-function longestValue(
-  places: number[],
-  words: readonly string[],
-  first: boolean,
-  isValue: (words: string[]) => boolean,
-): number[] | undefined {
+/** Places that follow each other: the longest first, and the first of equals. @param first they begin at the first place */
+function windowsOf(places: readonly number[], first: boolean): number[][] {
+  const windows: number[][] = []
   for (let length = places.length; length > 0; length--) {
     for (let from = 0; from + length <= places.length && !(first && from > 0); from++) {
-      const window = places.slice(from, from + length)
-      if (isValue(window.map((place) => words[place]!))) return window
+      windows.push(places.slice(from, from + length))
     }
   }
-  return undefined
+  return windows
 }
 
+const textOf = (places: readonly number[], words: readonly string[]): string =>
+  places.map((place) => words[place]).join(' ')
+
+/** Places of a filter, times the placeholders of a rule: a rule is not met by a filter with more. */
+const MOST_COMPARED = 4_000_000
+
 /**
- * Whether a search's filter is the rule's. Placeholders stand for any text.
+ * Whether a search's filter is the rule's. A placeholder stands for any text without `&`, `|` and parentheses, the
+ * shortest that fits. The filter is read from its end, once for each placeholder: an expression with two of them tries
+ * all pairs of places.
  * @returns undefined if it is not
  */
 export function meetFilter(rule: string, filter: string): Met | undefined {
   const met: Met = { values: new Map(), places: new Set() }
   const wanted = rule.trim()
   if (!PLACEHOLDER.test(wanted)) return wanted === filter ? met : undefined
-  const names: string[] = []
-  const pieces = wanted.split(new RegExp(PLACEHOLDER.source, 'g')).map((piece, index) => {
-    if (index % 2 === 0) return piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-    names.push(piece)
-    return '([^&|()]+?)'
-  })
-  const found = new RegExp(`^${pieces.join('')}$`).exec(filter)
-  if (found === null) return undefined
-  for (const [index, name] of names.entries()) met.values.set(name, found[index + 1]!.trim())
+  const parts = wanted.split(new RegExp(PLACEHOLDER.source, 'g'))
+  const pieces = parts.filter((_, index) => index % 2 === 0)
+  const names = parts.filter((_, index) => index % 2 === 1)
+  const [first, last] = [pieces[0]!, pieces.at(-1)!]
+  if (!filter.startsWith(first) || !filter.endsWith(last)) return undefined
+  if (filter.length * names.length > MOST_COMPARED) return undefined
+  /** for each placeholder: where its text ends if it begins at a place; 0 if nothing fits */
+  const ends = names.map(() => new Int32Array(filter.length + 1))
+  for (let index = names.length - 1; index >= 0; index--) {
+    const piece = pieces[index + 1]!
+    const after = ends[index + 1]
+    const fits = (at: number): boolean =>
+      after === undefined
+        ? at + piece.length === filter.length
+        : filter.startsWith(piece, at) && after[at + piece.length]! > 0
+    let end = 0
+    for (let at = filter.length - 1; at >= 0; at--) {
+      if (fits(at + 1)) end = at + 1
+      if ('&|()'.includes(filter[at]!)) end = 0
+      ends[index]![at] = end
+    }
+  }
+  let from = first.length
+  for (const [index, name] of names.entries()) {
+    const end = ends[index]![from] ?? 0
+    if (end === 0) return undefined
+    met.values.set(name, filter.slice(from, end).trim())
+    from = end + pieces[index + 1]!.length
+  }
   return met
 }

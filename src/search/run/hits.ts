@@ -6,7 +6,7 @@ import type { SearchRequest } from '../request/request'
 import { nearestPlace, type SortKey } from '../request/sort'
 import { findField } from '../schema/find-field'
 import { isSearchable, isVector } from '../schema/layout'
-import { analyzerOf } from '../text/analyzer'
+import { analyzerOf, type TextIndex } from '../text/analyzer'
 import { Matchers } from '../text/matcher'
 import type { Term } from '../text/query'
 import { rulesOf } from '../text/rules'
@@ -26,6 +26,8 @@ export interface HitRow extends Match {
 /** What hits report about the search. */
 export interface HitContext {
   terms: Term[]
+  /** the index that was searched, if it is not the request's */
+  index?: TextIndex | undefined
   text: boolean
   vector: boolean
   sort: SortKey[]
@@ -54,7 +56,7 @@ export async function buildHits(
   const hits = new Map<number, Hit>()
   const { schema } = context
   const matchers = new Matchers(search.text ? search.terms : [], (name) =>
-    analyzerOf(request.index, rulesOf(schema, findField(schema, name))),
+    analyzerOf(search.index ?? request.index, rulesOf(schema, findField(schema, name))),
   )
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     // Even a search that was cut off returns what it has found.

@@ -168,20 +168,28 @@ export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
 }
 
-/** The terms with words that are like theirs, whether the index has theirs or not; undefined if there are none. */
-export function withSimilar(
-  context: SearchContext,
-  request: SearchRequest,
-  terms: Term[],
-): Term[] | undefined {
+/**
+ * The terms with words that are like theirs, whether the index has theirs or not. Other searches get a turn between
+ * terms, because each reads thousands of words of the index.
+ * @returns undefined if there are none
+ */
+export async function withSimilar(
+  { sql }: SearchContext,
+  { index, typos }: SearchRequest,
+  terms: readonly Term[],
+  pace: Pace,
+): Promise<Term[] | undefined> {
   let any = false
-  const all = terms.map((term) => {
+  const all = [...terms]
+  const read = (query: SqlFragment) => pace.query<{ term: string; doc: number }>(sql, query)
+  for (const [at, term] of terms.entries()) {
     const [word, ...more] = term.tokens
-    if (word === undefined || more.length > 0) return term
-    const words = similarWords(context.sql, request.index, word, term.prefix, request.typos)
+    if (word === undefined || more.length > 0) continue
+    const words = similarWords(sql, read, index, word, term.prefix, typos)
     any ||= words.length > 0
-    return { ...term, corrections: [...term.corrections, ...words] }
-  })
+    all[at] = { ...term, corrections: [...term.corrections, ...words] }
+    if (!(await pace.rest())) break
+  }
   return any ? all : undefined
 }
 

@@ -1,5 +1,6 @@
 /** The synonym sets and curation sets of a search: those that the collection names, and those that the search names. */
 import { ApiError, detailed } from '../../errors'
+import { checkLimits } from '../limits'
 import { parseRequest, type SearchRequest } from '../request/request'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
@@ -98,6 +99,7 @@ export interface WithSets {
 /** @throws ApiError for wrong parameters */
 export function applyNamedSets(context: SearchContext, given: SearchParameters, sets: NamedSets): WithSets {
   if (sets === NONE) return { params: given, request: parsed(context, given), metadata: undefined }
+  checkLimits(given)
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)
   const curated = curate(context, given, sets.curations, {

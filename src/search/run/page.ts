@@ -4,6 +4,7 @@ import { EVERYWHERE } from '../range'
 import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
 import { completeSort, distanceColumn, orderBy } from '../request/sort'
+import type { TextIndex } from '../text/analyzer'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
 import {
@@ -21,6 +22,7 @@ import { buildHits, type HitContext, type HitRow } from './hits'
 import { addRanks } from './join-order'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
+import { besidePinned, type Pinned, withPinned } from './pinned'
 import type { TextScore } from './ranking/score'
 
 /** The matches, and how they were found. */
@@ -28,8 +30,10 @@ export interface Found {
   candidates: Candidates
   /** the words searched for in the end */
   terms: Term[]
+  /** the index that was searched, if it is not the request's */
+  index?: TextIndex | undefined
   /** pinned documents that exist, by position */
-  pinned: { seq: number; position: number }[]
+  pinned: Pinned[]
   /** the page's rows and the total, if already known */
   top?: { rows: HitRow[]; found: number } | undefined
   /** the first rows of all pages, where `candidates` does not have that order */
@@ -53,11 +57,12 @@ export async function makePage(
   pace: Pace,
 ): Promise<Page> {
   const { sql, schema } = context
-  const { terms, pinned, texts } = search
+  const { terms, index, pinned, texts } = search
   const sort = completeSort(request.sort, schema, search.candidates)
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
   const candidates = await withColumns(context, search, order, pace)
-  const hitContext: HitContext = { terms, text: candidates.text, vector: candidates.vector, sort, texts }
+  const { text, vector } = candidates
+  const hitContext: HitContext = { terms, index, text, vector, sort, texts }
   if (request.groupBy.length > 0) {
     const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))
     const groups = await groupedPage(context, request, candidates, { order, hitContext, pace })
@@ -121,7 +126,7 @@ async function withColumns(
 const withDistance = (row: HitRow & { distance0?: unknown }): HitRow =>
   row.distance === null && typeof row.distance0 === 'number' ? { ...row, distance: row.distance0 } : row
 
-/** A window with the pinned documents at their positions. Those positioned past the end follow the last hit. */
+/** A window with the pinned documents in their places. */
 async function arrange(
   sql: SqlStorage,
   candidates: Candidates,
@@ -129,34 +134,9 @@ async function arrange(
   top: Top,
   pace: Pace,
 ): Promise<{ rows: HitRow[]; found: number }> {
-  const natural = candidates.found ?? (await countOf(sql, candidates.parts, pace))
-  const places = new Map<number, number>()
-  let next = 0
-  for (const [index, { seq, position }] of pinned.entries()) {
-    // Two documents pinned to one position follow each other.
-    next = Math.min(Math.max(position - 1, next), natural + index)
-    places.set(next++, seq)
-  }
-  const found = natural + pinned.length
-  const end = Math.min(top.offset + top.limit, found)
-  const before = [...places.keys()].filter((place) => place < top.offset).length
-  const within = [...places.keys()].filter((place) => place >= top.offset && place < end).length
-  const { rows }: { rows: HitRow[] } = await countedWindow(
-    sql,
-    { parts: candidates.parts, found: natural },
-    { ...top, offset: top.offset - before, limit: end - top.offset - within },
-    pace,
-  )
-  const page: HitRow[] = []
-  for (let place = top.offset; place < end; place++) {
-    const seq = places.get(place)
-    const row = seq === undefined ? rows.shift() : curated(seq)
-    if (row !== undefined) page.push(row)
-  }
-  return { rows: page, found }
+  const others = await countedWindow(sql, candidates, besidePinned(top, pinned), pace)
+  return withPinned(others, pinned, top)
 }
-
-const curated = (seq: number): HitRow => ({ seq, score: null, distance: null, fused: null, curated: true })
 
 async function groupedPage(
   context: SearchContext,

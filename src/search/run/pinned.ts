@@ -2,13 +2,16 @@
 import { compileFilter } from '../filter/compile'
 import type { SearchRequest } from '../request/request'
 import type { SearchContext } from './context'
-import type { Found } from './page'
+import type { HitRow } from './hits'
+
+/** A pinned document. Positions begin with 1. */
+export interface Pinned {
+  seq: number
+  position: number
+}
 
 /** The documents that a search pins, by position. Of two at one position, the one named first comes first. */
-export function pinnedDocuments(
-  { sql, schema, joins }: SearchContext,
-  request: SearchRequest,
-): Found['pinned'] {
+export function pinnedDocuments({ sql, schema, joins }: SearchContext, request: SearchRequest): Pinned[] {
   // In a grouped search only groups have positions, so no hit can be pinned.
   if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
   const seqs = sequenceNumbers(
@@ -33,6 +36,60 @@ export function pinnedDocuments(
     .map(({ id, position }) => ({ seq: seqs.get(id)!, position }))
     .sort((a, b) => a.position - b.position)
 }
+
+/** Which of the hits are pinned documents, by place. Those positioned past the end follow the last hit. */
+export function placesOf(pinned: readonly Pinned[], natural: number): Map<number, number> {
+  const places = new Map<number, number>()
+  let next = 0
+  for (const [index, { seq, position }] of pinned.entries()) {
+    // Two documents pinned to one position follow each other.
+    next = Math.min(Math.max(position - 1, next), natural + index)
+    places.set(next++, seq)
+  }
+  return places
+}
+
+interface Window {
+  offset: number
+  limit: number
+}
+
+/** A window of other matches that holds all those that share a window with pinned documents. */
+export function besidePinned<Asked extends Window>(window: Asked, pinned: readonly Pinned[]): Asked {
+  const offset = Math.max(0, window.offset - pinned.length)
+  return { ...window, offset, limit: window.limit + window.offset - offset }
+}
+
+/**
+ * A window with the pinned documents in their places.
+ * @param others the other matches: those of the window that `besidePinned` returns, and the number of all
+ */
+export function withPinned(
+  others: { rows: readonly HitRow[]; found: number },
+  pinned: readonly Pinned[],
+  window: Window,
+): { rows: HitRow[]; found: number } {
+  const places = placesOf(pinned, others.found)
+  const found = others.found + pinned.length
+  const before = [...places.keys()].filter((place) => place < window.offset).length
+  const { offset } = besidePinned(window, pinned)
+  let next = window.offset - before - offset
+  const rows: HitRow[] = []
+  for (let place = window.offset; place < Math.min(window.offset + window.limit, found); place++) {
+    const seq = places.get(place)
+    const row = seq === undefined ? others.rows[next++] : pinnedRow(seq)
+    if (row !== undefined) rows.push(row)
+  }
+  return { rows, found }
+}
+
+const pinnedRow = (seq: number): HitRow => ({
+  seq,
+  score: null,
+  distance: null,
+  fused: null,
+  curated: true,
+})
 
 /** The sequence numbers of documents, by id. */
 export const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>

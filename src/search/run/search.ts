@@ -287,7 +287,7 @@ async function find(
   let query = await withInfix(context, request, asked.query, request.infix.always, pace)
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned, pace)
-  const top = vector === undefined && pinned.length === 0 ? topWanted(context, request) : undefined
+  const top = vector === undefined ? topWanted(context, request) : undefined
   if (vector === undefined && isPlain(request)) {
     const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
     let found = await plain()
@@ -298,7 +298,7 @@ async function find(
     return found ?? all(context, filter, pinned)
   }
   const how = {
-    top,
+    top: pinned.length === 0 ? top : undefined,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }

@@ -1,5 +1,6 @@
 /** A curation as a curation set has it, and the checks of its JSON, in Typesense's words. */
 import { ApiError } from '../../errors'
+import { type FilterNode, parseFilter } from '../filter/parse'
 import { isObject } from '../schema/values'
 
 export interface CurationRule {
@@ -101,6 +102,39 @@ export function curationOf(body: unknown): Curation {
     ...(to === undefined ? {} : { effective_to_ts: to }),
     ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
   }
+}
+
+/**
+ * A curation that is about to be stored. One that was stored earlier may have a filter that is refused here.
+ * @throws ApiError 400
+ */
+export function newCurationOf(body: unknown): Curation {
+  const curation = curationOf(body)
+  const join = joinIn(curation.filter_by)
+  if (join !== undefined) {
+    refuse(
+      `The \`filter_by\` of a curation cannot join: \`$${join}(...)\` is not supported there. Put the join into the search's own \`filter_by\`.`,
+    )
+  }
+  return curation
+}
+
+/** The collection of a filter's first join. A filter that does not parse has none: it is never met. */
+function joinIn(filter: string): string | undefined {
+  try {
+    // Placeholders stand for values.
+    return joinOf(parseFilter(filter.replace(/\{\s*[^{}\s:]+\s*\}/g, 'x')))
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
+function joinOf(node: FilterNode | undefined): string | undefined {
+  if (node === undefined || node.kind === 'clause') return undefined
+  if (node.kind === 'join') return node.collection
+  const children = node.kind === 'object' ? [node.child] : node.children
+  return children.map(joinOf).find((name) => name !== undefined)
 }
 
 function ruleOf(rule: Json): CurationRule {

@@ -28,6 +28,8 @@ export interface Analyzer {
   splitsAtSymbols: boolean
   /** What ASCII characters are to words. Undefined: texts have to be tokenized. */
   classes: AsciiClasses | undefined
+  /** letters of the longest word: longer ones are cut */
+  mostLetters: number
   /** Text as the index takes it. */
   prepare(text: string): string
   /** The pieces of an unquoted part of a query: each is a phrase of its own. */
@@ -47,6 +49,7 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
     tokenize: (text) => written.words(text),
     splitsAtSymbols: false,
     classes: written.classes,
+    mostLetters: written.mostLetters,
     prepare: (text) => written.prepare(text),
     pieces: (part) => {
       const words = written.words(part)
@@ -75,6 +78,7 @@ export function stemAnalyzer(rules: TokenRules): Analyzer {
     tokenize: (text) => tokenize(text, rules),
     splitsAtSymbols: rules.symbols_to_index.length === 0,
     classes: rules.symbols_to_index.length === 0 ? LETTERS : undefined,
+    mostLetters: Number.POSITIVE_INFINITY,
     prepare: prepared,
     pieces: (part) => [part],
     phrase: (text) => ({

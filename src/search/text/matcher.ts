@@ -128,6 +128,7 @@ export class WordMatcher {
     const marks: Mark[] = []
     const lower = text.toLowerCase()
     const length = lower.length
+    const { mostLetters } = this.#analyzer
     const keys = this.#everyWord ? undefined : this.#trunks
     for (let at = 0; at < length; at++) {
       const first = lower.charCodeAt(at)
@@ -145,7 +146,7 @@ export class WordMatcher {
         parts++
       }
       if (keys === undefined || keys.has(first * 65536 + second)) {
-        const isWhole = parts === end - start
+        const isWhole = parts === end - start && parts <= mostLetters
         const word = lower.slice(start, end)
         const match = this.match(isWhole ? word : this.#analyzer.phrase(word).words[0]!)
         if (match !== undefined) {

@@ -6,9 +6,14 @@
  * everything that the word may be with one typo in its first half.
  */
 import { editDistance } from '../../nearest'
+import { fragment, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
 import { type TypoRules, typosAllowed, vocabularyOf } from './typo'
 
+/** Longer words are not corrected: the variants of one are bound as one value, and SQLite takes 2 MB. */
+const MOST_LETTERS = 32
+/** Letters that may stand in place of one. */
+const MOST_ALPHABET = 128
 /** Words to search for in place of one. */
 const MOST_SIMILAR = 16
 /** Letters of a script: the others are looked for among the code points around the letter. */
@@ -19,19 +24,21 @@ const LAST = '\u{10ffff}'
 /**
  * The nearest words: first those that are the word but for a typo, then those that begin with it but for one, and of
  * these the most frequent.
+ * @param read runs a query
  * @param isUnfinished whether the word may go on
- * @returns the nearest words, without the word itself
+ * @returns the nearest words, without the word itself; none for words of more than 32 letters
  */
 export function similarWords(
   sql: SqlStorage,
+  read: (query: SqlFragment) => { term: string; doc: number }[],
   index: TextIndex,
   word: string,
   isUnfinished: boolean,
   rules: TypoRules,
 ): string[] {
   const allowed = typosAllowed(word, rules)
-  if (allowed === 0) return []
   const letters = [...word]
+  if (allowed === 0 || letters.length > MOST_LETTERS) return []
   const half = letters.slice(0, Math.floor(letters.length / 2))
   const rest = letters.slice(half.length).join('')
   const changed = variantsOf(half, lettersAround(word))
@@ -47,11 +54,13 @@ export function similarWords(
     swapped.slice(0, allowed === 1 ? undefined : half.length),
     ...changed.map((beginning) => (allowed === 1 ? beginning + rest : beginning)),
   ]
-  const rows = sql.exec<{ term: string; doc: number }>(
-    `SELECT v.term, v.doc FROM json_each(?) b CROSS JOIN ${vocabularyOf(sql, index)} v
-      ON v.term >= b.value AND v.term < b.value || ?`,
-    JSON.stringify([...new Set(beginnings)]),
-    LAST,
+  const rows = read(
+    fragment(
+      `SELECT v.term, v.doc FROM json_each(?) b CROSS JOIN ${vocabularyOf(sql, index)} v
+        ON v.term >= b.value AND v.term < b.value || ?`,
+      JSON.stringify([...new Set(beginnings)]),
+      LAST,
+    ),
   )
   const distanceTo = isUnfinished ? distanceToBeginning : editDistance
   const found = new Map<string, { documents: number; distance: number; isWhole: boolean }>()
@@ -101,9 +110,11 @@ function variantsOf(beginning: readonly string[], alphabet: readonly string[]): 
 function lettersAround(word: string): string[] {
   if (/^[a-z0-9]+$/.test(word)) return LATIN
   const blocks = new Set([...word].map((letter) => Math.floor(letter.codePointAt(0)! / A_BLOCK)))
-  return [...blocks].flatMap((block) =>
-    Array.from({ length: A_BLOCK }, (_, at) => String.fromCodePoint(block * A_BLOCK + at)).filter((letter) =>
-      /[\p{L}\p{N}]/u.test(letter),
-    ),
-  )
+  return [...blocks]
+    .flatMap((block) =>
+      Array.from({ length: A_BLOCK }, (_, at) => String.fromCodePoint(block * A_BLOCK + at)).filter(
+        (letter) => /[\p{L}\p{N}]/u.test(letter),
+      ),
+    )
+    .slice(0, MOST_ALPHABET)
 }

@@ -34,6 +34,8 @@ export interface SynonymRules {
 const MOST_WAYS = 64
 /** Terms that a query gets from synonyms. */
 const MOST_ADDED = 512
+/** In a query of more terms, synonyms are found without typos: each word is compared with all synonyms. */
+const MOST_MISSPELT = 16
 /** Synonyms that an unfinished or misspelt word may begin. */
 const MOST_GUESSED = 10
 
@@ -46,6 +48,8 @@ interface Entry {
 /** Synonyms by their first word. */
 export class SynonymIndex {
   readonly #byFirst = new Map<string, Entry[]>()
+  /** words of the longest source */
+  longest = 0
 
   /** @param analyzerOf how texts are read in which these symbols are part of words */
   constructor(synonyms: readonly SynonymTexts[], analyzerOf: (symbols: readonly string[]) => Analyzer) {
@@ -56,6 +60,7 @@ export class SynonymIndex {
       for (const source of sources) {
         const words = source.flatMap(({ tokens }) => tokens).map(own.form)
         if (words.length === 0) continue
+        this.longest = Math.max(this.longest, words.length)
         const first = words[0]!
         const entry = { words, locale: synonym.locale ?? '', instead }
         const known = this.#byFirst.get(first)
@@ -104,9 +109,14 @@ interface Found {
   instead: Term[][]
 }
 
-/** The terms of a query, with what may stand for them. No term is lost, and their order stays. */
-export function withSynonyms(terms: readonly Term[], rules: SynonymRules): Term[] {
-  const found = terms.flatMap((_, from) => findAt(terms, from, rules))
+/**
+ * The terms of a query, with what may stand for them. No term is lost, and their order stays. `typos` counts in queries
+ * of at most 16 terms.
+ */
+export function withSynonyms(terms: readonly Term[], given: SynonymRules): Term[] {
+  const rules = terms.length > MOST_MISSPELT ? { ...given, typos: 0 } : given
+  const longest = Math.max(0, ...rules.indexes.map((index) => index.longest))
+  const found = terms.flatMap((_, from) => findAt(terms, from, longest, rules))
   if (found.length === 0) return [...terms]
   const expanded = [...terms]
   let left = MOST_ADDED
@@ -124,11 +134,12 @@ export function withSynonyms(terms: readonly Term[], rules: SynonymRules): Term[
   return expanded
 }
 
-function findAt(terms: readonly Term[], from: number, rules: SynonymRules): Found[] {
+/** @param longest words of the longest synonym: no more are looked at */
+function findAt(terms: readonly Term[], from: number, longest: number, rules: SynonymRules): Found[] {
   const words: string[] = []
   /** the term after the one that ends with this many words */
   const ends = new Map<number, number>()
-  for (let at = from; at < terms.length && !terms[at]!.quoted; at++) {
+  for (let at = from; at < terms.length && words.length < longest && !terms[at]!.quoted; at++) {
     words.push(...terms[at]!.tokens.map(rules.form))
     ends.set(words.length, at + 1)
   }

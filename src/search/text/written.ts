@@ -53,7 +53,8 @@ const ASCII = /^[\0-\x7f]*$/
 export class WrittenWords {
   /** undefined: the words of ASCII texts are stemmed */
   readonly classes: AsciiClasses | undefined
-  #mostLetters: number
+  /** letters of the longest word */
+  readonly mostLetters: number
   #stemmer: Stemmer | undefined
   // Stemming is slow, and texts repeat their words.
   #stems = new Map<string, string>()
@@ -66,7 +67,7 @@ export class WrittenWords {
   constructor({ token_separators, symbols_to_index, truncate_len, stem }: TokenRules = PLAIN) {
     const symbols = symbols_to_index.filter((symbol) => !token_separators.includes(symbol))
     const signs = ASCII_SIGNS.filter((sign) => !symbols.includes(sign) && !token_separators.includes(sign))
-    this.#mostLetters = truncate_len ?? DEFAULT_LENGTH
+    this.mostLetters = truncate_len ?? DEFAULT_LENGTH
     this.#stemmer = stem === undefined ? undefined : stemmerOf(stem)
     this.classes = this.#stemmer ? undefined : classesOf(symbols, token_separators)
     this.#separators =
@@ -77,7 +78,7 @@ export class WrittenWords {
     const inside = `${not}(?!${PICTURE})[${escapeClass(signs)}${QUIET}\\p{S}]`
     this.#word = new RegExp(`${not}${PICTURE}|${part}(?:${inside}*${part})*`, 'gu')
     this.#notOfWord = new RegExp(`[^\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu')
-    this.#long = new RegExp(`\\S{${this.#mostLetters + 1}}`)
+    this.#long = new RegExp(`\\S{${this.mostLetters + 1}}`)
   }
 
   /** The words of a text with a blank between, as the index takes them. FTS5 folds the case of ASCII. */
@@ -95,7 +96,7 @@ export class WrittenWords {
   #hasLongWord(text: string): boolean {
     for (let at = 0; ; ) {
       const blank = text.indexOf(' ', at)
-      if ((blank === -1 ? text.length : blank) - at > this.#mostLetters) return this.#long.test(text)
+      if ((blank === -1 ? text.length : blank) - at > this.mostLetters) return this.#long.test(text)
       if (blank === -1) return false
       at = blank + 1
     }
@@ -128,7 +129,7 @@ export class WrittenWords {
   }
 
   #cut(text: string): string {
-    return text.length <= this.#mostLetters ? text : text.slice(0, this.#mostLetters).toWellFormed()
+    return text.length <= this.mostLetters ? text : text.slice(0, this.mostLetters).toWellFormed()
   }
 
   #addRuns(words: WrittenWord[], found: string, start: number): void {

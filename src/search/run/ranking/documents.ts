@@ -82,22 +82,36 @@ export class DocumentScorer {
   scoreAll(seqs: readonly number[]): Scored[] {
     const { sql } = this.#context
     const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
-    const rows = sql
-      .exec<{ seq: number; body: string; unstored: string | null }>(
-        `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
-           FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
-           ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
+    // One row is in memory at a time.
+    const rows = sql.exec<{ seq: number; body: string; unstored: string | null }>(
+      `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
+         FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
+         ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
+      JSON.stringify(seqs),
+    )
+    const scored: Scored[] = []
+    let left = MOST_CHARACTERS
+    for (const { seq, body, unstored } of rows) {
+      left -= body.length + (unstored?.length ?? 0)
+      if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
+      // Numbers beyond 2^53 may be rounded here: only the texts are read.
+      const document = JSON.parse(body)
+      if (unstored !== null) Object.assign(document, JSON.parse(unstored))
+      scored.push({ seq, ...this.score(document) })
+    }
+    return scored
+  }
+
+  /** Documents whose texts are not read, as if they had none. Deleted ones are left out. */
+  #unread(seqs: readonly number[]): Scored[] {
+    const nothing = this.score({})
+    return this.#context.sql
+      .exec<{ seq: number }>(
+        'SELECT d.seq FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value',
         JSON.stringify(seqs),
       )
       .toArray()
-    let left = MOST_CHARACTERS
-    return rows.map(({ seq, body, unstored }) => {
-      left -= body.length
-      // Numbers beyond 2^53 may be rounded here: only the texts are read.
-      const document = left < 0 ? {} : JSON.parse(body)
-      if (unstored !== null) Object.assign(document, JSON.parse(unstored))
-      return { seq, ...this.score(document) }
-    })
+      .map(({ seq }) => ({ seq, ...nothing }))
   }
 }
 

@@ -5,8 +5,10 @@ import type { ParsedQuery } from '../../text/query'
 import { type RangedFilter, type Top, textMatches } from '../candidates'
 import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
+import type { HitRow } from '../hits'
 import type { Pace } from '../pace'
 import type { Found } from '../page'
+import { besidePinned, withPinned } from '../pinned'
 import { DocumentScorer } from './documents'
 import { planPlainSearch } from './plain'
 import { FEW, rankedPage } from './window'
@@ -22,7 +24,7 @@ export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest)
 
 /**
  * Finds and ranks the matches of a plain search.
- * @param top the page, if the best text matches come first in it
+ * @param asked.top the page, if the best text matches come first in it. Pinned documents are put into it
  * @returns undefined when the query has no word to look for
  */
 export async function findPlain(
@@ -31,14 +33,17 @@ export async function findPlain(
   asked: { query: ParsedQuery; filter: RangedFilter; top: Top | undefined; pinned: Found['pinned'] },
   pace: Pace,
 ): Promise<Found | undefined> {
-  const { query, filter, top, pinned } = asked
+  const { query, filter, pinned } = asked
+  const top = asked.top && besidePinned(asked.top, pinned)
+  const paged = (others: { rows: HitRow[]; found: number } | undefined) =>
+    asked.top && others && withPinned(others, pinned, asked.top)
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const isWhole = request.groupBy.length > 0 || sort[0]!.kind === 'text_match'
   const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : FEW
   const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
   if (plain === undefined) return undefined
-  const { terms, match, seqs, tiers } = plain
+  const { terms, match, seqs, tiers, index } = plain
   const candidates = {
     parts: textMatches(sql, match, filter),
     text: true,
@@ -46,7 +51,13 @@ export async function findPlain(
     found: seqs?.length,
   }
   if (tiers === undefined) {
-    return { candidates: { ...candidates, found: plain.top?.found }, terms, pinned, top: plain.top }
+    return {
+      candidates: { ...candidates, found: plain.top?.found },
+      terms,
+      index,
+      pinned,
+      top: paged(plain.top),
+    }
   }
   const scorer = new DocumentScorer(context, request, terms)
   if (top !== undefined) {
@@ -55,7 +66,7 @@ export async function findPlain(
     const page = await rankedPage(ranking, { seqs: few, counted: plain.counted }, tiers, top)
     const first = (limit: number) => rankedPage(ranking, { seqs: few }, tiers, { offset: 0, limit })
     const { found, texts } = page
-    return { candidates: { ...candidates, found }, terms, pinned, top: page, texts, first }
+    return { candidates: { ...candidates, found }, terms, pinned, top: paged(page), texts, first }
   }
   if (seqs === undefined || seqs.length > most || request.perPage === 0) return { candidates, terms, pinned }
   const gathered = new Gathered()

@@ -2,7 +2,7 @@
  * Which words a document needs in a plain search, as in Typesense.
  *
  * A document matches if every word of the query is in any of the fields. If fewer than typo_tokens_threshold documents
- * match, similar words will do too. If fewer than drop_tokens_threshold match, words are dropped one by one, from one
+ * match, similar words will do too, unless the query has more than ten words. If fewer than drop_tokens_threshold match, words are dropped one by one, from one
  * end and then from the other, until enough are found. The first words found are never lost on the way.
  *
  * A question in a whole sentence is seldom answered in its own words. If too few documents have all of them, and they are
@@ -10,7 +10,7 @@
  */
 import type { SearchRequest } from '../../request/request'
 import { completeSort, orderBy, type SortKey } from '../../request/sort'
-import { STEMS } from '../../text/analyzer'
+import { STEMS, type TextIndex } from '../../text/analyzer'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
 import {
   countedWindow,
@@ -34,6 +34,8 @@ const QUESTION_WORDS = 5
 const ENOUGH_FOR_A_QUESTION = 10
 /** More matches than this are enough whatever the thresholds say. */
 const MOST_COUNTED = 10_000
+/** The words of a longer query are not corrected. */
+const MOST_CORRECTED = 10
 /** Of a longer query, only the first words are dropped. */
 const MOST_DROPPED = 20
 
@@ -45,6 +47,8 @@ export interface PlainSearch {
   seqs: number[] | undefined
   /** the best by BM25 and the number of all, where that was asked for */
   counted?: Counted
+  /** the index that was searched, if it is not the request's */
+  index?: TextIndex
   /** where to look first; undefined if any word is enough, and BM25 ranks */
   tiers: Tier[] | undefined
   /** the best matches, where BM25 ranks and they were asked for */
@@ -94,13 +98,6 @@ export async function planPlainSearch(
 
   let { terms } = query
   let search = await attempt(expression(terms))
-  if (foundBy(search) < request.typoTokensThreshold) {
-    const corrected = withSimilar(context, request, terms)
-    if (corrected !== undefined) {
-      terms = corrected
-      search = await attempt(expression(terms))
-    }
-  }
   const found = foundBy(search)
   if (
     isQuestion(context, request, terms) &&
@@ -114,7 +111,21 @@ export async function planPlainSearch(
     const parts = textMatches(sql, match, filter)
     const ranked = await countedWindow(sql, { parts, found: undefined }, top, pace)
     if (ranked.found > found) {
-      return { terms: any, match, seqs: undefined, tiers: undefined, ...(top && { top: ranked }) }
+      return {
+        terms: any,
+        match,
+        seqs: undefined,
+        tiers: undefined,
+        index: STEMS,
+        ...(top && { top: ranked }),
+      }
+    }
+  }
+  if (found < request.typoTokensThreshold && terms.length <= MOST_CORRECTED) {
+    const corrected = await withSimilar(context, request, terms, pace)
+    if (corrected !== undefined) {
+      terms = corrected
+      search = await attempt(expression(terms))
     }
   }
   const needed = [terms]

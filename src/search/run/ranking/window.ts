@@ -165,8 +165,10 @@ const MOST_SIGNS = 1
 async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
   const { context, request, filter, scorer, pace } = ranking
   if (initial === undefined || !request.ranking.exactMatch) return []
-  const names = request.queryFields.map(({ field }) => field.name)
-  const paths = names.flatMap((name) => [`$."${name}"`, `$."${name.split('.').join('"."')}"`])
+  // A path of SQLite cannot quote a quote.
+  const names = request.queryFields.map(({ field }) => field.name).filter((name) => !name.includes('"'))
+  if (names.length === 0) return []
+  const paths = names.flatMap((name) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])
   const isShort: RangedFilter = (range) =>
     both(
       filter(range),
@@ -184,14 +186,14 @@ async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[
     .map(({ seq }) => seq)
 }
 
-/** What was counted without the segments before; undefined if it is not known what they have. */
+/** What was counted without the segments before: how many, and the first few. Undefined if it is not known what they have. */
 function othersOf(
   { rows, found }: Counted,
   before: readonly Segment[],
 ): { size: number; ranked: OrderedMatch[] } | undefined {
   if (before.some(({ seqs }) => seqs === undefined)) return undefined
   const known = new Set(before.flatMap(({ seqs }) => seqs!))
-  return { size: found - known.size, ranked: rows.filter(({ seq }) => !known.has(seq)) }
+  return { size: found - known.size, ranked: rows.filter(({ seq }) => !known.has(seq)).slice(0, FEW) }
 }
 
 /**
