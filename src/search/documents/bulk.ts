@@ -37,7 +37,7 @@ interface Selection {
  * @throws ApiError 400
  */
 function select(
-  { sql, schema, nextSeq }: Store,
+  { sql, schema }: Store,
   filterBy: string,
   from: number,
   limit: number,
@@ -45,7 +45,7 @@ function select(
   mostRead = MOST_READ,
 ): Selection {
   const trimmed = filterBy.trim()
-  const last = nextSeq - 1
+  const last = sql.exec<{ seq: number | null }>('SELECT max(seq) AS seq FROM documents').one().seq ?? -1
   let read = 0
   let reads = false
   const compiled = (range: Range) =>
