@@ -168,13 +168,16 @@ export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
 }
 
+/** A word that fewer documents have may be a typo of another. */
+const RARE = 10
+
 /**
- * The terms with words that are like theirs, whether the index has theirs or not. Other searches get a turn between
- * terms, because each reads thousands of words of the index.
+ * The terms with words that are like theirs: those of rare words and of words that the index lacks, or else of the
+ * rarest one. Other searches get a turn between terms, because each reads thousands of words of the index.
  * @returns undefined if there are none
  */
 export async function withSimilar(
-  { sql }: SearchContext,
+  { sql, schema }: SearchContext,
   { index, typos }: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
@@ -182,9 +185,13 @@ export async function withSimilar(
   let any = false
   const all = [...terms]
   const read = (query: SqlFragment) => pace.query<{ term: string; doc: number }>(sql, query)
+  const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
+  const documentsOf = documentsWith(sql, index, schema, single)
+  const rarest = Math.min(...single.map(documentsOf))
   for (const [at, term] of terms.entries()) {
     const [word, ...more] = term.tokens
     if (word === undefined || more.length > 0) continue
+    if (documentsOf(word) >= Math.max(RARE, rarest + 1)) continue
     const words = similarWords(sql, read, index, word, term.prefix, typos)
     any ||= words.length > 0
     all[at] = { ...term, corrections: [...term.corrections, ...words] }
