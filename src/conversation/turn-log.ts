@@ -259,6 +259,11 @@ export class TurnLog extends EventLog {
     return this.#sql.exec("SELECT 1 FROM turns WHERE status = 'done' LIMIT 1").toArray().length > 0
   }
 
+  /** Whether all turns were stopped or failed. That leaves no messages, but whoever asked may ask on. */
+  get neverAnswered(): boolean {
+    return !this.empty && !this.answered
+  }
+
   get empty(): boolean {
     return this.latest() === undefined
   }

@@ -122,7 +122,9 @@ export class TurnRun {
     }
     // The first searches are sent right now, before anything is written, because a call waits for the writes
     // before it. No event comes before the turn has its number.
-    const asked = this.#onlyUnanswered ? { ...request, named: true } : request
+    // Nothing was said before: the turn begins the conversation, as under a new name.
+    const begins = known?.messages.length === 0
+    const asked = begins ? { ...request, named: true } : request
     const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : once(emit))
     const work =
       request.copies === undefined
@@ -226,18 +228,15 @@ export class TurnRun {
     try {
       const recent = await this.#messages(request.model.max_bytes)
       const known =
-        recent.messages.length > 0 || request.named || this.#replaced.length > 0 || this.#onlyUnanswered
+        recent.messages.length > 0 ||
+        request.named ||
+        this.#replaced.length > 0 ||
+        this.#around.memory()?.log.neverAnswered
       return known ? recent : 'unknown'
     } catch {
       // The turn reads again and ends in whatever error it meets.
       return undefined
     }
-  }
-
-  /** Whether all questions so far were stopped or failed: that leaves no messages, but whoever asked may ask on. */
-  get #onlyUnanswered(): boolean {
-    const { log } = this.#around.memory() ?? {}
-    return log !== undefined && !log.empty && !log.answered
   }
 
   async #messages(bytes: number | undefined): Promise<RecentMessages> {

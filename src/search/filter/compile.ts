@@ -36,9 +36,9 @@ import {
   type FilterObject,
   isNegated,
   isPresence,
-  joinKey,
   parseFilter,
 } from './parse'
+import { joinKey } from './print'
 import { anyString, stringClause } from './string'
 
 // The search around a filter needs bindings, text and depth as well, so a filter gets a part of each limit.

@@ -3,12 +3,8 @@ import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { unwrap } from '../../../src/errors'
-import {
-  type FilterClause,
-  type FilterNode,
-  type FilterValue,
-  printFilter,
-} from '../../../src/search/filter/parse'
+import type { FilterClause, FilterNode, FilterValue } from '../../../src/search/filter/parse'
+import { printFilter } from '../../../src/search/filter/print'
 import { not, oneOf, type SqlFragment } from '../../../src/search/fragment'
 import { makeCollection, refusal, type TestCollection } from '../make-collection'
 import { idsWhere, newObject } from '../object'

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/errors'
-import { type FilterNode, parseFilter, printFilter } from '../../../src/search/filter/parse'
+import { type FilterNode, parseFilter } from '../../../src/search/filter/parse'
+import { printFilter } from '../../../src/search/filter/print'
 
 const clause = (
   field: string,
