@@ -119,3 +119,18 @@ async function* linesOf(
     reader.cancel().catch(() => {})
   }
 }
+
+/**
+ * Sends each event that comes before an answer only once. If a copy breaks off, its turn is run, which would
+ * repeat them.
+ */
+export function withoutRepeats(emit: TurnPorts['emit']): TurnPorts['emit'] {
+  const told = new Set<string>()
+  return (event) => {
+    if (event.type === 'question' || event.type === 'results' || event.type === 'retrieval') {
+      if (told.has(event.type)) return
+      told.add(event.type)
+    }
+    emit(event)
+  }
+}

@@ -16,27 +16,12 @@ import type { TurnPorts } from '../turn/ports'
 import { runTurn } from '../turn/run'
 import { type Spending, spendingOf } from '../turn/spending'
 import { conversationObject } from './conversation-object'
-import { copyTurn } from './copy'
+import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
-
-/**
- * Sends each event that comes before an answer only once. If a copy breaks off, its turn is run, which would
- * repeat them.
- */
-function once(emit: TurnPorts['emit']): TurnPorts['emit'] {
-  const told = new Set<string>()
-  return (event) => {
-    if (event.type === 'question' || event.type === 'results' || event.type === 'retrieval') {
-      if (told.has(event.type)) return
-      told.add(event.type)
-    }
-    emit(event)
-  }
-}
 
 /** What a turn needs from its object. */
 export interface Surroundings {
@@ -125,7 +110,7 @@ export class TurnRun {
     // Nothing was said before: the turn begins the conversation, as under a new name.
     const begins = known?.messages.length === 0
     const asked = begins ? { ...request, named: true } : request
-    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : once(emit))
+    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : withoutRepeats(emit))
     const work =
       request.copies === undefined
         ? runTurn(asked, ports, abort.signal)
