@@ -7,6 +7,7 @@
  */
 import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
+import { once } from '../../once'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
 import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
@@ -26,13 +27,15 @@ import { keysOf, noteRemoved } from './join-keys'
 import { PendingEmbeddings } from './pending-embeddings'
 import { bodiesOf, type Statements, statementsFor, stored } from './rows'
 
-const countersShape = v.object({
-  /** the next document's sequence number */
-  nextSeq: v.number(),
-  count: v.number(),
-})
+const countersShape = once(() =>
+  v.object({
+    /** the next document's sequence number */
+    nextSeq: v.number(),
+    count: v.number(),
+  }),
+)
 
-type Counters = v.InferOutput<typeof countersShape>
+type Counters = v.InferOutput<ReturnType<typeof countersShape>>
 
 /** New vectors of a document, by field name. Null removes a vector; fields that are not in the map keep theirs. */
 export type Vectors = Map<string, Float32Array | null>
@@ -119,7 +122,7 @@ export class Store {
   }
 
   #readCounters(): Counters {
-    return readMeta(this.#sql, 'counters', countersShape) ?? { nextSeq: 0, count: 0 }
+    return readMeta(this.#sql, 'counters', countersShape()) ?? { nextSeq: 0, count: 0 }
   }
 
   vectors(field: Field): VectorIndex {
