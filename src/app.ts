@@ -1,6 +1,5 @@
 /** Mounts all protocols, and what they share: request ids, the log, CORS, headers, and replies to unknown routes. */
 import { HonoBase as Hono } from 'hono/hono-base'
-import { TrieRouter } from 'hono/router/trie-router'
 import { mountAiChat } from './api/ai-chat'
 import { discardBody } from './api/edge/body'
 import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cors'
@@ -8,6 +7,7 @@ import { findPage, isLost } from './api/edge/pages'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
+import { LazyRouter } from './api/edge/router'
 import { protect } from './api/edge/security-headers'
 import { countRequest } from './api/edge/stats'
 import { mountOpenAi } from './api/openai'
@@ -18,7 +18,7 @@ import { mountUiStream } from './api/ui-stream'
 import { requireNoForeignDatabase } from './db/owner'
 
 // A trailing slash changes nothing.
-export const app: App = new Hono({ strict: false, router: new TrieRouter() })
+export const app: App = new Hono({ strict: false, router: new LazyRouter() })
 
 app.use(async (context, next) => {
   const { env } = context

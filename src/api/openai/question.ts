@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import { contentOf } from '../../parts'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
@@ -10,43 +11,51 @@ import { textIn } from '../turn/message-text'
 export const LONGEST_ID = 512
 
 /** The most tokens of an answer. Some clients send -1 where they mean no limit of their own. */
-export const Tokens = v.pipe(
-  v.number(),
-  v.safeInteger(),
-  v.check((tokens) => tokens >= 1 || tokens === -1, 'The number of tokens must be 1 or more.'),
-  v.transform((tokens) => (tokens === -1 ? undefined : tokens)),
+export const Tokens = once(() =>
+  v.pipe(
+    v.number(),
+    v.safeInteger(),
+    v.check((tokens) => tokens >= 1 || tokens === -1, 'The number of tokens must be 1 or more.'),
+    v.transform((tokens) => (tokens === -1 ? undefined : tokens)),
+  ),
 )
 
 const ONLY_TEXT = 'Answers are text with citations. Leave it out, or ask for `{"type": "text"}`.'
 
 /** The form of an answer. A form that no answer has is refused: its reader would ask again and again. */
-export const Format = v.looseObject({
-  type: v.literal('text', `The model cannot be held to a schema. ${ONLY_TEXT}`),
-})
+export const Format = once(() =>
+  v.looseObject({
+    type: v.literal('text', `The model cannot be held to a schema. ${ONLY_TEXT}`),
+  }),
+)
 
-const Called = v.pipe(
-  v.unknown(),
-  v.check(
-    (choice) => choice == null || choice === 'auto' || choice === 'none',
-    'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+const Called = once(() =>
+  v.pipe(
+    v.unknown(),
+    v.check(
+      (choice) => choice == null || choice === 'auto' || choice === 'none',
+      'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+    ),
   ),
 )
 
 /** Open WebUI describes the user by an object. */
-const NamedUser = v.pipe(
-  v.looseObject({ id: v.optional(v.string()) }),
-  v.transform(({ id }) => id ?? ''),
+const NamedUser = once(() =>
+  v.pipe(
+    v.looseObject({ id: v.optional(v.string()) }),
+    v.transform(({ id }) => id ?? ''),
+  ),
 )
 
 /** Properties that both APIs have. */
-export const common = {
+export const common = once(() => ({
   model: v.pipe(v.string(), v.minLength(1)),
   stream: v.nullish(v.boolean()),
   temperature: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(2))),
   top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
-  user: v.nullish(v.union([v.string(), NamedUser])),
-  tool_choice: v.optional(Called),
-}
+  user: v.nullish(v.union([v.string(), NamedUser()])),
+  tool_choice: v.optional(Called()),
+}))
 
 export interface ModelQuestion {
   /** name of an assistant */
