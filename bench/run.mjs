@@ -1,10 +1,11 @@
 /**
- * `npm run bench [import|embedding|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|ranking|start|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|ranking|start|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'
+import { benchGrowth } from './growth.mjs'
 import { benchHistory } from './history.mjs'
 import { benchHostile } from './hostile.mjs'
 import { benchHostileModels } from './hostile-models.mjs'
@@ -26,6 +27,7 @@ const benches = {
   embedding: benchEmbedding,
   search: benchSearch,
   busy: benchSearchDuringImport,
+  growth: benchGrowth,
   stream: benchStream,
   encoders: benchEncoders,
   adapters: benchAdapters,

@@ -9,6 +9,7 @@ import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
+import { ColumnMemory } from '../schema/column-memory'
 import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
@@ -47,6 +48,7 @@ export class Store {
 
   readonly pending: PendingEmbeddings
   readonly vectorFields: VectorFields
+  readonly columns = new ColumnMemory()
 
   /** The collection is gone. Whoever still holds the store must not write. */
   closed = false
@@ -97,6 +99,7 @@ export class Store {
   }
 
   #adopt(schema: StoredSchema): void {
+    this.columns.clear()
     this.#schema = schema
     this.#plan = planOf(schema)
     this.#statements = statementsFor(this.#plan)
@@ -204,6 +207,7 @@ export class Store {
   }
 
   remove(seq: number, id: string): void {
+    this.columns.forget(seq)
     this.#removeFromIndex(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
@@ -230,6 +234,7 @@ export class Store {
     for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
+    this.columns.clear()
     noteRemoved(this.#sql, this.#schema)
     this.#sql.exec('DELETE FROM join_keys')
     this.#sql.exec('DELETE FROM unstored')
@@ -296,6 +301,7 @@ export class Store {
     const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
     const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return () => {
+      this.columns.forget(seq)
       this.writeKeys(seq, keys)
       if (hasText) {
         sql.exec(this.#statements.insertText, seq, ...stems)
