@@ -173,8 +173,8 @@ function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<
   }
 }
 
-/** Reading a block takes about as long as reading so many matches one by one. */
-const MATCHES_A_BLOCK = 500
+/** Reading so many documents of a block takes about as long as reading one match by itself. */
+const DOCUMENTS_A_MATCH = 8
 
 /** Whether it is worth having these columns in memory: for a few matches SQL reads less than the blocks around them. */
 export function isWorthKeeping(context: SearchContext, set: MatchSet, fields: readonly Field[]): boolean {
@@ -184,5 +184,6 @@ export function isWorthKeeping(context: SearchContext, set: MatchSet, fields: re
   for (const number of set.keys()) {
     for (const column of columns) if (!context.columns.has(column, number)) missing++
   }
-  return missing * MATCHES_A_BLOCK <= sizeOf(set) * columns.length
+  const documents = missing * Math.min(BLOCK, context.count())
+  return documents <= DOCUMENTS_A_MATCH * sizeOf(set) * columns.length
 }
