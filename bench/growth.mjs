@@ -6,6 +6,7 @@
  *     BENCH_PICTURE=docs/images/growth.svg    where to draw the lines
  */
 import { writeFileSync } from 'node:fs'
+import { VOCABULARY } from './documents.mjs'
 import { GROWTH_SCHEMA, growthCases, growthDocument } from './growth-cases.mjs'
 import { drawGrowth } from './growth-picture.mjs'
 import { median, percentile, report } from './report.mjs'
@@ -21,6 +22,15 @@ const [LEAST, MOST] = [3, 60]
 const WARMING = 2
 /** milliseconds between the searches that wait */
 const PAUSE_MS = 10
+/** A search that finds a few documents by itself: what it takes longer than alone, it waits. */
+const SMALL = {
+  q: VOCABULARY[15_000],
+  query_by: 'title',
+  prefix: 'false',
+  num_typos: '0',
+  drop_tokens_threshold: '0',
+  per_page: '1',
+}
 /** Another search waits no longer than this. */
 const WAIT_AIM_MS = 50
 
@@ -70,12 +80,12 @@ async function measure(server, { search: params, raw: statement }) {
 }
 
 /** How long a small search waits while searches of a kind run one after the other. */
-async function waits(server, { search: params }, small) {
+async function waits(server, { search: params }) {
   const waited = []
   let done = false
   const beside = (async () => {
     while (!done) {
-      waited.push(await timed(() => search(server, small)))
+      waited.push(await timed(() => search(server, SMALL)))
       await sleep(PAUSE_MS)
     }
   })()
@@ -104,7 +114,6 @@ export async function benchGrowth(server) {
   const columns = JSON.parse(await call(server, `/__bench/columns?collection=${NAME}`))
   const cases = growthCases(columns).filter(({ name }) => name.includes(process.env.BENCH_CASE ?? ''))
   const lines = cases.map(({ name, aim }) => ({ name, aim, points: [] }))
-  const small = { q: growthDocument(5).title.split(' ').at(-1), query_by: 'title', per_page: 1 }
   let count = 0
   for (const size of SIZES) {
     const speed = await grow(server, count, size)
@@ -116,7 +125,7 @@ export async function benchGrowth(server) {
     for (let n = 0; n < LEAST + WARMING; n++) hop.push(await timed(() => raw(server, ['SELECT 1'])))
     for (const [index, each] of cases.entries()) {
       const { ours, least } = await measure(server, each)
-      const waited = await waits(server, each, small)
+      const waited = await waits(server, each)
       lines[index].points.push([size, median(ours)])
       report({
         what: `${each.name}, p50 at ${size.toLocaleString('en')} documents, against the least SQL`,
