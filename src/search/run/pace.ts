@@ -190,6 +190,15 @@ export class Pace {
     return rows
   }
 
+  /** `query`, to hand on. */
+  readonly read = <Row extends object>(sql: SqlStorage, query: SqlFragment): Row[] =>
+    this.query<Row>(sql, query)
+
+  /** Counts what was read outside of `query`, as the number of rows that take as long. */
+  countRows(number: number): void {
+    this.#rows += number
+  }
+
   /** Counts documents that were read and parsed outside of `query`. */
   readonly countDocuments = (number: number): void => {
     this.#rows += number * ROWS_A_DOCUMENT

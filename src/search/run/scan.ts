@@ -9,6 +9,8 @@ export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
+/** A range of less than this part of the one before ought to cost less than the other part of it. */
+const [LESS, NEARLY] = [0.9, 0.7]
 /** If a slice uses less than this part of its time, the next one is wider. */
 const QUICK = 0.5
 const VERY_QUICK = 0.15
@@ -25,6 +27,8 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
   const lowest = ends?.low ?? 1
   // After a cutoff only the newest documents are read.
   let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / pace.weight)
+  let least = LEAST_WIDTH
+  let last: { width: number; cost: number } | undefined
   for (let high = ends?.high ?? 0; high >= lowest; ) {
     const low = Math.max(lowest, high - width + 1)
     const before = pace.used
@@ -32,7 +36,13 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
     const cost = pace.used - before
     high = low - 1
     if (high >= lowest && !(await pace.rest())) return
-    width = Math.min(pace.slice.width, Math.max(LEAST_WIDTH, Math.floor(width * widening(cost))))
+    // Part of a statement's cost does not depend on its range: FTS5 collects all words with a beginning first. Where half of
+    // the documents cost nearly as much, narrower ranges would only pay that part more often.
+    if (last !== undefined && cost > 1 && width < last.width * LESS && cost > last.cost * NEARLY) {
+      least = Math.max(least, last.width)
+    }
+    last = { width, cost }
+    width = Math.min(pace.slice.width, Math.max(least, Math.floor(width * widening(cost))))
   }
 }
 
