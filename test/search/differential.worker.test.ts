@@ -211,15 +211,17 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
         }
       : {}
   const byValue = (a: unknown, b: unknown) => (a === b ? 0 : (a as string) < (b as string) ? -1 : 1)
+  const byTie = (a: unknown, b: unknown) =>
+    typeof a === 'string' && typeof b === 'string' ? a.length - b.length || byValue(b, a) : byValue(a, b)
   const folded = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
   if (ranges.length > 0) {
     const place = (value: string) => ranges.findIndex(({ label }) => label === value)
     rows.sort((a, b) => b.count - a.count || place(a.value) - place(b.value))
   } else if (alpha === undefined) {
-    rows.sort((a, b) => b.count - a.count || byValue(a.raw, b.raw))
+    rows.sort((a, b) => b.count - a.count || byTie(a.raw, b.raw))
   } else {
     const sign = alpha === 'asc' ? 1 : -1
-    rows.sort((a, b) => sign * byValue(folded(a.raw), folded(b.raw)) || byValue(a.raw, b.raw))
+    rows.sort((a, b) => sign * byValue(folded(a.raw), folded(b.raw)) || byTie(a.raw, b.raw))
   }
   return {
     field,
