@@ -174,7 +174,7 @@ export const turnsBetween = (
   { from, to, now }: { from: number; to: number; now: number },
 ): Promise<StoredTurn[]> =>
   db
-    .select(STORED)
+    .select(STORED())
     .from(turns)
     .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
     .orderBy(asc(turns.turn))

@@ -5,9 +5,11 @@ import {
   checkBody,
   common,
   Format,
+  formOf,
   givenOf,
   LONGEST_ID,
   type ModelQuestion,
+  message,
   readMessages,
   Tokens,
 } from './question'
@@ -15,10 +17,7 @@ import {
 const Body = once(() =>
   v.looseObject({
     ...common(),
-    messages: v.pipe(
-      v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
-      v.minLength(1),
-    ),
+    messages: v.pipe(v.array(v.looseObject({ role: v.string(), ...message() })), v.minLength(1)),
     stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
     n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
     seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
@@ -50,6 +49,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     ...given
   } = checkBody(Body(), body)
   const { temperature, top_p, seed, max_tokens, max_completion_tokens } = given
+  const form = formOf(given.response_format, 'response_format')
   return {
     model,
     ...readMessages(messages, 'messages'),
@@ -57,6 +57,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     includeUsage: options?.include_usage ?? false,
     ...(user && { user }),
     ...(metadata?.conversation_id && { conversation: metadata.conversation_id }),
+    ...(form && { form }),
     sampling: givenOf({ temperature, top_p, seed, max_tokens: max_completion_tokens ?? max_tokens }),
   }
 }

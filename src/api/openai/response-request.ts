@@ -6,23 +6,29 @@ import {
   checkBody,
   common,
   Format,
+  formOf,
   givenOf,
   InvalidParameter,
   LONGEST_ID,
   type ModelQuestion,
   readMessages,
+  type SaidMessage,
   Tokens,
 } from './question'
 
 const Id = once(() => v.pipe(v.string(), v.maxLength(LONGEST_ID)))
 
-/** Items without a role are references to earlier answers, tool calls, reasoning and the like, not messages. */
+/** Items without a role are references to earlier answers, calls of tools and their results, reasoning and the like. */
 const Item = once(() =>
   v.looseObject({
     type: v.optional(v.string()),
     id: v.nullish(v.string()),
     role: v.optional(v.string()),
     content: v.optional(v.unknown()),
+    call_id: v.optional(v.string()),
+    name: v.optional(v.string()),
+    arguments: v.optional(v.string()),
+    output: v.optional(v.unknown()),
   }),
 )
 
@@ -66,12 +72,10 @@ export function readResponse(body: unknown): ResponseRequest {
       'previous_response_id',
     )
   }
-  const messages =
-    typeof input === 'string'
-      ? [{ role: 'user', content: input }]
-      : input.flatMap(({ role, content }) => (role === undefined ? [] : [{ role, content }]))
+  const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : input.flatMap(messageOf)
   const said = readMessages(messages, 'input')
   const { temperature, top_p, max_output_tokens: max_tokens } = given
+  const form = formOf(given.text?.format, 'text.format')
   const referred = previous == null && typeof input !== 'string' ? lastReference(input) : undefined
   const place = referred === undefined ? placeOf(previous) : placeOfMessage(referred)
   const named = place?.conversation ?? (typeof conversation === 'string' ? conversation : conversation?.id)
@@ -85,8 +89,19 @@ export function readResponse(body: unknown): ResponseRequest {
     ...(previous != null && { previous }),
     ...(referred !== undefined && { referred }),
     ...(place && { after: place.turn }),
+    ...(form && { form }),
     sampling: givenOf({ temperature, top_p, seed: undefined, max_tokens }),
   }
+}
+
+/** What an item says, as a message of chat completions says it. */
+function messageOf(item: v.InferOutput<ReturnType<typeof Item>>): SaidMessage[] {
+  const { type, role, content, call_id: id = '', name = '', arguments: given = '', output } = item
+  if (role !== undefined) return [{ role, content }]
+  if (type === 'function_call') {
+    return [{ role: 'assistant', content: '', tool_calls: [{ id, function: { name, arguments: given } }] }]
+  }
+  return type === 'function_call_output' ? [{ role: 'tool', tool_call_id: id, content: output }] : []
 }
 
 /** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */
