@@ -18,11 +18,14 @@ import { BLOCK, ColumnMemory } from '../../src/search/schema/column-memory'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import {
+  byTie,
+  byValue,
   type Doc,
   document,
   documents,
   FIELDS,
   filter,
+  folded,
   matches,
   tokensOf,
   valuesOf,
@@ -166,10 +169,8 @@ function compareBy(
 ): number {
   const normal = isText(field) && direction === 'desc' ? 'first' : 'last'
   const nulls = (missing === 'normal' ? normal : missing) === 'first' ? -1 : 1
-  if (a === undefined || b === undefined) {
-    return a === b ? 0 : a === undefined ? nulls : -nulls
-  }
   if (a === b) return 0
+  if (a === undefined || b === undefined) return a === undefined ? nulls : -nulls
   return a < b === (direction === 'asc') ? -1 : 1
 }
 
@@ -210,10 +211,6 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
           sum: numbers.reduce((sum, number) => sum + number, 0),
         }
       : {}
-  const byValue = (a: unknown, b: unknown) => (a === b ? 0 : (a as string) < (b as string) ? -1 : 1)
-  const byTie = (a: unknown, b: unknown) =>
-    typeof a === 'string' && typeof b === 'string' ? a.length - b.length || byValue(b, a) : byValue(a, b)
-  const folded = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
   if (ranges.length > 0) {
     const place = (value: string) => ranges.findIndex(({ label }) => label === value)
     rows.sort((a, b) => b.count - a.count || place(a.value) - place(b.value))
