@@ -12,11 +12,11 @@ import {
   countedWindow,
   countOf,
   type OrderedMatch,
-  ordered as withColumns,
   type RangedFilter,
   type TextMatch,
   textMatches,
   unscoredMatches,
+  ordered as withColumns,
 } from '../candidates'
 import type { SearchContext } from '../context'
 import type { Pace } from '../pace'
