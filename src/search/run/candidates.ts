@@ -123,14 +123,17 @@ export const unscoredMatches = (
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {
   let total = 0
-  for await (const { relation } of parts(pace)) {
-    const [row] = pace.query<{ count: number }>(
-      sql,
-      join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
-    )
-    total += row!.count
-  }
+  for await (const { relation } of parts(pace)) total += countIn(sql, relation, pace)
   return total
+}
+
+/** Counts the matches of a part. */
+export function countIn(sql: SqlStorage, relation: SqlFragment, pace: Pace): number {
+  const [row] = pace.query<{ count: number }>(
+    sql,
+    join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
+  )
+  return row!.count
 }
 
 /** A window of the matches. */

@@ -23,8 +23,9 @@ import {
 import type { SearchContext } from '../context'
 import { columnsOf, rankOf, withSimilar } from '../keyword'
 import type { Pace } from '../pace'
+import { countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
-import { type Counted, fewMatches } from './window'
+import type { Counted } from './window'
 
 const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
@@ -45,6 +46,8 @@ export interface PlainSearch {
   match: TextMatch
   /** all matches, if they are few */
   seqs: number[] | undefined
+  /** the number of all matches, if it is known */
+  found?: number
   /** reads the best by BM25 and the number of all */
   count?: () => Promise<Counted>
   /** the index that was searched, if it is not the request's */
@@ -86,13 +89,13 @@ export async function planPlainSearch(
     ENOUGH_FOR_A_QUESTION,
   )
   const limit = Math.min(MOST_COUNTED, asked)
-  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'count'>> => {
+  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'found' | 'count'>> => {
     const match = { match: words, table, rank }
-    const seqs = await fewMatches(sql, match, filter, limit, pace)
-    if (!isUnfinished) return { match, seqs }
+    if (!isUnfinished) return { match, seqs: await fewMatches(sql, match, filter, limit, pace) }
+    const { seqs, found } = await countedMatches(sql, match, filter, limit, pace)
     const window = { offset: 0, limit, order, byScore: true }
     const parts = textMatches(sql, match, filter)
-    return { match, seqs, count: () => countedWindow(sql, { parts, found: undefined }, window, pace) }
+    return { match, seqs, found, count: () => countedWindow(sql, { parts, found: undefined }, window, pace) }
   }
 
   let { terms } = query

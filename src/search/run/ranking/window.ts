@@ -21,6 +21,7 @@ import {
 import type { SearchContext } from '../context'
 import type { Pace } from '../pace'
 import type { DocumentScorer, Scored } from './documents'
+import { fewMatches } from './matches'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
 
@@ -51,28 +52,6 @@ export interface Ranking {
   pace: Pace
 }
 
-/** All matches of an expression, if there are at most so many; undefined otherwise. */
-export async function fewMatches(
-  sql: SqlStorage,
-  match: TextMatch,
-  filter: RangedFilter,
-  most: number,
-  pace: Pace,
-): Promise<number[] | undefined> {
-  const seqs: number[] = []
-  for await (const { relation } of unscoredMatches(sql, match, filter)(pace)) {
-    const limit = fragment(' LIMIT ?)', most + 1 - seqs.length)
-    // One row with a list is read more quickly than many rows.
-    const [row] = pace.query<{ list: string }>(
-      sql,
-      join([fragment('SELECT json_group_array(seq) AS list FROM ('), relation, limit], ''),
-    )
-    seqs.push(...(JSON.parse(row!.list) as number[]))
-    if (seqs.length > most) return undefined
-  }
-  return seqs
-}
-
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
@@ -86,18 +65,32 @@ interface Segment {
 /**
  * The matches of a window, in order, and the number of all.
  * @param seqs all matches, if they are few
+ * @param found the number of all matches, if it is known
  * @param count reads the first of all matches and counts them, where the last tier is not read without the others
  * @param tiersOf where to look first. The last tier has all matches
  */
 export async function rankedPage(
   ranking: Ranking,
-  { seqs, count }: { seqs: number[] | undefined; count?: (() => Promise<Counted>) | undefined },
+  {
+    seqs,
+    found,
+    count,
+  }: {
+    seqs: number[] | undefined
+    found?: number | undefined
+    count?: (() => Promise<Counted>) | undefined
+  },
   tiersOf: () => readonly Tier[],
   { offset, limit }: { offset: number; limit: number },
 ): Promise<RankedPage> {
   const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
   if (seqs !== undefined) {
-    append(page, ordered(ranking, ranking.scorer.scoreAll(seqs), offset, limit))
+    let read = ranking.scorer.scoreAll(seqs)
+    // If they are too long to be read, those that fit best are read first.
+    if (count && ranking.scorer.hasUnread) {
+      read = ranking.scorer.scoreAll((await count()).rows.map(({ seq }) => seq))
+    }
+    append(page, ordered(ranking, read, offset, limit))
     return page
   }
   const { sql } = ranking.context
@@ -126,9 +119,9 @@ export async function rankedPage(
     if (isLast) page.found = passed
   }
   if (page.found === 0) {
+    // Nothing scores matches that are only counted.
     page.found =
-      // Nothing scores the matches that no page shows.
-      await countOf(sql, unscoredMatches(sql, whole.match, ranking.filter), ranking.pace)
+      found ?? (await countOf(sql, unscoredMatches(sql, whole.match, ranking.filter), ranking.pace))
   }
   lower(page)
   return page
