@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
 
@@ -7,8 +8,17 @@ import { defineConfig } from 'vitest/config'
 //   clients  the real clients over real sockets against `npm start`
 //   browser  pages in a real browser, against another `npm start`
 
+/** Random cases are the same in each run, but where RANDOM_SEED says otherwise; empty: new ones each time. */
+const random = {
+  define: { RANDOM_SEED: JSON.stringify(process.env.RANDOM_SEED ?? '20261122') },
+  resolve: {
+    alias: [{ find: /^fast-check$/, replacement: join(import.meta.dirname, 'test/fast-check.ts') }],
+  },
+}
+
 /** A project whose tests share a Parley that was started as a user starts it. */
 const served = (name: string) => ({
+  ...random,
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
@@ -23,9 +33,11 @@ export default defineConfig(async () => ({
   test: {
     projects: [
       {
+        ...random,
         test: { name: 'unit', include: ['test/**/*.unit.test.ts'], environment: 'node', testTimeout: 30_000 },
       },
       {
+        ...random,
         plugins: [
           cloudflareTest({
             remoteBindings: false,

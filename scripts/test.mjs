@@ -1,13 +1,14 @@
 /**
  * `npm test`: all tests and `npm run check`, two at a time. The tests of clients spend much of their time waiting, so
  * all else runs beside them, one part after another; what the parts print follows in the end. The last line is
- * `N passed, N failed`. Arguments go to vitest. `--all`, which is `npm run test:all`, runs no part in short, and builds
- * the examples of the site generators too.
+ * `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine is full is run
+ * once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest. `--all`, which is `npm run test:all`, runs
+ * no part in short, draws new random cases, and builds the examples of the site generators too.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { changedFiles, shortParts } from './short-runs.mjs'
 import { root } from './wrangler.mjs'
@@ -49,13 +50,16 @@ if (told.length > 0) {
   console.log(told.join('\n'))
 }
 
+/** With more failed files than this, the code is at fault and not the load. */
+const MOST_REPEATED = 3
+
 /**
  * Runs the tests of some projects.
  * @param {string} name of the report
  * @param {string[]} projects none: whatever the arguments name
- * @param {boolean} isBeside keep the output
+ * @param {{ isBeside?: boolean, files?: string[] }} options isBeside: keep the output; files: no others
  */
-async function test(name, projects, isBeside) {
+async function test(name, projects, { isBeside = false, files = [] }) {
   const report = join(scratch, `${name}.json`)
   const { succeeded, output } = await run(
     join(root, 'node_modules/vitest/vitest.mjs'),
@@ -68,32 +72,82 @@ async function test(name, projects, isBeside) {
       '--passWithNoTests',
       ...projects.map((project) => `--project=${project}`),
       ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
-      ...args,
+      ...args.filter((argument) => files.length === 0 || argument.startsWith('-')),
+      ...files,
     ],
-    { env: Object.assign({}, ...short.map(({ env }) => env)), isBeside },
+    { env: Object.assign(isAll ? { RANDOM_SEED: '' } : {}, ...short.map(({ env }) => env)), isBeside },
   )
   return { output, ...counted(report, succeeded) }
 }
 
 /**
+ * @typedef {object} Counts
+ * @property {number} passed
+ * @property {number} failed
+ * @property {Map<string, string[]>} failures the tests that failed in each file
+ */
+
+/**
  * @param {string} report that vitest wrote
  * @param {boolean} succeeded whether it thinks so
- * @returns {{ passed: number, failed: number }}
+ * @returns {Counts}
  */
 function counted(report, succeeded) {
+  /** @type {Counts['failures']} */
+  const failures = new Map()
   try {
     const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'))
-    // A file that cannot even be loaded has no tests to count, and has failed.
-    const unloaded = testResults.filter(
-      (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
-        file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'),
-    )
-    const failed = numFailedTests + unloaded.length
+    let failed = numFailedTests
+    for (const { name, status, assertionResults } of testResults) {
+      if (status !== 'failed') continue
+      const tests = assertionResults.filter(
+        (/** @type {{ status: string }} */ one) => one.status === 'failed',
+      )
+      failures.set(
+        name,
+        tests.map((/** @type {{ fullName: string }} */ { fullName }) => fullName),
+      )
+      // A file that cannot even be loaded has no tests to count, and has failed.
+      if (tests.length === 0) failed += 1
+    }
     // vitest also fails on errors outside of any test
-    return { passed: numPassedTests, failed: succeeded ? failed : Math.max(1, failed) }
+    return { passed: numPassedTests, failed: succeeded ? failed : Math.max(1, failed), failures }
   } catch {
     console.error('vitest left no report.')
-    return { passed: 0, failed: 1 }
+    return { passed: 0, failed: 1, failures }
+  }
+}
+
+/** @param {Counts[]} all @returns {Counts} */
+const total = (all) => ({
+  passed: all.reduce((sum, { passed }) => sum + passed, 0),
+  failed: all.reduce((sum, { failed }) => sum + failed, 0),
+  failures: new Map(all.flatMap(({ failures }) => [...failures])),
+})
+
+/** @param {Counts['failures']} failures @returns {string[]} a line for each */
+const lines = (failures) =>
+  [...failures].flatMap(([file, names]) =>
+    (names.length > 0 ? names : ['could not be run']).map((name) => `${relative(root, file)}: ${name}`),
+  )
+
+/**
+ * Runs the files that failed once more, with the machine to themselves.
+ * @param {Counts} first
+ * @returns {Promise<Counts>} with what the second run says of their tests
+ */
+async function repeated(first) {
+  if (first.failures.size === 0 || first.failures.size > MOST_REPEATED) return first
+  const again = await test('again', [], { files: [...first.failures.keys()] })
+  for (const line of lines(first.failures)) {
+    if (!lines(again.failures).includes(line)) console.log(`unsteady: ${line}`)
+  }
+  // Their tests that passed at first are in both counts, so only the failed ones move.
+  const mended = Math.max(0, lines(first.failures).length - lines(again.failures).length)
+  return {
+    passed: first.passed + mended,
+    failed: Math.max(first.failed - mended, again.failed),
+    failures: again.failures,
   }
 }
 
@@ -103,14 +157,15 @@ const ownProjects = args.some((argument) => argument.startsWith('--project'))
 const beside = (async () => {
   const tests = []
   for (const projects of ownProjects ? [] : [['worker'], ['unit', 'browser']]) {
-    tests.push(await test(projects.join('-'), projects, true))
+    tests.push(await test(projects.join('-'), projects, { isBeside: true }))
   }
   return { tests, check: await check() }
 })()
-const shown = await test('shown', ownProjects ? [] : ['clients'], false)
+const shown = await test('shown', ownProjects ? [] : ['clients'], {})
 const { tests, check: checked } = await beside
 for (const { output } of [...tests, checked]) console.log(`\n${output.trimEnd()}`)
 for (const line of told) console.log(line)
+const { passed, failed: failedTests, failures } = await repeated(total([shown, ...tests]))
 rmSync(scratch, { recursive: true, force: true })
 
 // By themselves: the tests and they want the whole machine.
@@ -118,12 +173,7 @@ const { succeeded: built } = isAll
   ? await run(fileURLToPath(new URL('frameworks.mjs', import.meta.url)), [])
   : { succeeded: true }
 
-let passed = 0
-let failed = 0
-for (const counts of [shown, ...tests]) {
-  passed += counts.passed
-  failed += counts.failed
-}
+let failed = failedTests
 if (passed + failed === 0) {
   console.error('There is no such test.')
   failed = 1
@@ -131,5 +181,8 @@ if (passed + failed === 0) {
 if (!checked.succeeded) failed += 1
 if (!built) failed += 1
 
+for (const line of lines(failures)) console.log(`failed: ${line}`)
+if (!checked.succeeded) console.log('failed: npm run check')
+if (!built) console.log('failed: the examples of the site generators')
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -9,3 +9,4 @@ declare namespace Cloudflare {
     FUZZ_CASES: string
   }
 }
+declare const RANDOM_SEED: string

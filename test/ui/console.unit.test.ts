@@ -186,7 +186,9 @@ describe('an excerpt of a document', () => {
   test('keeps what is no Markdown, whatever it is', () => {
     expect(plain('a * b < c, snake_case and 2 > 1 [note]')).toBe('a * b < c, snake_case and 2 > 1 [note]')
     fc.assert(fc.property(fc.string(), (text) => plain(text).length <= text.length))
-    const words = fc.array(fc.stringMatching(/^[a-z0-9.,;:!?]+$/), { minLength: 1 })
+    // A line that begins with three colons is a mark of some site generators.
+    const word = fc.stringMatching(/^[a-z0-9.,;:!?]+$/).filter((text) => !text.startsWith(':::'))
+    const words = fc.array(word, { minLength: 1 })
     fc.assert(fc.property(words, (all) => plain(all.join(' ')) === all.join(' ').trim()))
   })
 })
