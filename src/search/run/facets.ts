@@ -24,12 +24,9 @@ import { countInMemory, isCountable } from './facet-memory'
 import { addParents } from './facet-parents'
 import { Ranges } from './facet-ranges'
 import { type Counting, Values } from './facet-values'
-import { gatheredSet, type MatchSet, partsOf, sizeOf } from './match-set'
+import { gatheredSet, listed, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH_GROUPED } from './scan'
-
-/** Up to so many matches, SQL reads them from a list rather than find them again. */
-const MOST_LISTED = 16_384
 
 /**
  * @param best the best hits, for facets that count those alone
@@ -93,13 +90,11 @@ async function matchesOf(
 ): Promise<{ set: MatchSet | undefined; parts: Candidates['parts'] }> {
   const known = FOUND.get(candidates)
   if (known !== undefined) return known
-  const { parts } = candidates
-  let found: { set: MatchSet | undefined; parts: Candidates['parts'] } = { set: undefined, parts }
-  if (candidates.set !== undefined) found = { set: await candidates.set(pace), parts }
-  else if (facets.length > 1 || facets.some((facet) => isCountable(facet, undefined))) {
-    const set = await gatheredSet(sql, parts)(pace)
-    found = { set, parts: set !== undefined && sizeOf(set) <= MOST_LISTED ? partsOf(set) : parts }
-  }
+  const needsSet =
+    candidates.set !== undefined || facets.length > 1 || facets.some((facet) => isCountable(facet, undefined))
+  const set = needsSet ? (candidates.set ?? gatheredSet(sql, candidates.parts)) : undefined
+  const { parts } = await listed({ ...candidates, set }, pace)
+  const found = { set: await set?.(pace), parts }
   FOUND.set(candidates, found)
   return found
 }

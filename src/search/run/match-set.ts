@@ -165,6 +165,16 @@ export const partsOf = (set: MatchSet): Candidates['parts'] =>
     }
   }
 
+/** Up to so many matches, SQL reads them from a list rather than find them again. */
+const MOST_LISTED = 16_384
+
+/** The same candidates, for SQL: as a list where their set is known to be small. */
+export async function listed(candidates: Candidates, pace: Pace): Promise<Candidates> {
+  const set = await candidates.set?.(pace)
+  if (set === undefined || sizeOf(set) > MOST_LISTED) return candidates
+  return { ...candidates, parts: partsOf(set), found: candidates.found ?? sizeOf(set) }
+}
+
 function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<Candidates['set']> {
   let found: Promise<MatchSet | undefined> | undefined
   return (pace) => {

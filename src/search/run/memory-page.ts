@@ -8,7 +8,15 @@ import type { Candidates, OrderedMatch } from './candidates'
 import { First, fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed } from './column-order'
 import type { SearchContext } from './context'
 import { type GroupRow, type Groups, tooManyGroups } from './grouping'
-import { type Columns, columnsOf, eachBlock, ifKept, type MatchSet, sizeOf } from './match-set'
+import {
+  type Columns,
+  columnsOf,
+  eachBlock,
+  ifKept,
+  isWorthKeeping,
+  type MatchSet,
+  sizeOf,
+} from './match-set'
 import type { Pace } from './pace'
 
 interface Window {
@@ -29,7 +37,7 @@ export async function windowInMemory(
   const fields = candidates.text || candidates.vector ? undefined : fieldsOfOrder(sort)
   const columns = fields && candidates.set && columnsOf(context, fields)
   const set = columns && (await candidates.set!(pace))
-  if (set === undefined) return undefined
+  if (set === undefined || !isWorthKeeping(context, set, fields!)) return undefined
   const found = candidates.found ?? sizeOf(set)
   if (limit <= 0) return { rows: [], found }
   return ifKept(async () => {
@@ -73,7 +81,7 @@ export async function groupsInMemory(
   const columns = columnsOf(context, [...fields, ...ordered])
   if (columns === undefined || fields.some((field) => columns.of(field).isList)) return undefined
   const set = await candidates.set(pace)
-  if (set === undefined) return undefined
+  if (set === undefined || !isWorthKeeping(context, set, [...fields, ...ordered])) return undefined
   return ifKept(async () => {
     const goodness = await goodnessOf(sort, columns, set, pace)
     const grouping = new Grouping(

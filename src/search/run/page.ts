@@ -15,12 +15,13 @@ import {
   rowsAsRelation,
   type Top,
 } from './candidates'
+import { fieldsOfOrder } from './column-order'
 import type { SearchContext } from './context'
 import { gather } from './gathered'
 import { type GroupRow, type Groups, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import { addRanks } from './join-order'
-import { sizeOf } from './match-set'
+import { listed, sizeOf } from './match-set'
 import { groupsInMemory, windowInMemory } from './memory-page'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
@@ -65,7 +66,11 @@ export async function makePage(
   const sort = completeSort(request.sort, schema, search.candidates)
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
   const quick = await pageInMemory(context, request, search, sort, pace)
-  const candidates = quick === undefined ? await withColumns(context, search, order, pace) : search.candidates
+  // Where facets or memory need the set of all matches, it is not found a second time.
+  const needsSet = request.facets.length > 0 || fieldsOfOrder(sort) !== undefined
+  const known = needsSet ? await listed(search.candidates, pace) : search.candidates
+  const candidates =
+    quick === undefined ? await withColumns(context, { ...search, candidates: known }, order, pace) : known
   const { text, vector } = candidates
   const hitContext: HitContext = { terms, index, text, vector, sort, texts }
   if (request.groupBy.length > 0) {

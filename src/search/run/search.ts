@@ -24,7 +24,7 @@ import { fuse, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
-import { filteredSet } from './match-set'
+import { filteredSet, gatheredSet } from './match-set'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
@@ -359,9 +359,12 @@ function all(
   const found = filter(NOWHERE).sql === '1' ? count() : undefined
   const hidden = request.hiddenHits.length > 0 ? sequenceNumbers(sql, request.hiddenHits).values() : []
   const without = [...hidden, ...pinned.map(({ seq }) => seq)]
-  const set = excluded.length === 0 ? filteredSet(context, request.filterBy, without) : undefined
+  const parts = everything(sql, filter)
+  const set =
+    (excluded.length === 0 ? filteredSet(context, request.filterBy, without) : undefined) ??
+    gatheredSet(sql, parts)
   return {
-    candidates: { parts: everything(sql, filter), text: false, vector: false, found, set },
+    candidates: { parts, text: false, vector: false, found, set },
     terms: [],
     pinned,
   }
