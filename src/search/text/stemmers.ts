@@ -1,7 +1,15 @@
 /** Stemmers of fields with `stem: true`: Porter's for English, Snowball's for other languages. */
+import { stemmer as danish } from '@orama/stemmers/danish'
+import { stemmer as dutch } from '@orama/stemmers/dutch'
+import { stemmer as finnish } from '@orama/stemmers/finnish'
 import { stemmer as french } from '@orama/stemmers/french'
 import { stemmer as german } from '@orama/stemmers/german'
+import { stemmer as italian } from '@orama/stemmers/italian'
+import { stemmer as norwegian } from '@orama/stemmers/norwegian'
+import { stemmer as portuguese } from '@orama/stemmers/portuguese'
+import { stemmer as russian } from '@orama/stemmers/russian'
 import { stemmer as spanish } from '@orama/stemmers/spanish'
+import { stemmer as swedish } from '@orama/stemmers/swedish'
 import { stem } from './words'
 
 /** From a word in small letters, with its accents, to its stem. */
@@ -12,12 +20,38 @@ const STEMMERS = new Map<string, Stemmer>([
   ['', stem],
   ['en', stem],
   ['de_en', stem],
+  ['da', danish],
   ['de', german],
   ['es', spanish],
+  ['fi', finnish],
   ['fr', french],
+  ['it', italian],
+  ['nl', dutch],
+  ['no', norwegian],
+  ['pt', portuguese],
+  ['ru', russian],
+  ['sv', swedish],
 ])
 
 export const STEMMED_LOCALES: readonly string[] = [...STEMMERS.keys()].filter((locale) => /^..$/.test(locale))
 
-/** Undefined for a language without a stemmer. */
-export const stemmerOf = (locale: string): Stemmer | undefined => STEMMERS.get(locale)
+/** Words and their roots, by the name under which a collection keeps them. They stay as long as the isolate. */
+const DICTIONARIES = new Map<string, { words: ReadonlyMap<string, string>; stem: Stemmer }>()
+
+/** Makes a stemmer of a dictionary, under a name that no locale has. Roots of several words are left out. */
+export function holdDictionary(name: string, words: ReadonlyMap<string, string>): void {
+  const roots = new Map([...words].map(([word, root]) => [word.normalize('NFC').toLowerCase(), root.trim()]))
+  const stem: Stemmer = (word) => {
+    const root = roots.get(word)
+    return root === undefined || root === '' || /\s/.test(root) ? word : root
+  }
+  DICTIONARIES.set(name, { words, stem })
+}
+
+/** The words of a dictionary that is in memory. */
+export const dictionaryOf = (name: string): ReadonlyMap<string, string> | undefined =>
+  DICTIONARIES.get(name)?.words
+
+/** Undefined for a language without a stemmer. @param name a locale, or the name of a dictionary in memory */
+export const stemmerOf = (name: string): Stemmer | undefined =>
+  STEMMERS.get(name) ?? DICTIONARIES.get(name)?.stem

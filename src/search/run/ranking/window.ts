@@ -319,7 +319,8 @@ async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scor
   if (tied.length === 0) return []
   const gathered = new Gathered()
   for (const { seq, text, quality } of tied) gathered.add(seq, -text.rank, Number.NaN, quality)
-  const order = orderBy(sort, context.sql, context.schema, false, [fragment('d.fused DESC')])
+  // As in Typesense, the newest comes first where all keys are equal.
+  const order = orderBy(sort, context.sql, context.schema, false)
   const window = { offset: 0, limit: tied.length, order, byScore: false }
   const { parts, size: found } = gathered
   return (await countedWindow(context.sql, { parts, found }, window, pace)).rows.map(({ seq }) => seq)
@@ -328,7 +329,7 @@ async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scor
 /** The order in which documents of a tier are read. */
 const orderOf = ({ context, sort }: Ranking, { tied }: Tier) =>
   tied
-    ? orderBy(sort.slice(1), context.sql, context.schema, false, [fragment('d.score')])
+    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [fragment('d.score')])
     : orderBy(sort, context.sql, context.schema, false)
 
 /** The documents that pass a filter and do not match an expression. */
