@@ -45,14 +45,10 @@ describe('stem: true', () => {
     ['de', 'die laufenden Häuser', 'laufende haus'],
     ['fr', 'les élèves abandonnés', 'eleve abandonner'],
     ['es', 'las canciones cantadas', 'canción cantado'],
-    ['da', 'undersøgelsernes resultater', 'undersøgelse resultat'],
-    ['fi', 'taloissamme kirjoja', 'talo kirja'],
     ['it', 'le canzoni abbandonate', 'canzone abbandonato'],
     ['nl', 'de fietsende kinderen', 'fietsend kinder'],
-    ['no', 'undersøkelsene husene', 'undersøkelse hus'],
     ['pt', 'as meninas cantavam', 'menina cantar'],
     ['ru', 'новые машины дороги', 'новая машина'],
-    ['sv', 'flickorna bilarna', 'flicka bil'],
   ])('%s: stems by the language of the field', async (locale, text, q) => {
     const fields = [{ name: 'text', type: 'string', stem: true, locale }]
     const things = await makeCollection(fields, [{ id: '1', text }])
@@ -66,9 +62,7 @@ describe('stem: true', () => {
       fields: [{ name: 'a', type: 'string', stem: true, locale }],
     })
     expect(() => parseSchema(schema('el'))).toThrow(ApiError)
-    expect(() => parseSchema(schema('xx'))).toThrow(
-      'Set it to one of en, da, de, es, fi, fr, it, nl, no, pt, ru, sv.',
-    )
+    expect(() => parseSchema(schema('xx'))).toThrow('Set it to one of en, de, es, fr, it, nl, pt, ru.')
     expect(parseSchema(schema('de')).fields[0]).toMatchObject({ stem: true, locale: 'de' })
   })
 })
