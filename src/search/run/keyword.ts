@@ -28,8 +28,9 @@ import {
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
-import { similarWords } from '../text/similar'
+import { similarWords, type Vocabulary } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
+import { TERMS } from '../text/terms'
 import { corrections, vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
 import {
@@ -177,14 +178,19 @@ const RARE = 10
  * @returns undefined if there are none
  */
 export async function withSimilar(
-  { sql, schema }: SearchContext,
+  { sql, schema, hasTerms }: SearchContext,
   { index, typos }: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
 ): Promise<Term[] | undefined> {
   let any = false
   const all = [...terms]
-  const read = (query: SqlFragment) => pace.query<{ term: string; doc: number }>(sql, query)
+  const vocabulary: Vocabulary = {
+    index,
+    table: !index.stems && hasTerms() ? TERMS : vocabularyOf(sql, index),
+    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
+    rest: () => pace.rest(),
+  }
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
   const documentsOf = documentsWith(sql, index, schema, single)
   const rarest = Math.min(...single.map(documentsOf))
@@ -192,7 +198,7 @@ export async function withSimilar(
     const [word, ...more] = term.tokens
     if (word === undefined || more.length > 0) continue
     if (documentsOf(word) >= Math.max(RARE, rarest + 1)) continue
-    const words = similarWords(sql, read, index, word, term.prefix, typos)
+    const words = await similarWords(vocabulary, word, term.prefix, typos)
     any ||= words.length > 0
     all[at] = { ...term, corrections: [...term.corrections, ...words] }
     if (!(await pace.rest())) break

@@ -171,6 +171,7 @@ export class LabelledCollection {
       requireOpen() {},
       count: () => this.store.count,
       hasWordIndex: () => true,
+      hasTerms: () => true,
       vectors: (field) => this.store.vectors(field),
       embedder: () => {
         throw new Error('nothing is embedded')
