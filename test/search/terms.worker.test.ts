@@ -132,7 +132,7 @@ describe('a word with a typo', () => {
       'rivr',
       'drivr',
       'xtream',
-      'stre',
+      'strea',
       'arived',
       'srteam',
     ].flatMap((q) => ['true', 'false'].map((prefix) => ({ ...search, q, prefix, per_page: '250' })))
@@ -166,7 +166,7 @@ describe('a word with a typo', () => {
     expect(found.before).toEqual(found.now)
     expect(found.after).toEqual(found.now)
     expect(found.terms).toEqual(found.words)
-    expect(found.now.every((ids) => ids.length > 0)).toBe(true)
+    expect(asked.filter((_, number) => found.now[number]!.length === 0)).toEqual([])
   })
 })
 
