@@ -81,12 +81,11 @@ export async function pageStates(open) {
   return shots
 }
 
-/** The right document is named as the set of questions has it: without its folder. */
 const QUESTIONS = [
-  { question: 'How do I start Parley?', relevant: ['getting-started.md'], answer: 'With `npm start`.' },
+  { question: 'How do I start Parley?', relevant: ['how-do-i-start-parley'], answer: 'With `npm start`.' },
   {
     question: 'How long is a conversation kept?',
-    relevant: ['conversations.md'],
+    relevant: ['how-long-is-history-kept'],
     answer: 'As long as its model has `ttl`.',
   },
   { question: 'What is the boiling point of zinc?', unanswerable: true },
