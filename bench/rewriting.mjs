@@ -3,7 +3,7 @@ import './typescript.mjs'
 import { readFileSync } from 'node:fs'
 
 const { standalone } = await import('../src/models/extractive/followup.ts')
-const { STOPWORDS } = await import('../src/models/words.ts')
+const { isStopword } = await import('../src/models/words.ts')
 
 /** The words as they are written, without those that say nothing. */
 const contentOf = (text) =>
