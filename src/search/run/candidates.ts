@@ -103,17 +103,41 @@ export const textMatchesIn = (
 export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
   inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
 
+/**
+ * Text matches without scores: `seq` is the only column. BM25 reads the length of each matching document and looks each
+ * word up again, so it costs more than finding the matches.
+ */
+export const unscoredMatches = (
+  sql: SqlStorage,
+  { match, table }: Pick<TextMatch, 'match' | 'table'>,
+  filter: RangedFilter,
+): Candidates['parts'] =>
+  inRanges(sql, (range) =>
+    where(
+      fragment(
+        `SELECT rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
+        match,
+        range.low,
+        range.high,
+      ),
+      filter(range),
+    ),
+  )
+
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {
   let total = 0
-  for await (const { relation } of parts(pace)) {
-    const [row] = pace.query<{ count: number }>(
-      sql,
-      join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
-    )
-    total += row!.count
-  }
+  for await (const { relation } of parts(pace)) total += countIn(sql, relation, pace)
   return total
+}
+
+/** Counts the matches of a part. */
+export function countIn(sql: SqlStorage, relation: SqlFragment, pace: Pace): number {
+  const [row] = pace.query<{ count: number }>(
+    sql,
+    join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
+  )
+  return row!.count
 }
 
 /** A window of the matches. */

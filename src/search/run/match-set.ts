@@ -98,14 +98,10 @@ export function filteredSet(
     const columns = columnsOf(context, fields)
     if (columns === undefined) return undefined
     const select = tree && selectOf(tree, schema, columns.of)
-    const [ends] = pace.query<{ low: number | null; high: number | null }>(
-      sql,
-      fragment('SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high'),
-    )
+    const { low, high } = pace.ends(sql)
     const set = new Map<number, Offsets>()
-    if (ends === undefined || ends.low === null || ends.high === null) return set
     const left = new Set(without)
-    for (let number = Math.floor(ends.high / BLOCK); number >= Math.floor(ends.low / BLOCK); number--) {
+    for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
       const present = context.columns.present(sql, schema, context.count(), number, pace.read)
       const passed = select ? select(present, (column) => columns.block(column, number, pace)) : present
       const offsets = left.size > 0 ? passed.filter((at) => !left.has(number * BLOCK + at)) : passed

@@ -40,6 +40,8 @@ export class DocumentScorer {
   readonly #context: SearchContext
   readonly #request: SearchRequest
   readonly #ways: Way[]
+  /** whether documents were left unread because they are too long together */
+  hasUnread = false
 
   constructor(context: SearchContext, request: SearchRequest, terms: readonly Term[]) {
     this.#context = context
@@ -93,6 +95,7 @@ export class DocumentScorer {
     let left = MOST_CHARACTERS
     for (const { seq, body, unstored } of rows) {
       left -= body.length + (unstored?.length ?? 0)
+      this.hasUnread ||= left < 0
       if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
       // Numbers beyond 2^53 may be rounded here: only the texts are read.
       const document = JSON.parse(body)
