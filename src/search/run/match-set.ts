@@ -17,11 +17,10 @@ export type MatchSet = ReadonlyMap<number, Offsets>
 /** Values in memory take about this part of the time that SQLite takes to read a row. */
 const ROWS_A_BLOCK = BLOCK / 16
 
-/** Values that a search has in its hands, whatever is written or dropped meanwhile. */
+/** The columns that a search reads, by field. */
 export class Columns {
   readonly #context: SearchContext
   readonly #columns = new Map<string, Column>()
-  readonly #blocks = new Map<Column, Map<number, Block>>()
 
   constructor(context: SearchContext, columns: readonly Column[]) {
     this.#context = context
@@ -32,12 +31,8 @@ export class Columns {
 
   /** The values of a column in a block. @throws NotKept */
   block(column: Column, number: number, pace: Pace): Block {
-    const blocks = this.#blocks.get(column) ?? new Map<number, Block>()
-    this.#blocks.set(column, blocks)
     const { sql, columns } = this.#context
-    const block = blocks.get(number) ?? columns.block(sql, column, number, pace.read)
-    blocks.set(number, block)
-    return block
+    return columns.block(sql, column, number, pace.read)
   }
 }
 
