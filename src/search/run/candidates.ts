@@ -115,7 +115,7 @@ export const unscoredMatches = (
   inRanges(sql, (range) =>
     where(
       fragment(
-        `SELECT rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
+        `SELECT +rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
         match,
         range.low,
         range.high,
