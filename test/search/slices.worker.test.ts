@@ -14,6 +14,9 @@ import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
+const opened = ({ storage, id }: DurableObjectState) =>
+  openCollection({ storage, env, objectId: String(id), alarm: new Alarm(storage) }, readSchema(storage.sql)!)
+
 const FIELDS = [
   { name: 'title', type: 'string' },
   { name: 'text', type: 'string' },
@@ -51,9 +54,8 @@ beforeAll(async () => {
 
 /** A search with slices as they are given, in the object that holds the collection. */
 const search = (params: SearchParameters, slice?: Partial<Slice>): Promise<SearchResult> =>
-  runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-    const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-    const { context } = openCollection(around, readSchema(storage.sql)!)
+  runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+    const { context } = opened(state)
     const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9, ...slice })
     return await executeSearch(context, params, {}, { others })
   })
@@ -65,9 +67,8 @@ const TEXT = { query_by: 'title,text' }
 
 /** The statements of a search, with their bound values. */
 const statementsOf = (params: SearchParameters): Promise<{ query: string; bindings: unknown[] }[]> =>
-  runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-    const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-    const { context } = openCollection(around, readSchema(storage.sql)!)
+  runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+    const { context } = opened(state)
     const statements: { query: string; bindings: unknown[] }[] = []
     const exec: SqlStorage['exec'] = (query, ...bindings) => {
       statements.push({ query, bindings })
@@ -347,9 +348,8 @@ describe('a search that takes too long', () => {
 
 describe('long searches of one object', () => {
   it('take turns, and let others in', async () => {
-    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context } = openCollection(around, readSchema(storage.sql)!)
+    await runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+      const { context } = opened(state)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       const ended: string[] = []
       const run = (name: string, params: SearchParameters, sharing = { others }) =>
@@ -364,9 +364,8 @@ describe('long searches of one object', () => {
   })
 
   it('end when they are abandoned', async () => {
-    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context } = openCollection(around, readSchema(storage.sql)!)
+    await runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+      const { context } = opened(state)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       const left = executeSearch(context, { q: '*', filter_by: 'points:>=0' }, {}, { others, ticket: 'a' })
       const stays = executeSearch(context, { q: '*', filter_by: 'points:>=0' }, {}, { others, ticket: 'b' })
@@ -378,9 +377,8 @@ describe('long searches of one object', () => {
   })
 
   it('begin again when the schema changes, and end when the collection is deleted', async () => {
-    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context, store } = openCollection(around, readSchema(storage.sql)!)
+    await runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+      const { context, store } = opened(state)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       let schema = context.schema
       const changing = Object.defineProperty(Object.create(context), 'schema', { get: () => schema })
