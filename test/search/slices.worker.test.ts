@@ -16,7 +16,6 @@ import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
 const opened = ({ storage, id }: DurableObjectState) =>
   openCollection({ storage, env, objectId: String(id), alarm: new Alarm(storage) }, readSchema(storage.sql)!)
-
 const FIELDS = [
   { name: 'title', type: 'string' },
   { name: 'text', type: 'string' },
@@ -72,7 +71,7 @@ const statementsOf = (params: SearchParameters): Promise<{ query: string; bindin
     const statements: { query: string; bindings: unknown[] }[] = []
     const exec: SqlStorage['exec'] = (query, ...bindings) => {
       statements.push({ query, bindings })
-      return storage.sql.exec(query, ...bindings)
+      return state.storage.sql.exec(query, ...bindings)
     }
     const sql = { exec } as SqlStorage
     const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9 })
@@ -82,11 +81,9 @@ const statementsOf = (params: SearchParameters): Promise<{ query: string; bindin
 
 it('reads the matches of a question that follows another one once', async () => {
   const statements = await statementsOf({ ...TEXT, q: 'wolf hare', context_q: 'owl bee' })
-  const read = statements
-    .filter(({ query }) => query.includes('rank MATCH'))
-    .map(({ bindings }) => bindings[0])
+  const read = statements.filter(({ query }) => query.includes('rank MATCH'))
   expect(read).toHaveLength(2)
-  expect(new Set(read).size).toBe(2)
+  expect(new Set(read.map(({ bindings }) => bindings[0])).size).toBe(2)
 })
 
 it('reads the documents of a filter once for the page, its facets and its groups', async () => {
