@@ -18,11 +18,14 @@ import { BLOCK, ColumnMemory } from '../../src/search/schema/column-memory'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import {
+  byTie,
+  byValue,
   type Doc,
   document,
   documents,
   FIELDS,
   filter,
+  folded,
   matches,
   tokensOf,
   valuesOf,
@@ -166,10 +169,8 @@ function compareBy(
 ): number {
   const normal = isText(field) && direction === 'desc' ? 'first' : 'last'
   const nulls = (missing === 'normal' ? normal : missing) === 'first' ? -1 : 1
-  if (a === undefined || b === undefined) {
-    return a === b ? 0 : a === undefined ? nulls : -nulls
-  }
   if (a === b) return 0
+  if (a === undefined || b === undefined) return a === undefined ? nulls : -nulls
   return a < b === (direction === 'asc') ? -1 : 1
 }
 
@@ -210,16 +211,14 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
           sum: numbers.reduce((sum, number) => sum + number, 0),
         }
       : {}
-  const byValue = (a: unknown, b: unknown) => (a === b ? 0 : (a as string) < (b as string) ? -1 : 1)
-  const folded = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
   if (ranges.length > 0) {
     const place = (value: string) => ranges.findIndex(({ label }) => label === value)
     rows.sort((a, b) => b.count - a.count || place(a.value) - place(b.value))
   } else if (alpha === undefined) {
-    rows.sort((a, b) => b.count - a.count || byValue(a.raw, b.raw))
+    rows.sort((a, b) => b.count - a.count || byTie(a.raw, b.raw))
   } else {
     const sign = alpha === 'asc' ? 1 : -1
-    rows.sort((a, b) => sign * byValue(folded(a.raw), folded(b.raw)) || byValue(a.raw, b.raw))
+    rows.sort((a, b) => sign * byValue(folded(a.raw), folded(b.raw)) || byTie(a.raw, b.raw))
   }
   return {
     field,

@@ -7,6 +7,7 @@
  */
 import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
+import { once } from '../../once'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
@@ -25,13 +26,15 @@ import { PendingEmbeddings } from './pending-embeddings'
 import { bodiesOf, type Statements, statementsFor } from './rows'
 import { isSameText, TextEntries, type Texts, textsOf } from './text-entries'
 
-const countersShape = v.object({
-  /** the next document's sequence number */
-  nextSeq: v.number(),
-  count: v.number(),
-})
+const countersShape = once(() =>
+  v.object({
+    /** the next document's sequence number */
+    nextSeq: v.number(),
+    count: v.number(),
+  }),
+)
 
-type Counters = v.InferOutput<typeof countersShape>
+type Counters = v.InferOutput<ReturnType<typeof countersShape>>
 
 /** New vectors of a document, by field name. Null removes a vector; fields that are not in the map keep theirs. */
 export type Vectors = Map<string, Float32Array | null>
@@ -126,7 +129,7 @@ export class Store {
   }
 
   #readCounters(): Counters {
-    return readMeta(this.#sql, 'counters', countersShape) ?? { nextSeq: 0, count: 0 }
+    return readMeta(this.#sql, 'counters', countersShape()) ?? { nextSeq: 0, count: 0 }
   }
 
   vectors(field: Field): VectorIndex {

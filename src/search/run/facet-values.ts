@@ -182,7 +182,7 @@ export class Values implements Counting {
     else if (order.by === 'value') by = sign * compare(withoutCase(a.value), withoutCase(b.value))
     else if (a.rank === null || b.rank === null) by = Number(a.rank === null) - Number(b.rank === null)
     else by = sign * compare(a.rank, b.rank)
-    return by || compare(a.value, b.value)
+    return by || compareTies(a.value, b.value)
   }
 
   #stats(): FacetCounts['stats'] {
@@ -203,6 +203,10 @@ function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b:
   }
   return kept.sort(order).slice(0, limit)
 }
+
+/** Of texts that are equal otherwise, Typesense shows the shorter first, and then the last by the alphabet. */
+const compareTies = (a: Scalar, b: Scalar): number =>
+  typeof a === 'string' && typeof b === 'string' ? a.length - b.length || compare(b, a) : compare(a, b)
 
 /** Compares as SQLite does: numbers by value, texts by code points. */
 export function compare(a: Scalar, b: Scalar): number {

@@ -8,7 +8,7 @@
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+import { balanced, fragment, not, oneOf, type SqlFragment, splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
@@ -401,7 +401,7 @@ function effectiveFilter(
 }
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
-  const names = excludeFields.split(',').map((name) => name.trim())
+  const names = splitOutside(excludeFields, ',')
   for (const name of ['out_of', 'search_time_ms'] as const) if (names.includes(name)) delete result[name]
   return result
 }

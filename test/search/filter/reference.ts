@@ -204,3 +204,10 @@ export const filter = treeOf(fc.oneof({ arbitrary: anyClause, weight: 4 }, objec
 export const documents: Doc[] = fc
   .sample(document, { numRuns: 60, seed: 20 })
   .map((doc, index) => ({ ...doc, id: String(index) }))
+
+/** Compares numbers by value, texts by code units. */
+export const byValue = (a: unknown, b: unknown) => (a === b ? 0 : (a as string) < (b as string) ? -1 : 1)
+/** Compares values of a facet that are equal otherwise. */
+export const byTie = (a: unknown, b: unknown) =>
+  typeof a === 'string' && typeof b === 'string' ? a.length - b.length || byValue(b, a) : byValue(a, b)
+export const folded = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)

@@ -198,7 +198,7 @@ export async function withLabelled(
   options: Options = {},
 ): Promise<void> {
   const namespace = env.COLLECTION as DurableObjectNamespace
-  await runInDurableObject(namespace.get(namespace.newUniqueId()), (_object, { storage }) =>
+  await runInDurableObject(namespace.getByName(crypto.randomUUID()), (_object, { storage }) =>
     work(new LabelledCollection(storage, options)),
   )
 }
