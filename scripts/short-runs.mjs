@@ -59,6 +59,7 @@ export const PARTS = [
     guarded: [
       'scripts/deploy',
       'scripts/destroy.mjs',
+      'docs/staging.md',
       'scripts/wrangler.mjs',
       'src/db',
       'src/search/vectors/vectorize',
