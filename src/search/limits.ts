@@ -43,6 +43,12 @@ export const MAX_GROUP_FIELDS = 32
 export const MAX_MATRIX_BYTES = 64 << 20
 
 /**
+ * Bytes of memory for the values that filters, facets, groups and orders read: 2 a document for a field of strings, 8
+ * for one of numbers. A search that needs more reads them with SQL.
+ */
+export const MAX_COLUMN_BYTES = 24 << 20
+
+/**
  * After this many milliseconds a search returns what it has found so far. Typesense's default; a request cannot raise
  * it.
  */
