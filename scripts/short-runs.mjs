@@ -54,6 +54,7 @@ export const PARTS = [
     left: [
       'test/clients/deploy-accounts.test.ts',
       'test/clients/deploy-destroy.test.ts',
+      'test/clients/deploy-operating.test.ts',
       'test/clients/deploy-places.test.ts',
     ],
     guarded: [
