@@ -55,11 +55,13 @@ export const PARTS = [
     left: [
       'test/clients/deploy-accounts.test.ts',
       'test/clients/deploy-destroy.test.ts',
+      'test/clients/deploy-operating.test.ts',
       'test/clients/deploy-places.test.ts',
     ],
     guarded: [
       'scripts/deploy',
       'scripts/destroy.mjs',
+      'docs/staging.md',
       'scripts/wrangler.mjs',
       'src/db',
       'src/search/vectors/vectorize',
