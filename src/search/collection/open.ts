@@ -67,6 +67,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       if (store.closed) throw collectionGone()
     },
     count: () => store.count,
+    columns: store.columns,
     hasWordIndex: () => hasWords,
     hasTerms: () => hasTerms,
     vectors: (field) => store.vectors(field),
