@@ -14,6 +14,7 @@ import { HistoryMirror } from '../history/mirror'
 import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import type { StoredSchema } from '../schema/layout'
+import { loadStemWords } from '../schema/stem-words'
 import { curationSets, stemmingDictionaries, synonymSets } from '../sets/kept'
 import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
@@ -47,6 +48,7 @@ export interface Open {
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, alarm } = around
   const { sql } = storage
+  loadStemWords(sql, schema.fields)
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
   // Chooses labels if an older version has not.
