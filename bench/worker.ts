@@ -72,6 +72,9 @@ export class Raw extends DurableObject {
         USING fts5(t0, t1, content='', contentless_delete=1, tokenize='${TOKENIZER}');
     `)
     this.#documents = Array.from({ length: count }, (_, i) => makeDocument(from + i))
+    // workerd may have evicted the object since the last round.
+    const { sql } = this.ctx.storage
+    this.#seq = sql.exec<{ seq: number }>('SELECT coalesce(max(seq), 0) AS seq FROM documents').one().seq
   }
 
   /** One transaction a call, as an import batch is. */

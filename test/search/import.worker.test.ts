@@ -236,6 +236,26 @@ describe('bulk changes', () => {
     expect(step).not.toHaveProperty('ids')
   })
 
+  it('ends a step of a removal that has read much, and goes on from there', async () => {
+    const last = 6_500
+    const fields = [
+      { name: 'parts', type: 'object[]' },
+      { name: 'parts.name', type: 'string[]', facet: true },
+    ]
+    const object = await newCollection(fields, { enable_nested_fields: true })
+    const name = (n: number) => (n === last ? 'some' : 'none')
+    await importAll(
+      object,
+      Array.from({ length: last + 1 }, (_, n) => ({ id: `${n}`, parts: [{ name: name(n) }] })),
+    )
+    const options = { batchSize: 1_000, returnDocuments: false, returnIds: true }
+    const removeFrom = async (after: number) =>
+      unwrap(await object.removeWhere('parts.{name:!=none}', { ...options, after }))
+    const first = await removeFrom(0)
+    expect(first).toMatchObject({ count: 0, done: false, ids: [] })
+    expect(await removeFrom(first.cursor)).toMatchObject({ count: 1, done: true, ids: [`${last}`] })
+  })
+
   it('truncates, and goes on counting', async () => {
     const object = await newCollection([...FIELDS, { name: 'vector', type: 'float[]', num_dim: 2 }])
     await importAll(
