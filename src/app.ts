@@ -2,7 +2,10 @@
 import { HonoBase as Hono } from 'hono/hono-base'
 import { TrieRouter } from 'hono/router/trie-router'
 import { getPathNoStrict } from 'hono/utils/url'
+import { mountAgUi } from './api/agui'
 import { mountAiChat } from './api/ai-chat'
+import { mountAiSearch } from './api/ai-search'
+import { mountDeepChat } from './api/deep-chat'
 import { meantPath } from './api/edge/base-address'
 import { discardBody } from './api/edge/body'
 import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cors'
@@ -15,6 +18,7 @@ import type { App } from './api/edge/route'
 import { protect } from './api/edge/security-headers'
 import { countRequest } from './api/edge/stats'
 import { mountMcp } from './api/mcp'
+import { mountN8n } from './api/n8n'
 import { mountOpenAi } from './api/openai'
 import { openAiError } from './api/openai/errors'
 import { incorrectMethod, mountOpenSearch, noHandler } from './api/opensearch'
@@ -110,6 +114,10 @@ mountAiChat(app)
 mountUiStream(app)
 mountOpenAi(app)
 mountMcp(app)
+mountAgUi(app)
+mountAiSearch(app)
+mountDeepChat(app)
+mountN8n(app)
 mountOpenSearch(app)
 
 app.notFound(async (context) => {

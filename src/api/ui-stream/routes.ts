@@ -11,6 +11,7 @@ import { admitAsker, openAssistant } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { askAssistant } from '../turn/assistant'
+import { requireOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
@@ -24,7 +25,9 @@ export async function ask(call: OpenCall): Promise<Response> {
   const { record } = call
   const parties = await partiesOf(call)
   const bodyText = await readText(call.request)
-  const { chat, rewrites, ...asked } = readUiRequest(parseJson(bodyText))
+  const body = parseJson(bodyText)
+  requireOwn(body, 'ui-stream', parties.assistant.name)
+  const { chat, rewrites, ...asked } = readUiRequest(body)
   const citations = citationsOf(call)
   const { access, assistant } = parties
   const rights = overrideRights(assistant, access.owner === 'admin')
