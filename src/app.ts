@@ -2,6 +2,7 @@
 import { HonoBase as Hono } from 'hono/hono-base'
 import { TrieRouter } from 'hono/router/trie-router'
 import { getPathNoStrict } from 'hono/utils/url'
+import { mountA2a } from './api/a2a'
 import { mountAgUi } from './api/agui'
 import { mountAiChat } from './api/ai-chat'
 import { mountAiSearch } from './api/ai-search'
@@ -92,7 +93,7 @@ function notAllowed(request: Request, path: string, allowed: string): Response {
     ? incorrectMethod(request, allowed)
     : /^\/v1\//.test(path)
       ? openAiError(error)
-      : /^\/mcp(\/|$)/.test(path)
+      : /^\/(mcp|a2a)(\/|$)/.test(path)
         ? rpcRefusal(error)
         : errorResponse(error)
   response.headers.set('allow', allowed)
@@ -115,6 +116,7 @@ mountUiStream(app)
 mountOpenAi(app)
 mountMcp(app)
 mountAgUi(app)
+mountA2a(app)
 mountAiSearch(app)
 mountDeepChat(app)
 mountN8n(app)

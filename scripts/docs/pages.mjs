@@ -47,6 +47,7 @@ export const GROUPS = [
       'conversations',
       'search',
       'chat-protocols',
+      'clients',
       'typesense',
       'opensearch',
       'limits',

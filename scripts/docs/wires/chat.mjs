@@ -229,6 +229,27 @@ const agUi = {
   ],
 }
 
+const CARD = '/.well-known/agent-card.json'
+
+/** @type {import('./wire.mjs').WireGroup} */
+const a2a = {
+  title: 'Agent2Agent (A2A)',
+  about: 'JSON-RPC of revision 1.0.',
+  routes: [
+    route('GET', CARD, 'The card of the assistant `default`, or of the one that the key is bound to.'),
+    route('GET', `/a2a/:assistant${CARD}`, 'The card of another assistant.', { send: `/a2a/default${CARD}` }),
+    route('POST', '/a2a/:assistant', 'Sends a message, streams the answer, reads or cancels a task.', {
+      send: '/a2a/default',
+      body: {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'SendMessage',
+        params: { message: { messageId: 'q1', role: 'ROLE_USER', parts: [{ text: QUESTION }] } },
+      },
+    }),
+  ],
+}
+
 /** @type {import('./wire.mjs').WireGroup} */
 const widgets = {
   title: 'deep-chat, n8n and AI Search widgets',
@@ -271,5 +292,5 @@ export const chat = {
     'An [assistant](/docs/assistants) in the words of chat clients. [Chat protocols](/docs/chat-protocols) says what each ' +
     'of them can do. The key goes in `Authorization: Bearer KEY`, `x-api-key` or `api-key`.',
   header: 'Authorization',
-  groups: [uiStream, openAi, aiChat, mcp, agUi, widgets],
+  groups: [uiStream, openAi, aiChat, mcp, agUi, a2a, widgets],
 }
