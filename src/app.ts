@@ -1,6 +1,5 @@
 /** Mounts all protocols, and what they share: request ids, the log, CORS, headers, and replies to unknown routes. */
 import { HonoBase as Hono } from 'hono/hono-base'
-import { TrieRouter } from 'hono/router/trie-router'
 import { getPathNoStrict } from 'hono/utils/url'
 import { mountA2a } from './api/a2a'
 import { mountAgUi } from './api/agui'
@@ -16,6 +15,7 @@ import { findPage, isLost } from './api/edge/pages'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
+import { LazyRouter } from './api/edge/router'
 import { protect } from './api/edge/security-headers'
 import { countRequest } from './api/edge/stats'
 import { mountMcp } from './api/mcp'
@@ -30,7 +30,7 @@ import { requireNoForeignDatabase } from './db/owner'
 import { ApiError } from './errors'
 
 export const app: App = new Hono({
-  router: new TrieRouter(),
+  router: new LazyRouter(),
   // A trailing slash changes nothing.
   getPath: (request) => meantPath(getPathNoStrict(request), request),
 })
