@@ -9,9 +9,11 @@ const CHUNKS = 2000
 const GAP = 0.25
 const ROUNDS = 10
 
-const post = (body) => ({
+const EVENTS = { accept: 'application/json, text/event-stream' }
+
+const post = (body, headers = {}) => ({
   method: 'POST',
-  headers: { authorization: 'Bearer xyz', 'content-type': 'application/json' },
+  headers: { authorization: 'Bearer xyz', 'content-type': 'application/json', ...headers },
   body: JSON.stringify(body),
 })
 
@@ -40,6 +42,48 @@ const protocols = (question) => {
       end: '[DONE]',
     },
     'ai-chat': { path: '/a/docs/chat/stream', init: post({ messages }), end: '{"delta":{},' },
+    mcp: {
+      path: '/mcp/docs',
+      init: post(
+        {
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'ask', arguments: { question }, _meta: { progressToken: 1 } },
+        },
+        EVENTS,
+      ),
+      end: '"structuredContent"',
+    },
+    'ag-ui': {
+      path: '/agui/docs',
+      init: post({ threadId: crypto.randomUUID(), runId: '1', messages }),
+      end: 'RUN_FINISHED',
+    },
+    a2a: {
+      path: '/a2a/docs',
+      init: post({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'SendStreamingMessage',
+        params: { message: { messageId: '1', role: 'ROLE_USER', parts: [{ text: question }] } },
+      }),
+      end: 'TASK_STATE_COMPLETED',
+    },
+    'deep-chat': {
+      path: '/deep-chat/docs',
+      init: post({ messages: [{ role: 'user', text: question }] }, EVENTS),
+      end: '"sources"',
+    },
+    n8n: {
+      path: '/n8n/docs',
+      init: post(
+        { action: 'sendMessage', sessionId: crypto.randomUUID(), chatInput: question },
+        { accept: 'text/plain' },
+      ),
+      end: '"end"',
+    },
+    'plain text': { path: '/ui/docs/text', init: post({ messages }), end: `word${CHUNKS - 1}` },
   }
 }
 

@@ -1,7 +1,11 @@
 /** Mounts all protocols, and what they share: request ids, the log, CORS, headers, and replies to unknown routes. */
 import { HonoBase as Hono } from 'hono/hono-base'
 import { getPathNoStrict } from 'hono/utils/url'
+import { mountA2a } from './api/a2a'
+import { mountAgUi } from './api/agui'
 import { mountAiChat } from './api/ai-chat'
+import { mountAiSearch } from './api/ai-search'
+import { mountDeepChat } from './api/deep-chat'
 import { meantPath } from './api/edge/base-address'
 import { discardBody } from './api/edge/body'
 import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cors'
@@ -15,6 +19,7 @@ import { LazyRouter } from './api/edge/router'
 import { protect } from './api/edge/security-headers'
 import { countRequest } from './api/edge/stats'
 import { mountMcp } from './api/mcp'
+import { mountN8n } from './api/n8n'
 import { mountOpenAi } from './api/openai'
 import { openAiError } from './api/openai/errors'
 import { incorrectMethod, mountOpenSearch, noHandler } from './api/opensearch'
@@ -88,7 +93,7 @@ function notAllowed(request: Request, path: string, allowed: string): Response {
     ? incorrectMethod(request, allowed)
     : /^\/v1\//.test(path)
       ? openAiError(error)
-      : /^\/mcp(\/|$)/.test(path)
+      : /^\/(mcp|a2a)(\/|$)/.test(path)
         ? rpcRefusal(error)
         : errorResponse(error)
   response.headers.set('allow', allowed)
@@ -110,6 +115,11 @@ mountAiChat(app)
 mountUiStream(app)
 mountOpenAi(app)
 mountMcp(app)
+mountAgUi(app)
+mountA2a(app)
+mountAiSearch(app)
+mountDeepChat(app)
+mountN8n(app)
 mountOpenSearch(app)
 
 app.notFound(async (context) => {

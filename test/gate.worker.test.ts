@@ -79,6 +79,18 @@ const ASKING = [
   'GET /v1/models/x',
   'POST /mcp',
   'POST /mcp/x',
+  'POST /agui/x',
+  'GET /.well-known/agent-card.json',
+  'GET /a2a/x/.well-known/agent-card.json',
+  'POST /a2a/x',
+  'GET /copilotkit/info',
+  'POST /copilotkit/agent/x/run',
+  'POST /copilotkit/agent/x/connect',
+  'POST /copilotkit/agent/x/stop/x',
+  'POST /deep-chat/x',
+  'GET /deep-chat/x/x',
+  'POST /n8n/x',
+  'POST /ui/x/text',
 ]
 /** Paths that each of some methods takes. */
 function methods(names: string[], paths: string[]): string[] {

@@ -50,6 +50,7 @@ export const GROUPS = [
       'conversations',
       'search',
       'chat-protocols',
+      'clients',
       'typesense',
       'opensearch',
       'limits',

@@ -141,7 +141,7 @@ describe('a search of a vector store', () => {
 describe('a plain text stream', () => {
   const transport = (name: string) =>
     new TextStreamChatTransport({
-      api: `${url}/ui/${name}?protocol=text`,
+      api: `${url}/ui/${name}/text`,
       headers: { authorization: `Bearer ${KEY}` },
     })
   const ask = async (name: string): Promise<string> => {
@@ -162,7 +162,7 @@ describe('a plain text stream', () => {
   })
 
   test('answers the prompt of `useCompletion`', async () => {
-    const response = await fetch(`${url}/ui/${talker}?protocol=text`, {
+    const response = await fetch(`${url}/ui/${talker}/text`, {
       method: 'POST',
       headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
       body: JSON.stringify({ prompt: 'an action series' }),
@@ -173,7 +173,7 @@ describe('a plain text stream', () => {
 
   test('comes piece by piece, and says so if it breaks off', async () => {
     const post = async (name: string) =>
-      fetch(`${url}/ui/${name}?protocol=text`, {
+      fetch(`${url}/ui/${name}/text`, {
         method: 'POST',
         headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
         body: JSON.stringify({ prompt: 'an action series' }),
@@ -184,10 +184,5 @@ describe('a plain text stream', () => {
     expect(pieces.length).toBeGreaterThan(1)
     const broken = await (await post(await assistant('cut', counterpart.url))).text()
     expect(broken).toMatch(/^The first half \n\n\[The answer broke off: .+\]$/)
-  })
-
-  test('has no other protocol', async () => {
-    const { status } = await request('POST', `/ui/${talker}?protocol=xml`, { prompt: 'q' })
-    expect(status).toBe(400)
   })
 })

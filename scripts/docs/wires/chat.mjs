@@ -32,6 +32,11 @@ const uiStream = {
     route('GET', '/ui/:assistant/:chat/messages', 'The chat so far, as messages of the client.', {
       send: '/ui/default/b9c1d2e8f7a64053/messages',
     }),
+    route('POST', '/ui/:assistant/text', 'The answer as plain text, to messages or to a `prompt`.', {
+      send: '/ui/default/text',
+      body: { prompt: QUESTION },
+      gives: 'stream',
+    }),
     route('POST', '/ui/:assistant/feedback', 'Rates a message, by its id: 1 is good, 0 is bad.', {
       send: '/ui/default/feedback',
       body: { messageId: 'CONVERSATION.1', vote: 1 },
@@ -198,6 +203,108 @@ const mcp = {
   ],
 }
 
+const RUN = {
+  threadId: 'b9c1d2e8f7a64054',
+  runId: '1',
+  messages: [{ id: 'q1', role: 'user', content: QUESTION }],
+  tools: [],
+  context: [],
+  state: {},
+  forwardedProps: {},
+}
+
+/** @type {import('./wire.mjs').WireGroup} */
+const agUi = {
+  title: 'AG-UI and CopilotKit',
+  about: "The base address of CopilotKit's runtime is `/copilotkit`.",
+  routes: [
+    route(
+      'POST',
+      '/agui/:assistant',
+      'Runs an assistant as an agent. The answer is a stream of AG-UI events.',
+      {
+        send: '/agui/default',
+        body: RUN,
+        gives: 'stream',
+      },
+    ),
+    route('GET', '/copilotkit/info', 'The assistants that the key may ask, as agents.'),
+    route('POST', '/copilotkit/agent/:assistant/run', 'The same as `/agui/:assistant`.', {
+      send: '/copilotkit/agent/default/run',
+      body: { ...RUN, runId: '2' },
+      gives: 'stream',
+    }),
+    route(
+      'POST',
+      '/copilotkit/agent/:assistant/connect',
+      'What was said in a thread, or the answer that is being written.',
+      {
+        send: '/copilotkit/agent/default/connect',
+        body: { ...RUN, runId: '3', messages: [] },
+        gives: 'stream',
+      },
+    ),
+    route('POST', '/copilotkit/agent/:assistant/stop/:chat', 'Stops the running answer of a thread.', {
+      send: '/copilotkit/agent/default/stop/b9c1d2e8f7a64054',
+    }),
+  ],
+}
+
+const CARD = '/.well-known/agent-card.json'
+
+/** @type {import('./wire.mjs').WireGroup} */
+const a2a = {
+  title: 'Agent2Agent (A2A)',
+  about: 'JSON-RPC of revision 1.0.',
+  routes: [
+    route('GET', CARD, 'The card of the assistant `default`, or of the one that the key is bound to.'),
+    route('GET', `/a2a/:assistant${CARD}`, 'The card of another assistant.', { send: `/a2a/default${CARD}` }),
+    route('POST', '/a2a/:assistant', 'Sends a message, streams the answer, reads or cancels a task.', {
+      send: '/a2a/default',
+      body: {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'SendMessage',
+        params: { message: { messageId: 'q1', role: 'ROLE_USER', parts: [{ text: QUESTION }] } },
+      },
+    }),
+  ],
+}
+
+/** @type {import('./wire.mjs').WireGroup} */
+const widgets = {
+  title: 'deep-chat, n8n and AI Search widgets',
+  about: 'The key in an address must be made for pages; the snippet sends no header that could carry it.',
+  routes: [
+    route('POST', '/deep-chat/:assistant', 'Asks an assistant in the format of deep-chat.', {
+      send: '/deep-chat/default',
+      body: { messages: [{ role: 'user', text: QUESTION }], conversation_id: 'b9c1d2e8f7a64055' },
+    }),
+    route('GET', '/deep-chat/:assistant/:chat', 'What was said, for `loadHistory`.', {
+      send: '/deep-chat/default/b9c1d2e8f7a64055',
+    }),
+    route('POST', '/n8n/:assistant', "Asks an assistant as n8n's chat does, or loads the previous session.", {
+      send: '/n8n/default',
+      body: { action: 'sendMessage', sessionId: 'b9c1d2e8f7a64056', chatInput: QUESTION },
+    }),
+    route(
+      'POST',
+      '/ai-search/:key/:assistant/chat/completions',
+      "Asks an assistant as Cloudflare's AI Search snippet does.",
+      {
+        send: '/ai-search/KEY/default/chat/completions',
+        body: { messages: MESSAGES, stream: true },
+        refused: 401,
+      },
+    ),
+    route('POST', '/ai-search/:key/:assistant/search', 'Searches the documents of an assistant.', {
+      send: '/ai-search/KEY/default/search',
+      body: { messages: MESSAGES },
+      refused: 401,
+    }),
+  ],
+}
+
 /** @type {import('./wire.mjs').Wire} */
 export const chat = {
   name: 'api/chat',
@@ -206,5 +313,5 @@ export const chat = {
     'An [assistant](/docs/assistants) in the words of chat clients. [Chat protocols](/docs/chat-protocols) says what each ' +
     'of them can do. The key goes in `Authorization: Bearer KEY`, `x-api-key` or `api-key`.',
   header: 'Authorization',
-  groups: [uiStream, openAi, aiChat, mcp],
+  groups: [uiStream, openAi, aiChat, mcp, agUi, a2a, widgets],
 }

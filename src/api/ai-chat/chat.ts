@@ -7,6 +7,7 @@ import { admitAsker, openAssistant } from '../edge/open-assistant'
 import type { RequestRecord } from '../edge/request-log'
 import { canRerank } from '../edge/retrieval'
 import { askAssistant, type Changes } from '../turn/assistant'
+import { requireOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -73,6 +74,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
   requireVersion(call)
   const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)
   const { json, files, text } = await readChatBody(request)
+  requireOwn(json, 'ai-chat', assistant.name)
   signals.body = asRecord(json)
   const dialect = dialectOf(signals)
   const asked = readChat(json, dialect)

@@ -28,7 +28,7 @@ export async function searchDocuments(
   assistant: Assistant,
   query: string,
   top: number,
-): Promise<AnswerSource[]> {
+): Promise<(AnswerSource & { score: number })[]> {
   const planned = await planRetrieval(env, access, assistant, { top })
   const retrieved = await retrieve(
     planned.map(({ search }) => search),
@@ -43,7 +43,8 @@ export async function searchDocuments(
   const lists = retrieved.map(({ documents }) => documents)
   const longest = Math.max(0, ...lists.map(({ length }) => length))
   const inTurn = Array.from({ length: longest }, (_, rank) => lists.flatMap((list) => list[rank] ?? []))
-  return sourcesOf(passagesOf(inTurn.flat().slice(0, top)), assistant)
+  const passages = passagesOf(inTurn.flat().slice(0, top))
+  return sourcesOf(passages, assistant).map((source, at) => ({ ...source, score: passages[at]!.score }))
 }
 
 /** Which documents to look up. */

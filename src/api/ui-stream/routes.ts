@@ -12,6 +12,7 @@ import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { askedAgain } from '../turn/asked-again'
 import { askAssistant } from '../turn/assistant'
+import { requireOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
@@ -23,13 +24,18 @@ import { TextEncoderOfTurn } from './text'
 /** assistant-ui picks its decoder by this header. */
 const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
 
-export async function ask(call: OpenCall): Promise<Response> {
+export const ask = (call: OpenCall): Promise<Response> => answer(call, false)
+
+export const askText = (call: OpenCall): Promise<Response> => answer(call, true)
+
+async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const { record } = call
   const parties = await partiesOf(call)
   const bodyText = await readText(call.request)
-  const { chat, rewrites, held, untold, ...asked } = readUiRequest(parseJson(bodyText))
+  const body = parseJson(bodyText)
+  requireOwn(body, 'ui-stream', parties.assistant.name)
+  const { chat, rewrites, held, untold, ...asked } = readUiRequest(body)
   const citations = citationsOf(call)
-  isText(call)
   const { access, assistant } = parties
   const rights = overrideRights(assistant, access.owner === 'admin')
   const { changes, suggests } = planOverrides(asked.overrides, rights)
@@ -50,7 +56,7 @@ export async function ask(call: OpenCall): Promise<Response> {
     protocol: 'ui-stream',
     bodyText,
   })
-  if (isText(call)) {
+  if (isText) {
     return streamTurn(chatReader(events, resume), new TextEncoderOfTurn(), {
       // A server that compresses text would hold it back until there is enough of it.
       headers: {
@@ -124,15 +130,6 @@ async function atChat<T>(
 }
 
 const TEXT = 'text/plain; charset=utf-8'
-
-/** Whether the answer is to come as plain text. @throws ApiError 400 */
-function isText({ query }: OpenCall): boolean {
-  const { protocol = 'data' } = query
-  if (protocol !== 'data' && protocol !== 'text') {
-    throw new ApiError(400, '`protocol` must be `data` or `text`.')
-  }
-  return protocol === 'text'
-}
 
 const CITATIONS = ['parts', 'markdown'] as const
 type Citations = (typeof CITATIONS)[number]

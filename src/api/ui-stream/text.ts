@@ -1,4 +1,4 @@
-/** Plain text streams, for `TextStreamChatTransport` and `useCompletion` with `streamProtocol: 'text'`. */
+/** POST /ui/{assistant}/text: an answer as plain text, for `TextStreamChatTransport` and `useCompletion` of the AI SDK. */
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import type { TurnEncoder } from '../turn/stream'

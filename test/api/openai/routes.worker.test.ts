@@ -252,12 +252,12 @@ describe('an error', () => {
   })
 
   it.each([
-    ['POST', '/v1/images/generations'],
-    ['DELETE', '/v1/models/guide'],
-    ['GET', '/v1/chat/completions'],
-  ])('for %s %s, which is not there, has the shape too', async (method, path) => {
+    ['POST', '/v1/images/generations', 404, 'not_found'],
+    ['DELETE', '/v1/models/guide', 405, null],
+    ['GET', '/v1/chat/completions', 405, null],
+  ])('for %s %s, which is not there, has the shape too', async (method, path, expected, code) => {
     const [status, { error }] = await call(method, path, bearer('xyz'))
-    expect([status, error.code]).toEqual([404, 'not_found'])
+    expect([status, error.code, error.type]).toEqual([expected, code, 'invalid_request_error'])
   })
 
   it('for bad JSON and for a body that is too large has it', async () => {

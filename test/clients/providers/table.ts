@@ -10,9 +10,12 @@ export class Table {
   readonly #rows = new Map<string, Map<string, string>>()
   readonly #columns: string[]
 
-  /** @param columns in their order; a cell that nobody set is empty */
-  constructor(rows: string[], columns: string[]) {
+  readonly #head: string
+
+  /** @param columns in their order; a cell that nobody set is empty @param head of the column of rows' names */
+  constructor(rows: string[], columns: string[], head = 'Provider') {
     this.#columns = columns
+    this.#head = head
     for (const row of rows) this.#rows.set(row, new Map())
   }
 
@@ -23,7 +26,7 @@ export class Table {
   /** Markdown, its columns aligned. */
   toString(): string {
     const lines = [
-      ['Provider', ...this.#columns],
+      [this.#head, ...this.#columns],
       ...[...this.#rows].map(([row, cells]) => [
         row,
         ...this.#columns.map((column) => cells.get(column) ?? ''),

@@ -1,0 +1,116 @@
+/** Writes a turn as a task of A2A: its pieces are updates of one artifact, the answer. */
+import type { Failure } from '../../errors'
+import { textOf } from '../../parts'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import { type RpcId, rpcResult } from '../edge/json-rpc'
+import { type SourceFields, sourcesOf } from '../turn/sources'
+import type { TurnEncoder } from '../turn/stream'
+
+/** `<conversation id>.<turn>` */
+const taskId = ({ conversationId, turn }: Pick<Turn, 'conversationId' | 'turn'>): string =>
+  `${conversationId}.${turn}`
+
+export const task = (contextId: string, id: string, state: string, more: Record<string, unknown> = {}) => ({
+  id,
+  contextId,
+  status: { state },
+  ...more,
+})
+
+export const artifact = (text: string, metadata?: Record<string, unknown>) => ({
+  artifactId: 'answer',
+  parts: [{ text }],
+  ...(metadata && { metadata }),
+})
+
+const metadataOf = ({ passages, suggestions }: Turn, fields: SourceFields) => ({
+  sources: sourcesOf(passages, fields).map(({ id, title, url }) => ({ id, title, ...(url && { url }) })),
+  ...(suggestions && { followups: suggestions }),
+})
+
+/** @param turn one that is done */
+export const finishedTask = (turn: Turn, fields: SourceFields) =>
+  task(turn.conversationId, taskId(turn), 'TASK_STATE_COMPLETED', {
+    artifacts: [artifact(textOf(turn.answer), metadataOf(turn, fields))],
+  })
+
+export class TaskEncoder implements TurnEncoder {
+  readonly #id: RpcId
+  readonly #fields: SourceFields
+  readonly #turn: Turn = emptyTurn()
+  #written = false
+  /** an update of the artifact, before and after its text */
+  #before = ''
+  #after = ''
+
+  constructor(id: RpcId, fields: SourceFields) {
+    this.#id = id
+    this.#fields = fields
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'question':
+        this.#begin()
+        return this.#frame({
+          task: task(this.#turn.conversationId, taskId(this.#turn), 'TASK_STATE_WORKING'),
+        })
+      case 'delta':
+        return this.#piece(event.text)
+      case 'done':
+        return this.#last() + this.#status('TASK_STATE_COMPLETED')
+      default:
+        return ''
+    }
+  }
+
+  fail({ code, message }: Failure): string {
+    if (code === 'stopped') return this.#status('TASK_STATE_CANCELED')
+    return this.#status('TASK_STATE_FAILED', {
+      message: { messageId: `${taskId(this.#turn)}.error`, role: 'ROLE_AGENT', parts: [{ text: message }] },
+    })
+  }
+
+  /** Writes once what all pieces but the first have in common. */
+  #begin(): void {
+    const mark = '\u0000'
+    const [before = '', after = ''] = JSON.stringify(this.#update(mark, true)).split(JSON.stringify(mark))
+    this.#before = `data: ${before}`
+    this.#after = `${after}\n\n`
+  }
+
+  #piece(text: string): string {
+    if (text === '') return ''
+    if (this.#written) return `${this.#before}${JSON.stringify(text)}${this.#after}`
+    this.#written = true
+    return `data: ${JSON.stringify(this.#update(text, false))}\n\n`
+  }
+
+  /** The sources come with the last piece. */
+  #last(): string {
+    const last = artifact('', metadataOf(this.#turn, this.#fields))
+    return this.#frame({
+      artifactUpdate: { ...this.#place(), artifact: last, append: this.#written, lastChunk: true },
+    })
+  }
+
+  #update(text: string, append: boolean) {
+    return rpcResult(this.#id, {
+      artifactUpdate: { ...this.#place(), artifact: artifact(text), append },
+    })
+  }
+
+  #status(state: string, more: Record<string, unknown> = {}): string {
+    return this.#frame({ statusUpdate: { ...this.#place(), status: { state, ...more } } })
+  }
+
+  #place() {
+    return { taskId: taskId(this.#turn), contextId: this.#turn.conversationId }
+  }
+
+  #frame(result: unknown): string {
+    return `data: ${JSON.stringify(rpcResult(this.#id, result))}\n\n`
+  }
+}

@@ -1,0 +1,134 @@
+/** POST /a2a/{assistant}: messages to an assistant, as tasks that end with an artifact, the answer. */
+import * as v from 'valibot'
+import { ApiError } from '../../errors'
+import { once } from '../../once'
+import { parseJson, readText } from '../edge/body'
+import type { ChatParties } from '../edge/chat-names'
+import { openParties } from '../edge/chat-parties'
+import {
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  RpcError,
+  type RpcRequest,
+  readMessage,
+  rpcError,
+  rpcResult,
+} from '../edge/json-rpc'
+import { json } from '../edge/response'
+import type { OpenCall } from '../edge/route'
+import { askChat, stopChat, turnsOf } from '../turn/chats'
+import { requireOwn } from '../turn/foreign'
+import { chatReader } from '../turn/read'
+import { streamTurn, wholeTurn } from '../turn/stream'
+import { artifact, finishedTask, TaskEncoder, task } from './encoder'
+
+/** A2A's numbers for its own errors. */
+const TASK_NOT_FOUND = -32001
+const TASK_NOT_CANCELABLE = -32002
+
+const Id = v.pipe(v.string(), v.maxLength(512))
+
+const Message = once(() =>
+  v.looseObject({
+    messageId: v.pipe(Id, v.nonEmpty()),
+    contextId: v.optional(Id),
+    role: v.literal('ROLE_USER'),
+    parts: v.pipe(
+      v.array(v.looseObject({ text: v.string('Only parts with `text` can be read here.') })),
+      v.check((parts) => parts.some(({ text }) => text.trim() !== ''), 'Expected a question.'),
+    ),
+  }),
+)
+
+export async function serve(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  const bodyText = await readText(call.request)
+  const body = parsed(bodyText)
+  const message = readMessage(body)
+  if (message?.id === undefined) return new Response(null, { status: 202 })
+  const { id } = message
+  try {
+    requireOwn(body, 'a2a', parties.assistant.name)
+    const result = await dispatch(call, parties, message, bodyText)
+    return result instanceof Response ? result : json(rpcResult(id, result))
+  } catch (error) {
+    return json(rpcError(error, id, call.record))
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch (error) {
+    throw error instanceof ApiError ? new RpcError(PARSE_ERROR, error.message) : error
+  }
+}
+
+async function dispatch(
+  call: OpenCall,
+  parties: ChatParties,
+  { method, params, id }: RpcRequest,
+  bodyText: string,
+): Promise<unknown> {
+  switch (method) {
+    case 'SendMessage': {
+      const { events, resume } = await ask(call, parties, params, bodyText)
+      const turn = await wholeTurn(chatReader(events, resume))
+      return { task: finishedTask(turn, parties.assistant) }
+    }
+    case 'SendStreamingMessage': {
+      const { events, resume, conversationId } = await ask(call, parties, params, bodyText)
+      return streamTurn(chatReader(events, resume), new TaskEncoder(id!, parties.assistant), {
+        headers: { 'x-parley-conversation-id': conversationId },
+        opensAt: 'event',
+      })
+    }
+    case 'GetTask':
+      return storedTask(parties, params)
+    case 'CancelTask': {
+      const { context } = placeOf(params)
+      if (await stopChat(parties, context)) return task(context, String(params.id), 'TASK_STATE_CANCELED')
+      throw new RpcError(TASK_NOT_CANCELABLE, 'This task is not running.')
+    }
+    default:
+      throw new RpcError(METHOD_NOT_FOUND, `There is no method \`${method}\` here.`)
+  }
+}
+
+function ask(call: OpenCall, parties: ChatParties, params: Record<string, unknown>, bodyText: string) {
+  const read = v.safeParse(Message(), params.message, { abortEarly: true })
+  if (!read.success) {
+    const [issue] = read.issues
+    const place = ['message', v.getDotPath(issue)].filter(Boolean).join('.')
+    throw new RpcError(INVALID_PARAMS, `\`${place}\`: ${issue.message}`)
+  }
+  const { contextId, parts } = read.output
+  return askChat(call, parties, {
+    chat: contextId || undefined,
+    question: parts.map(({ text }) => text).join('\n'),
+    protocol: 'a2a',
+    bodyText,
+  })
+}
+
+const noTask = (): RpcError => new RpcError(TASK_NOT_FOUND, 'There is no such task.')
+
+/** The place of a task's turn. @throws RpcError for an id that is none of ours */
+function placeOf({ id }: Record<string, unknown>): { context: string; turn: number } {
+  const [, context, turn] = /^([0-9a-f-]{36})\.(\d{1,9})$/.exec(String(id)) ?? []
+  if (context === undefined) throw noTask()
+  return { context, turn: Number(turn) }
+}
+
+/** A task that has ended, as the record has it. */
+async function storedTask(parties: ChatParties, params: Record<string, unknown>) {
+  const { context, turn } = placeOf(params)
+  const { turns } = await turnsOf(parties, context)
+  const found = turns.find((each) => each.turn === turn)
+  if (!found) throw noTask()
+  const state = found.finish_reason === 'error' ? 'TASK_STATE_FAILED' : 'TASK_STATE_COMPLETED'
+  return task(context, String(params.id), state, {
+    ...(found.answer !== '' && { artifacts: [artifact(found.answer)] }),
+  })
+}

@@ -1,0 +1,53 @@
+/** What CopilotKit's client asks of its runtime besides a run. */
+import { listAssistants } from '../../registry/assistants'
+import { readJson } from '../edge/body'
+import { openParties } from '../edge/chat-parties'
+import { admitAsker, openTo } from '../edge/open-assistant'
+import { json } from '../edge/response'
+import type { OpenCall } from '../edge/route'
+import { runningTurn, stopChat, turnsOf } from '../turn/chats'
+import { streamTurn } from '../turn/stream'
+import { AgUiEncoder, frame, messageId } from './encoder'
+import { type Run, readRun } from './request'
+
+/** GET /info: the assistants that the key may ask, as agents. */
+export async function info({ env, request, record }: OpenCall): Promise<Response> {
+  const access = await admitAsker(env, request, record)
+  const open = (await listAssistants(env)).filter((assistant) => openTo(access, assistant) !== undefined)
+  return json({
+    version: '1.0',
+    mode: 'sse',
+    audioFileTranscriptionEnabled: false,
+    agents: Object.fromEntries(
+      open.map(({ name }) => [name, { name, description: `Answers from ${name}.`, className: 'HttpAgent' }]),
+    ),
+  })
+}
+
+/** Opens a thread again: what was said, and the answer that is being written. */
+export async function connect(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  const { messages: _, ...asked } = readRun(await readJson(call.request))
+  const running = await runningTurn(parties, asked.thread)
+  if (running) {
+    return streamTurn(running, new AgUiEncoder(asked, parties.assistant), { headers: {}, opensAt: 'once' })
+  }
+  const { conversationId, turns } = await turnsOf(parties, asked.thread)
+  const messages = turns
+    .filter(({ answer }) => answer !== '')
+    .flatMap(({ turn, question, answer }) => [
+      { id: `${messageId(conversationId, turn)}.question`, role: 'user', content: question },
+      { id: messageId(conversationId, turn), role: 'assistant', content: answer },
+    ])
+  return new Response(replay(asked, messages), { headers: { 'content-type': 'text/event-stream' } })
+}
+
+const replay = ({ thread: threadId, run: runId }: Run, messages: unknown[]): string =>
+  frame({ type: 'RUN_STARTED', threadId, runId }) +
+  frame({ type: 'MESSAGES_SNAPSHOT', messages }) +
+  frame({ type: 'RUN_FINISHED', threadId, runId })
+
+export async function stop(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  return json({ stopped: await stopChat(parties, call.path.chat ?? '') })
+}

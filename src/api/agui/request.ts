@@ -1,0 +1,80 @@
+/** Reads AG-UI's `RunAgentInput`. Pure. */
+import * as v from 'valibot'
+import { ApiError } from '../../errors'
+import { once } from '../../once'
+import { contentOf } from '../../parts'
+import type { TranscriptMessage } from '../../turn/transcript'
+import { textIn } from '../turn/message-text'
+
+const LONGEST_ID = 512
+const Id = v.pipe(v.string(), v.nonEmpty(), v.maxLength(LONGEST_ID))
+
+const Input = once(() =>
+  v.looseObject({
+    threadId: Id,
+    runId: Id,
+    messages: v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
+    tools: v.nullish(v.array(v.unknown())),
+    context: v.nullish(v.array(v.unknown())),
+    state: v.optional(v.unknown()),
+    forwardedProps: v.optional(v.unknown()),
+  }),
+)
+
+export interface Run {
+  thread: string
+  run: string
+  /** names of parts of the input that an assistant has no use for */
+  ignored: string[]
+}
+
+export interface RunQuestion extends Run {
+  question: string
+  /** what was said before, oldest first */
+  transcript: TranscriptMessage[]
+}
+
+/** @throws ApiError 400 that names the place of the first fault */
+export function readRun(body: unknown): Run & { messages: { role: string; content?: unknown }[] } {
+  const parsed = v.safeParse(Input(), body, { abortEarly: true })
+  if (!parsed.success) {
+    const [issue] = parsed.issues
+    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
+  }
+  const { threadId, runId, messages, tools, context, state, forwardedProps } = parsed.output
+  const given = { tools, context, state, forwardedProps }
+  return {
+    thread: threadId,
+    run: runId,
+    messages,
+    ignored: Object.entries(given).flatMap(([name, value]) => (isEmpty(value) ? [] : [name])),
+  }
+}
+
+/** @throws ApiError 400 */
+export function readQuestion(body: unknown): RunQuestion {
+  const { messages, ...run } = readRun(body)
+  const asked = messages.at(-1)
+  if (asked?.role !== 'user') {
+    throw new ApiError(400, 'The last of `messages` must be the message of a `user`: the question.')
+  }
+  const question = textIn(asked.content ?? '', true)
+  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
+  return {
+    ...run,
+    question,
+    transcript: messages
+      .slice(0, -1)
+      .flatMap(({ role, content }) =>
+        role === 'user' || role === 'assistant'
+          ? [{ role, content: contentOf(textIn(content ?? '', false)) }]
+          : [],
+      ),
+  }
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  (typeof value === 'object' && Object.keys(value).length === 0) ||
+  value === ''

@@ -1,0 +1,29 @@
+/** POST /agui/{assistant}: one run of an assistant as an agent. */
+import { parseJson, readText } from '../edge/body'
+import { openParties } from '../edge/chat-parties'
+import type { OpenCall } from '../edge/route'
+import { askChat } from '../turn/chats'
+import { requireOwn } from '../turn/foreign'
+import { chatReader } from '../turn/read'
+import { streamTurn } from '../turn/stream'
+import { AgUiEncoder } from './encoder'
+import { readQuestion } from './request'
+
+export async function run(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  const bodyText = await readText(call.request)
+  const body = parseJson(bodyText)
+  requireOwn(body, 'agui', parties.assistant.name)
+  const { question, transcript, ...asked } = readQuestion(body)
+  const { events, resume, conversationId } = await askChat(call, parties, {
+    chat: asked.thread,
+    question,
+    transcript,
+    protocol: 'agui',
+    bodyText,
+  })
+  return streamTurn(chatReader(events, resume), new AgUiEncoder(asked, parties.assistant), {
+    headers: { 'x-parley-conversation-id': conversationId },
+    opensAt: 'event',
+  })
+}

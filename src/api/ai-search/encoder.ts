@@ -1,0 +1,42 @@
+/** Writes a turn as the snippet reads it: chat completion chunks, with the sources in an event of their own. */
+import type { Failure } from '../../errors'
+import type { TurnEvent } from '../../turn/events'
+import { type SourceFields, sourcesOf } from '../turn/sources'
+import type { TurnEncoder } from '../turn/stream'
+
+const DONE = 'data: [DONE]\n\n'
+
+export class SnippetEncoder implements TurnEncoder {
+  readonly #fields: SourceFields
+
+  constructor(fields: SourceFields) {
+    this.#fields = fields
+  }
+
+  encode(event: TurnEvent): string {
+    switch (event.type) {
+      case 'retrieval': {
+        const chunks = sourcesOf(event.passages, this.#fields).map(({ id, title, url = '', text }) => ({
+          id,
+          text,
+          item: { key: url, metadata: { title } },
+        }))
+        return `event: chunks\ndata: ${JSON.stringify(chunks)}\n\n`
+      }
+      case 'delta':
+        return chunk(event.text)
+      case 'done':
+        return DONE
+      default:
+        return ''
+    }
+  }
+
+  /** The snippet takes any end of a stream for a success, and shows no errors in it. So the words are in the text. */
+  fail({ message }: Failure): string {
+    return chunk(`\n\n**${message}**`) + DONE
+  }
+}
+
+const chunk = (text: string): string =>
+  `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":${JSON.stringify(text)}}}]}\n\n`

@@ -1,0 +1,119 @@
+/**
+ * Cloudflare's AI Search snippet (contract 3.5). It sends no headers of its own, so the key is in the address that it is
+ * given: `api-url="https://parley.example/ai-search/KEY/ASSISTANT"`.
+ */
+import * as v from 'valibot'
+import { type Access, ASK_ACTIONS } from '../../auth/access'
+import { admit } from '../../auth/admit'
+import { countSearches } from '../../auth/searches'
+import { ApiError } from '../../errors'
+import { once } from '../../once'
+import { contentOf, textOf } from '../../parts'
+import { searchesOf } from '../../registry/assistants'
+import { parseJson, readJson, readText } from '../edge/body'
+import { openParties } from '../edge/chat-parties'
+import { deliver } from '../edge/deliver'
+import { json } from '../edge/response'
+import { type App, type OpenCall, register } from '../edge/route'
+import { askChat } from '../turn/chats'
+import { searchDocuments } from '../turn/documents'
+import { textIn } from '../turn/message-text'
+import { chatReader } from '../turn/read'
+import { streamTurn, wholeTurn } from '../turn/stream'
+import { SnippetEncoder } from './encoder'
+
+const MOST_RESULTS = 50
+const USUAL_RESULTS = 10
+/** Characters of a result's text below its title. */
+const DESCRIPTION = 200
+
+const Body = once(() =>
+  v.looseObject({
+    messages: v.pipe(
+      v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
+      v.check((messages) => messages.at(-1)?.role === 'user', 'Expected a message of a `user` at the end.'),
+    ),
+    stream: v.optional(v.boolean()),
+    // Models and prompts to rewrite questions with are the assistant's, and not the page's.
+    ai_search_options: v.fallback(
+      v.object({ retrieval: v.object({ max_num_results: v.pipe(v.number(), v.integer(), v.minValue(1)) }) }),
+      { retrieval: { max_num_results: USUAL_RESULTS } },
+    ),
+  }),
+)
+
+function read(body: unknown) {
+  const parsed = v.safeParse(Body(), body, { abortEarly: true })
+  if (!parsed.success) {
+    const [issue] = parsed.issues
+    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
+  }
+  const { messages, stream, ai_search_options: options } = parsed.output
+  const question = textIn(messages.at(-1)!.content ?? '', true)
+  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
+  const before = messages.slice(0, -1)
+  return { question, before, stream, limit: Math.min(MOST_RESULTS, options.retrieval.max_num_results) }
+}
+
+/** @throws ApiError 401 for a key that is not made for pages: addresses end up in logs and histories */
+async function admitPageKey({ env, path, record }: OpenCall): Promise<Access> {
+  const access = await admit(env, path.key, ASK_ACTIONS, undefined, record)
+  if (access.forPages) return access
+  throw new ApiError(
+    401,
+    'The key in the address must be made for pages: a scoped key, or one with `limits`.',
+  )
+}
+
+async function chat(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call, () => admitPageKey(call))
+  const bodyText = await readText(call.request)
+  const { question, before, stream } = read(parseJson(bodyText))
+  const { events, resume, conversationId, delivery } = await askChat(call, parties, {
+    question,
+    transcript: before.flatMap(({ role, content }) =>
+      role === 'user' || role === 'assistant'
+        ? [{ role, content: contentOf(textIn(content ?? '', false)) }]
+        : [],
+    ),
+    protocol: 'ai-search',
+    bodyText,
+  })
+  const headers = { 'x-parley-conversation-id': conversationId }
+  const turns = chatReader(events, resume)
+  if (stream !== false) {
+    return streamTurn(turns, new SnippetEncoder(parties.assistant), { headers, opensAt: 'text' })
+  }
+  const turn = await wholeTurn(turns)
+  const message = { role: 'assistant', content: textOf(turn.answer) }
+  return deliver({ choices: [{ index: 0, message }] }, headers, delivery(turn.turn))
+}
+
+async function search(call: OpenCall): Promise<Response> {
+  const { env, access, assistant } = await openParties(call, () => admitPageKey(call))
+  const { question, limit } = read(await readJson(call.request))
+  call.record.question = question
+  await countSearches(env, Array(Math.max(0, searchesOf(assistant).length - 1)).fill(access))
+  const query = access.embedded.q ?? question
+  const found = await searchDocuments(env, access, assistant, query, limit)
+  return json({
+    success: true,
+    result: {
+      search_query: query,
+      chunks: found.map(({ id, title, url = '', text, score }) => ({
+        id,
+        score,
+        text,
+        item: { key: url, metadata: { title, description: text.slice(0, DESCRIPTION) } },
+      })),
+    },
+  })
+}
+
+const BASE = '/ai-search/:key/:assistant'
+
+export const mountAiSearch = (app: App): void =>
+  register(app, [
+    { method: 'POST', path: `${BASE}/chat/completions`, open: true, begins: () => true, handle: chat },
+    { method: 'POST', path: `${BASE}/search`, open: true, handle: search },
+  ])

@@ -1,0 +1,54 @@
+/** Writes a turn as deep-chat reads it: pieces of text, with citations as Markdown links. */
+import type { Failure } from '../../errors'
+import { textOf } from '../../parts'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import { CitationLinks } from '../turn/linked-citations'
+import { type SourceFields, sourcesOf } from '../turn/sources'
+import type { TurnEncoder } from '../turn/stream'
+
+const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
+
+export class DeepChatEncoder implements TurnEncoder {
+  readonly #fields: SourceFields
+  readonly #turn: Turn = emptyTurn()
+  #links = new CitationLinks([])
+
+  constructor(fields: SourceFields) {
+    this.#fields = fields
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'retrieval':
+        this.#links = new CitationLinks(sourcesOf(this.#turn.passages, this.#fields))
+        return ''
+      case 'delta':
+        return written(this.#links.add(event.text))
+      // deep-chat passes over frames without text; a page's `responseInterceptor` reads them.
+      case 'done':
+        return written(this.#links.end()) + frame(extrasOf(this.#turn, this.#fields))
+      default:
+        return ''
+    }
+  }
+
+  fail({ message }: Failure): string {
+    return written(this.#links.end()) + frame({ error: message })
+  }
+}
+
+const written = (text: string): string => (text === '' ? '' : `data: {"text":${JSON.stringify(text)}}\n\n`)
+
+const extrasOf = ({ conversationId, passages, suggestions }: Turn, fields: SourceFields) => ({
+  conversation_id: conversationId,
+  sources: sourcesOf(passages, fields).map(({ id, title, url }) => ({ id, title, ...(url && { url }) })),
+  ...(suggestions && { followups: suggestions }),
+})
+
+/** The whole answer. @param turn one that is done */
+export function messageOf(turn: Turn, fields: SourceFields) {
+  const links = new CitationLinks(sourcesOf(turn.passages, fields))
+  return { text: links.add(textOf(turn.answer)) + links.end(), ...extrasOf(turn, fields) }
+}

@@ -1,0 +1,76 @@
+/** deep-chat in its own format (contract 3.4). */
+
+import { inFull } from '../../errors'
+import { parseJson, readText } from '../edge/body'
+import { openParties } from '../edge/chat-parties'
+import { deliver } from '../edge/deliver'
+import { type FailedRequest, failureOf, json } from '../edge/response'
+import { type App, type OpenCall, type Route, register } from '../edge/route'
+import { askChat, turnsOf } from '../turn/chats'
+import { requireOwn } from '../turn/foreign'
+import { chatReader } from '../turn/read'
+import { streamTurn, wholeTurn } from '../turn/stream'
+import { DeepChatEncoder, messageOf } from './encoder'
+import { readDeepChat } from './request'
+
+async function ask(call: OpenCall): Promise<Response> {
+  const { request } = call
+  const parties = await openParties(call)
+  const bodyText = await readText(request)
+  const body = parseJson(bodyText)
+  requireOwn(body, 'deep-chat', parties.assistant.name)
+  const asked = readDeepChat(body)
+  const { events, resume, conversationId, delivery } = await askChat(call, parties, {
+    ...asked,
+    labels: true,
+    protocol: 'deep-chat',
+    bodyText,
+  })
+  const headers = { 'x-parley-conversation-id': conversationId }
+  const read = chatReader(events, resume)
+  // With `stream: true` deep-chat asks for events, and for anything otherwise.
+  if (request.headers.get('accept')?.includes('text/event-stream')) {
+    return streamTurn(read, new DeepChatEncoder(parties.assistant), { headers, opensAt: 'text' })
+  }
+  const turn = await wholeTurn(read)
+  return deliver(messageOf(turn, parties.assistant), headers, delivery(turn.turn))
+}
+
+/** What was said, for the page's `loadHistory`. */
+async function history(call: OpenCall): Promise<Response> {
+  const { turns } = await turnsOf(await openParties(call), call.path.chat ?? '')
+  return json(
+    turns
+      .filter(({ answer }) => answer !== '')
+      .flatMap(({ question, answer }) => [
+        { role: 'user', text: question },
+        { role: 'ai', text: answer },
+      ]),
+  )
+}
+
+/** deep-chat shows what is in `error`. */
+function refusal(error: unknown, request: FailedRequest): Response {
+  const failure = failureOf(error, request)
+  const response = json({ error: inFull(failure) }, failure.status)
+  if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))
+  return response
+}
+
+const route = (
+  method: Route['method'],
+  path: string,
+  handle: (call: OpenCall) => Promise<Response>,
+): Route => ({
+  method,
+  path,
+  open: true,
+  begins: () => method === 'POST',
+  handle: (call) => handle(call).catch((error) => refusal(error, call.record)),
+})
+
+export const mountDeepChat = (app: App): void =>
+  register(app, [
+    route('POST', '/deep-chat/:assistant', ask),
+    route('GET', '/deep-chat/:assistant/:chat', history),
+  ])

@@ -1,0 +1,78 @@
+/**
+ * Recognises a body that belongs to another protocol. Most chat clients send `messages`, so the wrong address would often
+ * understand enough to run a paid turn, and the client would then fail on the answer.
+ */
+import { ApiError } from '../../errors'
+
+interface Mark {
+  /** labels of turns that this protocol begins */
+  protocol: string
+  name: string
+  /** where it belongs; `*` stands for the assistant */
+  route: string
+  /** whether only this protocol's clients send such a body */
+  fits(body: Record<string, unknown>): boolean
+}
+
+const MARKS: Mark[] = [
+  {
+    protocol: 'agui',
+    name: 'AG-UI',
+    route: '/agui/*',
+    fits: ({ threadId, runId, messages }) =>
+      typeof threadId === 'string' && typeof runId === 'string' && Array.isArray(messages),
+  },
+  {
+    protocol: 'a2a',
+    name: 'A2A',
+    route: '/a2a/*',
+    fits: ({ jsonrpc, method }) =>
+      jsonrpc === '2.0' && typeof method === 'string' && /^(Send(Streaming)?Message|message\/)/.test(method),
+  },
+  {
+    protocol: 'mcp',
+    name: 'the Model Context Protocol',
+    route: '/mcp/*',
+    fits: ({ jsonrpc, method }) => jsonrpc === '2.0' && typeof method === 'string',
+  },
+  {
+    protocol: 'n8n',
+    name: "n8n's chat",
+    route: '/n8n/*',
+    fits: ({ action, sessionId }) =>
+      (action === 'sendMessage' || action === 'loadPreviousSession') && typeof sessionId === 'string',
+  },
+  {
+    protocol: 'ai-search',
+    name: "Cloudflare's AI Search snippet",
+    route: '/ai-search/KEY/*/chat/completions',
+    fits: ({ ai_search_options: options }) => typeof options === 'object' && options !== null,
+  },
+  {
+    protocol: 'deep-chat',
+    name: 'deep-chat',
+    route: '/deep-chat/*',
+    fits: ({ messages }) => Array.isArray(messages) && messages.length > 0 && messages.every(isBareText),
+  },
+]
+
+/** A message of deep-chat: a role and a text, where others have contents or parts. */
+const isBareText = (message: unknown): boolean =>
+  typeof message === 'object' &&
+  message !== null &&
+  'role' in message &&
+  'text' in message &&
+  !('content' in message) &&
+  !('parts' in message)
+
+/**
+ * @param own the protocol that the body was sent to
+ * @throws ApiError 400 that names the right address, for a body of another protocol
+ */
+export function requireOwn(body: unknown, own: string, assistant: string): void {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+  const mark = MARKS.find(({ fits }) => fits(body as Record<string, unknown>))
+  if (mark === undefined || mark.protocol === own) return
+  const route = mark.route.replace('*', encodeURIComponent(assistant))
+  throw new ApiError(400, `This is a request of ${mark.name}: send it to POST ${route}.`)
+}

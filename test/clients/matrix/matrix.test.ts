@@ -1,0 +1,152 @@
+/** What each client can do with Parley, and why it cannot do the rest: the table of docs/clients.md. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Counterpart, startCounterpart } from '../counterpart'
+import { createAssistant, createModel, createShows, request, unique } from '../harness'
+import { type Llm, startLlm } from '../llm'
+import { type Paced, startPaced, words } from '../paced'
+import { Table } from '../providers/table'
+import { COLUMNS, type Column, type Row } from './row'
+import { ROWS } from './rows'
+import { snippet } from './widget-rows'
+
+/** Three seconds of writing. */
+const WORDS = 300
+/** Ten seconds: an answer that is still being written when somebody comes back to it, however busy the machine is. */
+const MANY = 1000
+
+let llm: Llm
+let paced: Paced
+let counterpart: Counterpart
+let pageKey = ''
+let assistant: string
+let slow: string
+let long: string
+let cut: string
+
+beforeAll(async () => {
+  llm = await startLlm({ latency: 5 })
+  paced = await startPaced()
+  counterpart = await startCounterpart()
+  const shows = await createShows()
+  const made = async (model: Record<string, unknown>) =>
+    createAssistant({ model: await createModel(model), collections: [shows] })
+  assistant = await made({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url })
+  slow = await made({ model_name: `openai/paced-${WORDS}-10`, openai_url: paced.url })
+  long = await made({ model_name: `openai/paced-${MANY}-10`, openai_url: paced.url })
+  cut = await made({ model_name: 'openai/cut', openai_url: counterpart.url })
+  const { body } = await request('POST', '/keys', {
+    description: 'a page',
+    actions: ['documents:search'],
+    collections: [shows],
+    limits: { allowed_origins: ['http://localhost:3000'] },
+  })
+  expect(body.value).toBeTypeOf('string')
+  pageKey = body.value
+})
+afterAll(() => Promise.all([llm.stop(), paced.stop(), counterpart.stop()]))
+
+const rows: Row[] = [...ROWS, snippet(() => pageKey)]
+const table = new Table(
+  rows.map(({ name }) => name),
+  [...COLUMNS],
+  'Client',
+)
+/** Reasons why a cell cannot be, in the order of their numbers. */
+const reasons: string[] = []
+
+const numberOf = (reason: string): number => {
+  if (!reasons.includes(reason)) reasons.push(reason)
+  return reasons.indexOf(reason) + 1
+}
+
+/** Begins an answer, waits until it is being written, and leaves. */
+async function leave(chat: ReturnType<Row['open']>): Promise<void> {
+  const gone = new AbortController()
+  let seen = ''
+  const asked = chat.ask(unique('an action series'), {
+    signal: gone.signal,
+    onText: (piece) => {
+      seen += piece
+    },
+  })
+  const ended = asked.catch(() => undefined)
+  await expect.poll(() => seen.length, { timeout: 20_000 }).toBeGreaterThan(0)
+  gone.abort()
+  await ended
+}
+
+describe.each(rows.map((row) => [row.name, row] as const))('%s', (name, row) => {
+  /** A test whose success is a cell of the table. */
+  const proves = (column: Column, body: () => Promise<void>) => {
+    const lack = row.lacks?.[column]
+    test(lack === undefined ? column : `${column}: ${lack}`, async () => {
+      if (lack === undefined) await body()
+      table.set(name, column, lack === undefined ? 'yes' : `no (${numberOf(lack)})`)
+    })
+  }
+
+  proves('Ask', async () => {
+    const chat = row.open(assistant)
+    const question = unique('an action series')
+    const answer = chat.whole ? await chat.whole(question) : (await chat.ask(question)).text
+    expect(answer).toBe(`You asked: ${question}`)
+  })
+
+  proves('Stream', async () => {
+    const pieces: string[] = []
+    const { text } = await row.open(slow).ask(unique('an action series'), {
+      onText: (piece) => pieces.push(piece),
+    })
+    expect(text).toBe(words(WORDS).join(''))
+    expect(pieces.join('')).toBe(text)
+    expect(pieces.length).toBeGreaterThan(3)
+  })
+
+  proves('Follow-up', async () => {
+    const chat = row.open(assistant)
+    await chat.ask(unique('an action series'))
+    const question = unique('and another')
+    expect((await chat.ask(question)).text).toBe(`You asked: standalone: ${question}`)
+  })
+
+  proves('Error', async () => {
+    await expect(row.open('no-such-assistant').ask('anything')).rejects.toThrow()
+    const failure = row.open(cut).ask(unique('an action series'))
+    await expect(failure).rejects.toThrow(/./)
+  })
+
+  proves('Abort', async () => {
+    const chat = row.open(slow)
+    await leave(chat)
+    const { text } = await chat.ask(unique('another one'))
+    expect(text).toBe(words(WORDS).join(''))
+  })
+
+  proves('Resume', async () => {
+    const chat = row.open(long)
+    await leave(chat)
+    expect(await chat.resume!()).toBe(words(MANY).join(''))
+  })
+
+  proves('Sources', async () => {
+    const { sources } = await row.open(assistant).ask(unique('an action series'))
+    // By its title, or by its id: `quest`.
+    expect(sources.join()).toMatch(/quest/i)
+  })
+})
+
+const FILE = join(import.meta.dirname, '../../../docs/clients.md')
+const BEGIN = '<!-- clients: written by `npm run clients` -->'
+const END = '<!-- /clients -->'
+
+test('the documentation has this table', () => {
+  const text = readFileSync(FILE, 'utf8')
+  const notes = reasons.map((reason, at) => `${at + 1}. ${reason[0]!.toUpperCase()}${reason.slice(1)}.`)
+  const written = [String(table), notes.join('\n')].join('\n\n')
+  const [begin, end] = [text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END)]
+  if (process.env.CLIENTS === 'write') {
+    writeFileSync(FILE, `${text.slice(0, begin)}\n\n${written}\n\n${text.slice(end)}`)
+  } else expect(text.slice(begin, end).trim()).toBe(written)
+})

@@ -1,0 +1,269 @@
+/** Clients of every wire, each behind the same few calls: how they ask, what they show, and what they cannot do. */
+import { SendMessageRequest, TaskState } from '@a2a-js/sdk'
+import {
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from '@a2a-js/sdk/client'
+import { HttpAgent } from '@ag-ui/client'
+import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import OpenAI from 'openai'
+import { KEY, url } from '../harness'
+import { makeChat, textOf } from '../headless-chat'
+import { bearer, type Options, type Row, type Said } from './row'
+import { deepChat, n8n, own } from './widget-rows'
+
+const uiStream: Row = {
+  name: 'AI SDK `useChat` (`ai` 7)',
+  open(assistant) {
+    const chat = makeChat('ai 7', { api: `${url}/ui/${assistant}`, key: KEY, id: crypto.randomUUID() })
+    return {
+      async ask(text, { onText, signal } = {}) {
+        let shown = 0
+        const watch = setInterval(() => {
+          const now = chat.lastMessage?.role === 'assistant' ? textOf(chat.lastMessage) : ''
+          if (now.length > shown) onText?.(now.slice(shown))
+          shown = Math.max(shown, now.length)
+        }, 5)
+        signal?.addEventListener('abort', () => void chat.stop())
+        await chat.sendMessage({ text })
+        clearInterval(watch)
+        if (chat.error) throw chat.error
+        const parts = chat.lastMessage?.parts ?? []
+        onText?.(textOf(chat.lastMessage).slice(shown))
+        return {
+          text: textOf(chat.lastMessage),
+          sources: parts.flatMap((part) => (part.type === 'source-document' ? [part.title] : [])),
+        }
+      },
+      async resume() {
+        await chat.resumeStream()
+        return textOf(chat.lastMessage)
+      },
+    }
+  },
+}
+
+const openai = () => new OpenAI({ baseURL: `${url}/v1`, apiKey: KEY, maxRetries: 0 })
+
+const NO_RESUME = 'the API has no request for a running answer; `GET /conversations/ID/events` follows it'
+
+const completions: Row = {
+  name: 'OpenAI SDK, chat completions',
+  lacks: { Resume: NO_RESUME },
+  open(model) {
+    const metadata = { conversation_id: crypto.randomUUID() }
+    return {
+      async ask(content, { onText, signal } = {}) {
+        const stream = await openai().chat.completions.create(
+          { model, stream: true, metadata, messages: [{ role: 'user', content }] },
+          { signal },
+        )
+        let text = ''
+        let sources: string[] = []
+        for await (const { choices } of stream) {
+          const delta = choices[0]?.delta as {
+            content?: string
+            context?: { citations: { title: string }[] }
+          }
+          if (delta?.content) onText?.(delta.content)
+          text += delta?.content ?? ''
+          sources = delta?.context?.citations.map(({ title }) => title) ?? sources
+        }
+        // The SDK ends an aborted stream without an error.
+        if (signal?.aborted) throw new Error('aborted')
+        return { text, sources }
+      },
+      async whole(content) {
+        const { choices } = await openai().chat.completions.create({
+          model,
+          metadata,
+          messages: [{ role: 'user', content }],
+        })
+        return choices[0]?.message.content ?? ''
+      },
+    }
+  },
+}
+
+const aiChat: Row = {
+  name: '`@microsoft/ai-chat-protocol`',
+  lacks: { Resume: NO_RESUME },
+  open(assistant) {
+    const client = new AIChatProtocolClient(
+      `${url}/a/${assistant}/chat`,
+      { key: KEY },
+      { credentials: { apiKeyHeaderName: 'x-typesense-api-key' }, retryOptions: { maxRetries: 0 } },
+    )
+    let session: unknown
+    const options = () => (session === undefined ? {} : { sessionState: session })
+    return {
+      async ask(content, { onText, signal } = {}) {
+        const stream = await client.getStreamedCompletion([{ role: 'user', content }], {
+          ...options(),
+          ...(signal && { abortSignal: signal }),
+        })
+        let text = ''
+        let sources: string[] = []
+        for await (const { delta, sessionState, context } of stream) {
+          session ??= sessionState
+          const { data_points: points } = (context ?? {}) as { data_points?: { text: string[] } }
+          sources = points?.text ?? sources
+          if (delta.content) onText?.(delta.content)
+          text += delta.content ?? ''
+        }
+        return { text, sources }
+      },
+      async whole(content) {
+        const { message, sessionState } = await client.getCompletion([{ role: 'user', content }], options())
+        session ??= sessionState
+        return message.content
+      },
+    }
+  },
+}
+
+const mcp: Row = {
+  name: 'MCP (`@modelcontextprotocol/sdk`)',
+  lacks: { Resume: 'the server keeps no session; the finished answer is in the conversation' },
+  open(assistant) {
+    let id: string | undefined
+    return {
+      async ask(question, { onText, signal } = {}) {
+        const client = new Client({ name: 'a test', version: '1' })
+        const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp/${assistant}`), {
+          requestInit: { headers: bearer },
+        })
+        await client.connect(transport)
+        const result = await client.callTool(
+          { name: 'ask', arguments: { question, ...(id !== undefined && { conversation_id: id }) } },
+          undefined,
+          {
+            onprogress: ({ message = '' }) => {
+              if (!/^\d+ documents found/.test(message)) onText?.(message)
+            },
+            ...(signal && { signal }),
+          },
+        )
+        await client.close()
+        if (result.isError) throw new Error(JSON.stringify(result.content))
+        const { answer, conversation_id, sources } = result.structuredContent as {
+          answer: string
+          conversation_id: string
+          sources: { title: string }[]
+        }
+        id = conversation_id
+        return { text: answer, sources: sources.map(({ title }) => title) }
+      },
+    }
+  },
+}
+
+const agUi: Row = {
+  name: 'AG-UI (`@ag-ui/client`), CopilotKit',
+  open(assistant) {
+    const threadId = crypto.randomUUID()
+    const make = (path: string) => new HttpAgent({ url: url + path, threadId, headers: bearer })
+    const run = async (
+      agent: HttpAgent,
+      content: string,
+      { onText, signal }: Options = {},
+    ): Promise<Said> => {
+      let sources: string[] = []
+      let failure: string | undefined
+      signal?.addEventListener('abort', () => agent.abortRun())
+      agent.addMessage({ id: crypto.randomUUID(), role: 'user', content })
+      await agent.runAgent(
+        {},
+        {
+          onTextMessageContentEvent: ({ event }) => onText?.(event.delta),
+          onCustomEvent: ({ event }) => {
+            const { name, value } = event as { name: string; value: { title: string }[] }
+            if (name === 'sources') sources = value.map(({ title }) => title)
+          },
+          onRunErrorEvent: ({ event }) => {
+            failure = event.message
+          },
+        },
+      )
+      if (failure !== undefined) throw new Error(failure)
+      if (signal?.aborted) throw new Error('aborted')
+      return { text: String(agent.messages.at(-1)?.content), sources }
+    }
+    const agent = make(`/agui/${assistant}`)
+    return {
+      ask: (question, options) => run(agent, question, options),
+      resume: async () => (await run(make(`/copilotkit/agent/${assistant}/connect`), 'ignored')).text,
+    }
+  },
+}
+
+const a2a: Row = {
+  name: 'A2A (`@a2a-js/sdk`)',
+  lacks: { Resume: '`SubscribeToTask` is not served; `GetTask` has the finished answer' },
+  open(assistant) {
+    let contextId = ''
+    const fetchImpl: typeof fetch = (input, init) =>
+      fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), ...bearer } })
+    const factory = new ClientFactory(
+      ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+        transports: [new JsonRpcTransportFactory({ fetchImpl })],
+        cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+      }),
+    )
+    const connect = () => factory.createFromUrl(`${url}/a2a/${assistant}/`)
+    const message = (text: string) =>
+      SendMessageRequest.fromJSON({
+        message: {
+          messageId: crypto.randomUUID(),
+          ...(contextId !== '' && { contextId }),
+          role: 'ROLE_USER',
+          parts: [{ text }],
+        },
+      })
+    type Parts = { content?: { $case: string; value: unknown } | undefined }[]
+    const textIn = (parts: Parts = []) =>
+      parts.map(({ content }) => (content?.$case === 'text' ? String(content.value) : '')).join('')
+    return {
+      async ask(question, { onText, signal } = {}) {
+        const client = await connect()
+        let text = ''
+        let sources: string[] = []
+        const stream = client.sendMessageStream(message(question), signal ? { signal } : {})
+        for await (const { payload } of stream) {
+          if (payload?.$case === 'task') contextId = payload.value.contextId
+          if (payload?.$case === 'artifactUpdate') {
+            const piece = textIn(payload.value.artifact?.parts)
+            if (piece !== '') onText?.(piece)
+            text += piece
+            const { sources: found = [] } = (payload.value.artifact?.metadata ?? {}) as {
+              sources?: { title: string }[]
+            }
+            if (found.length > 0) sources = found.map(({ title }) => title)
+          }
+          if (
+            payload?.$case === 'statusUpdate' &&
+            payload.value.status?.state === TaskState.TASK_STATE_FAILED
+          ) {
+            throw new Error(textIn(payload.value.status.message?.parts))
+          }
+        }
+        if (signal?.aborted) throw new Error('aborted')
+        return { text, sources }
+      },
+      async whole(question) {
+        const result = (await (await connect()).sendMessage(message(question))) as {
+          artifacts?: { parts: Parts }[]
+          contextId: string
+        }
+        contextId = result.contextId
+        return (result.artifacts ?? []).map(({ parts }) => textIn(parts)).join('')
+      },
+    }
+  },
+}
+
+export const ROWS: Row[] = [own, uiStream, completions, aiChat, mcp, agUi, a2a, deepChat, n8n]
