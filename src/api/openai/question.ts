@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import type { AnswerForm } from '../../models/answer-form'
+import { once } from '../../once'
 import { contentOf, type ToolCallPart } from '../../parts'
 import { requireSchema } from '../../turn/form'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
@@ -12,33 +13,38 @@ import { textIn } from '../turn/message-text'
 export const LONGEST_ID = 512
 
 /** The most tokens of an answer. Some clients send -1 where they mean no limit of their own. */
-export const Tokens = v.pipe(
-  v.number(),
-  v.safeInteger(),
-  v.check((tokens) => tokens >= 1 || tokens === -1, 'The number of tokens must be 1 or more.'),
-  v.transform((tokens) => (tokens === -1 ? undefined : tokens)),
+export const Tokens = once(() =>
+  v.pipe(
+    v.number(),
+    v.safeInteger(),
+    v.check((tokens) => tokens >= 1 || tokens === -1, 'The number of tokens must be 1 or more.'),
+    v.transform((tokens) => (tokens === -1 ? undefined : tokens)),
+  ),
 )
 
-const Schema = {
+const named = () => ({
   name: v.optional(v.pipe(v.string(), v.regex(/^[\w-]{1,64}$/)), 'answer'),
   schema: v.record(v.string(), v.unknown()),
   strict: v.nullish(v.boolean()),
-}
+})
 
 /** The form of an answer, as both APIs ask for it: a schema stands in `json_schema`, or beside the type. */
-export const Format = v.variant('type', [
-  v.looseObject({ type: v.literal('text') }),
-  v.looseObject({ type: v.literal('json_object') }),
-  v.pipe(
-    v.object({ type: v.literal('json_schema'), json_schema: v.object(Schema) }),
-    v.transform(({ type, json_schema: named }) => ({ type, ...named })),
-  ),
-  v.object({ type: v.literal('json_schema'), ...Schema }),
-])
+export const Format = once(() => {
+  const schema = named()
+  return v.variant('type', [
+    v.looseObject({ type: v.literal('text') }),
+    v.looseObject({ type: v.literal('json_object') }),
+    v.pipe(
+      v.object({ type: v.literal('json_schema'), json_schema: v.object(schema) }),
+      v.transform(({ type, json_schema }) => ({ type, ...json_schema })),
+    ),
+    v.object({ type: v.literal('json_schema'), ...schema }),
+  ])
+})
 
 /** @throws InvalidParameter for a schema that cannot be checked @param param where the format stands */
 export function formOf(
-  format: v.InferOutput<typeof Format> | null | undefined,
+  format: v.InferOutput<ReturnType<typeof Format>> | null | undefined,
   param: string,
 ): AnswerForm | undefined {
   if (format == null || format.type === 'text') return undefined
@@ -53,29 +59,33 @@ export function formOf(
   return { type: 'schema', name, schema, ...(strict != null && { strict }) }
 }
 
-const Called = v.pipe(
-  v.unknown(),
-  v.check(
-    (choice) => choice == null || choice === 'auto' || choice === 'none',
-    'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+const Called = once(() =>
+  v.pipe(
+    v.unknown(),
+    v.check(
+      (choice) => choice == null || choice === 'auto' || choice === 'none',
+      'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+    ),
   ),
 )
 
 /** Open WebUI describes the user by an object. */
-const NamedUser = v.pipe(
-  v.looseObject({ id: v.optional(v.string()) }),
-  v.transform(({ id }) => id ?? ''),
+const NamedUser = once(() =>
+  v.pipe(
+    v.looseObject({ id: v.optional(v.string()) }),
+    v.transform(({ id }) => id ?? ''),
+  ),
 )
 
 /** Properties that both APIs have. */
-export const common = {
+export const common = once(() => ({
   model: v.pipe(v.string(), v.minLength(1)),
   stream: v.nullish(v.boolean()),
   temperature: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(2))),
   top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
-  user: v.nullish(v.union([v.string(), NamedUser])),
-  tool_choice: v.optional(Called),
-}
+  user: v.nullish(v.union([v.string(), NamedUser()])),
+  tool_choice: v.optional(Called()),
+}))
 
 export interface ModelQuestion {
   /** name of an assistant */
@@ -127,26 +137,27 @@ export function checkBody<S extends v.GenericSchema>(schema: S, body: unknown): 
 }
 
 /** A call of a tool in an earlier answer. */
-const ToolCall = v.looseObject({
-  id: v.string(),
-  function: v.looseObject({ name: v.string(), arguments: v.string() }),
-})
+const ToolCall = () =>
+  v.looseObject({
+    id: v.string(),
+    function: v.looseObject({ name: v.string(), arguments: v.string() }),
+  })
 
 /** Properties of a message in a list. */
-export const message = {
+export const message = () => ({
   content: v.optional(v.unknown()),
-  tool_calls: v.nullish(v.array(ToolCall)),
+  tool_calls: v.nullish(v.array(ToolCall())),
   tool_call_id: v.optional(v.string()),
-}
+})
 
 export interface SaidMessage {
   role: string
   content?: unknown
-  tool_calls?: v.InferOutput<typeof ToolCall>[] | null | undefined
+  tool_calls?: v.InferOutput<ReturnType<typeof ToolCall>>[] | null | undefined
   tool_call_id?: string | undefined
 }
 
-const callPart = ({ id, function: called }: v.InferOutput<typeof ToolCall>): ToolCallPart => ({
+const callPart = ({ id, function: called }: v.InferOutput<ReturnType<typeof ToolCall>>): ToolCallPart => ({
   type: 'tool_call',
   id,
   name: called.name,

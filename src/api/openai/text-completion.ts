@@ -16,7 +16,7 @@ import { checkBody, common, givenOf, type ModelQuestion, readMessages, Tokens } 
 const body = once(() => {
   const none = (what: string) => v.nullish(v.union([v.literal(''), v.literal(false)], what))
   return v.looseObject({
-    ...common,
+    ...common(),
     prompt: v.union([
       v.string(),
       v.pipe(v.array(v.string()), v.length(1, 'One prompt can be answered at a time.')),
@@ -26,7 +26,7 @@ const body = once(() => {
     n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
     best_of: v.nullish(v.literal(1, 'One answer can be written at a time: `best_of` must be 1.')),
     seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
-    max_tokens: v.nullish(Tokens),
+    max_tokens: v.nullish(Tokens()),
   })
 })
 

@@ -66,6 +66,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       if (store.closed) throw collectionGone()
     },
     count: () => store.count,
+    columns: store.columns,
     hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),

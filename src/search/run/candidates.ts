@@ -31,6 +31,8 @@ export interface Candidates {
   vector: boolean
   /** the number of matches, if already known */
   found: number | undefined
+  /** The same matches in memory, where that is possible (match-set.ts). Resolves to undefined if it turns out not to be. */
+  set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
 }
 
 /** A filter for the documents of a range; `1` passes all of them. */
@@ -82,9 +84,11 @@ export const textMatchesIn = (
     first === undefined
       ? 'rank'
       : `rank - iif(rowid IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?), ${FIRST}, 0)`
+  // With a bare rowid SQLite may look up the rows of an `a OR b` in the filter one by one, and not the words at all, which FTS5
+  // refuses ("unable to use function MATCH").
   return where(
     fragment(
-      `SELECT rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
+      `SELECT +rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
          FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
       ...(first === undefined ? [] : [first, low, high]),
       match,
@@ -99,17 +103,41 @@ export const textMatchesIn = (
 export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
   inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
 
+/**
+ * Text matches without scores: `seq` is the only column. BM25 reads the length of each matching document and looks each
+ * word up again, so it costs more than finding the matches.
+ */
+export const unscoredMatches = (
+  sql: SqlStorage,
+  { match, table }: Pick<TextMatch, 'match' | 'table'>,
+  filter: RangedFilter,
+): Candidates['parts'] =>
+  inRanges(sql, (range) =>
+    where(
+      fragment(
+        `SELECT rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
+        match,
+        range.low,
+        range.high,
+      ),
+      filter(range),
+    ),
+  )
+
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {
   let total = 0
-  for await (const { relation } of parts(pace)) {
-    const [row] = pace.query<{ count: number }>(
-      sql,
-      join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
-    )
-    total += row!.count
-  }
+  for await (const { relation } of parts(pace)) total += countIn(sql, relation, pace)
   return total
+}
+
+/** Counts the matches of a part. */
+export function countIn(sql: SqlStorage, relation: SqlFragment, pace: Pace): number {
+  const [row] = pace.query<{ count: number }>(
+    sql,
+    join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),
+  )
+  return row!.count
 }
 
 /** A window of the matches. */

@@ -9,6 +9,7 @@
 import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
+import type { Range } from '../range'
 
 /** The limits of a slice. */
 export interface Slice {
@@ -166,6 +167,7 @@ export class Pace {
   #rows = 0
   #isLong = false
   #gone = false
+  #ends: Range | undefined
   /** how much more a document costs than in a search without conditions */
   readonly weight: number
 
@@ -188,6 +190,27 @@ export class Pace {
     const rows = cursor.toArray()
     this.#rows += cursor.rowsRead
     return rows
+  }
+
+  /** `query`, to hand on. */
+  readonly read = <Row extends object>(sql: SqlStorage, query: SqlFragment): Row[] =>
+    this.query<Row>(sql, query)
+
+  /** Counts what was read outside of `query`, as the number of rows that take as long. */
+  countRows(number: number): void {
+    this.#rows += number
+  }
+
+  /** The sequence numbers of the oldest and the newest document, as they were when others last had a turn. */
+  ends(sql: SqlStorage): Range {
+    if (this.#ends === undefined) {
+      const [row] = this.query<{ low: number | null; high: number | null }>(sql, {
+        sql: 'SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high',
+        bindings: [],
+      })
+      this.#ends = { low: row?.low ?? 1, high: row?.high ?? 0 }
+    }
+    return this.#ends
   }
 
   /** Counts documents that were read and parsed outside of `query`. */
@@ -222,6 +245,7 @@ export class Pace {
       this.cutoff = !this.#isLong
     }
     await this.#others.turn()
+    this.#ends = undefined
     if (this.#gone) throw new Gone()
     this.#check()
     this.#since = performance.now()
@@ -237,6 +261,7 @@ export class Pace {
   async away<Result>(work: Promise<Result>): Promise<Result> {
     this.end()
     const result = await work
+    this.#ends = undefined
     if (this.#gone) throw new Gone()
     this.#check()
     this.#since = performance.now()

@@ -48,6 +48,7 @@ const escapeClass = (characters: readonly string[]): string =>
   characters.map((character) => character.replace(/[\\\]^-]/g, '\\$&')).join('')
 
 const ASCII = /^[\0-\x7f]*$/
+const BLANK = 0x20
 
 /** Finds the words of texts, by the rules of a field. */
 export class WrittenWords {
@@ -92,14 +93,14 @@ export class WrittenWords {
       .join(' ')
   }
 
-  // Looking at the gaps between blanks first takes a twentieth of the time of the expression.
+  // Steps as wide as the longest word pass most texts in a few looks. Only a wide gap is worth the expression.
   #hasLongWord(text: string): boolean {
-    for (let at = 0; ; ) {
-      const blank = text.indexOf(' ', at)
-      if ((blank === -1 ? text.length : blank) - at > this.mostLetters) return this.#long.test(text)
-      if (blank === -1) return false
-      at = blank + 1
+    for (let at = this.mostLetters; at < text.length; at += this.mostLetters + 1) {
+      const wide = at
+      while (at > wide - this.mostLetters && text.charCodeAt(at) !== BLANK) at--
+      if (text.charCodeAt(at) !== BLANK) return this.#long.test(text)
     }
+    return false
   }
 
   words(text: string): WrittenWord[] {

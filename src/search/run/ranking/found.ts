@@ -63,7 +63,7 @@ export async function findPlain(
   if (top !== undefined) {
     const ranking = { context, request, scorer, filter, sort, pace }
     const few = seqs !== undefined && seqs.length <= FEW ? seqs : undefined
-    const page = await rankedPage(ranking, { seqs: few, counted: plain.counted }, tiers, top)
+    const page = await rankedPage(ranking, { seqs: few, found: plain.found, count: plain.count }, tiers, top)
     const first = (limit: number) => rankedPage(ranking, { seqs: few }, tiers, { offset: 0, limit })
     const { found, texts } = page
     return { candidates: { ...candidates, found }, terms, pinned, top: paged(page), texts, first }

@@ -21,10 +21,12 @@ import {
   textMatches,
 } from '../candidates'
 import type { SearchContext } from '../context'
-import { columnsOf, rankOf, withSimilar } from '../keyword'
+import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
+import { splitsAndJoins } from '../split-join'
+import { countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
-import { type Counted, fewMatches } from './window'
+import type { Counted } from './window'
 
 const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
@@ -45,12 +47,14 @@ export interface PlainSearch {
   match: TextMatch
   /** all matches, if they are few */
   seqs: number[] | undefined
-  /** the best by BM25 and the number of all, where that was asked for */
-  counted?: Counted
+  /** the number of all matches, if it is known */
+  found?: number
+  /** reads the best by BM25 and the number of all */
+  count?: () => Promise<Counted>
   /** the index that was searched, if it is not the request's */
   index?: TextIndex
   /** where to look first; undefined if any word is enough, and BM25 ranks */
-  tiers: Tier[] | undefined
+  tiers: (() => Tier[]) | undefined
   /** the best matches, where BM25 ranks and they were asked for */
   top?: { rows: OrderedMatch[]; found: number }
 }
@@ -85,15 +89,14 @@ export async function planPlainSearch(
     request.dropTokensThreshold,
     ENOUGH_FOR_A_QUESTION,
   )
-  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'counted'>> => {
+  const limit = Math.min(MOST_COUNTED, asked)
+  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'found' | 'count'>> => {
     const match = { match: words, table, rank }
-    const limit = Math.min(MOST_COUNTED, asked)
     if (!isUnfinished) return { match, seqs: await fewMatches(sql, match, filter, limit, pace) }
-    // FTS5 collects all words with a beginning before it has the first match. So everything is asked for at once.
-    const parts = textMatches(sql, match, filter)
+    const { seqs, found } = await countedMatches(sql, match, filter, limit, pace)
     const window = { offset: 0, limit, order, byScore: true }
-    const counted = await countedWindow(sql, { parts, found: undefined }, window, pace)
-    return { match, counted, seqs: counted.found <= limit ? counted.rows.map(({ seq }) => seq) : undefined }
+    const parts = textMatches(sql, match, filter)
+    return { match, seqs, found, count: () => countedWindow(sql, { parts, found: undefined }, window, pace) }
   }
 
   let { terms } = query
@@ -128,6 +131,11 @@ export async function planPlainSearch(
       search = await attempt(expression(terms))
     }
   }
+  const spaced = splitsAndJoins(request, foundBy(search)) && withSpacing(context, request, query, terms)
+  if (spaced) {
+    terms = spaced
+    search = await attempt(expression(terms))
+  }
   const needed = [terms]
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const drops = isTooLittle() ? dropped(terms, request) : []
@@ -138,7 +146,7 @@ export async function planPlainSearch(
   }
   const weighed = columns.map((column, index) => ({ ...column, rank: request.queryFields[index]!.rank }))
   const whole = needed.length === 1 ? terms : []
-  return { terms, ...search, tiers: tiersOf(search.match, whole, query.excluded, weighed) }
+  return { terms, ...search, tiers: () => tiersOf(search.match, whole, query.excluded, weighed) }
 }
 
 const foundBy = ({ seqs }: { seqs: number[] | undefined }): number => seqs?.length ?? Number.POSITIVE_INFINITY

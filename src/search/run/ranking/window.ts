@@ -15,11 +15,13 @@ import {
   type RangedFilter,
   type TextMatch,
   textMatches,
+  unscoredMatches,
+  ordered as withColumns,
 } from '../candidates'
 import type { SearchContext } from '../context'
-import { Gathered } from '../gathered'
 import type { Pace } from '../pace'
 import type { DocumentScorer, Scored } from './documents'
+import { fewMatches } from './matches'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
 
@@ -50,27 +52,6 @@ export interface Ranking {
   pace: Pace
 }
 
-/** All matches of an expression, if there are at most so many; undefined otherwise. */
-export async function fewMatches(
-  sql: SqlStorage,
-  match: TextMatch,
-  filter: RangedFilter,
-  most: number,
-  pace: Pace,
-): Promise<number[] | undefined> {
-  const seqs: number[] = []
-  for await (const { relation } of textMatches(sql, match, filter)(pace)) {
-    const limit = fragment(') d LIMIT ?', most + 1 - seqs.length)
-    const rows = pace.query<{ seq: number }>(
-      sql,
-      join([fragment('SELECT d.seq FROM ('), relation, limit], ''),
-    )
-    for (const { seq } of rows) seqs.push(seq)
-    if (seqs.length > most) return undefined
-  }
-  return seqs
-}
-
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
@@ -84,21 +65,36 @@ interface Segment {
 /**
  * The matches of a window, in order, and the number of all.
  * @param seqs all matches, if they are few
- * @param counted the first of all matches, where they were counted already
- * @param tiers the last one has all matches
+ * @param found the number of all matches, if it is known
+ * @param count reads the first of all matches and counts them, where the last tier is not read without the others
+ * @param tiersOf where to look first. The last tier has all matches
  */
 export async function rankedPage(
   ranking: Ranking,
-  { seqs, counted }: { seqs: number[] | undefined; counted?: Counted | undefined },
-  tiers: readonly Tier[],
+  {
+    seqs,
+    found,
+    count,
+  }: {
+    seqs: number[] | undefined
+    found?: number | undefined
+    count?: (() => Promise<Counted>) | undefined
+  },
+  tiersOf: () => readonly Tier[],
   { offset, limit }: { offset: number; limit: number },
 ): Promise<RankedPage> {
   const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
   if (seqs !== undefined) {
-    append(page, await ordered(ranking, ranking.scorer.scoreAll(seqs), offset, limit))
+    let read = ranking.scorer.scoreAll(seqs)
+    // If they are too long to be read, those that fit best are read first.
+    if (count && ranking.scorer.hasUnread) {
+      read = ranking.scorer.scoreAll((await count()).rows.map(({ seq }) => seq))
+    }
+    append(page, ordered(ranking, read, offset, limit))
     return page
   }
   const { sql } = ranking.context
+  const tiers = tiersOf()
   const whole = tiers.at(-1)!
   const end = offset + limit
   let passed = 0
@@ -110,12 +106,12 @@ export async function rankedPage(
     const isEnough = segment.isLarge === true && from + left <= FEW
     const isLast = segment === segments.at(-1)
     const { size, ranked } =
-      (isLast && counted && othersOf(counted, segments.slice(0, -1))) ||
+      (isLast && count && (await othersOf(count, segments.slice(0, -1)))) ||
       (await sizeOf(ranking, segment, isEnough, isLast))
     if (ranked !== undefined) {
       await addRanked(ranking, page, segment, { size, from, left, known: ranked })
     } else if (segment.seqs !== undefined) {
-      append(page, await ordered(ranking, ranking.scorer.scoreAll(segment.seqs), from, left))
+      append(page, ordered(ranking, ranking.scorer.scoreAll(segment.seqs), from, left))
     } else if (from < size) {
       await addRanked(ranking, page, segment, { size, from, left, known: undefined })
     }
@@ -123,8 +119,9 @@ export async function rankedPage(
     if (isLast) page.found = passed
   }
   if (page.found === 0) {
+    // Nothing scores matches that are only counted.
     page.found =
-      counted?.found ?? (await countOf(sql, textMatches(sql, whole.match, ranking.filter), ranking.pace))
+      found ?? (await countOf(sql, unscoredMatches(sql, whole.match, ranking.filter), ranking.pace))
   }
   lower(page)
   return page
@@ -187,11 +184,12 @@ async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[
 }
 
 /** What was counted without the segments before: how many, and the first few. Undefined if it is not known what they have. */
-function othersOf(
-  { rows, found }: Counted,
+async function othersOf(
+  count: () => Promise<Counted>,
   before: readonly Segment[],
-): { size: number; ranked: OrderedMatch[] } | undefined {
+): Promise<{ size: number; ranked: OrderedMatch[] } | undefined> {
   if (before.some(({ seqs }) => seqs === undefined)) return undefined
+  const { rows, found } = await count()
   const known = new Set(before.flatMap(({ seqs }) => seqs!))
   return { size: found - known.size, ranked: rows.filter(({ seq }) => !known.has(seq)).slice(0, FEW) }
 }
@@ -207,9 +205,9 @@ async function sizeOf(
   isLast: boolean,
 ): Promise<{ size: number; ranked: OrderedMatch[] | undefined }> {
   const { sql } = ranking.context
-  const parts = textMatches(sql, segment.tier.match, segment.filter)
   if (segment.seqs !== undefined) return { size: segment.seqs.length, ranked: undefined }
   if (isLast) {
+    const parts = textMatches(sql, segment.tier.match, segment.filter)
     const window = {
       offset: 0,
       limit: FEW,
@@ -220,6 +218,7 @@ async function sizeOf(
     return { size: found, ranked: rows }
   }
   if (isEnough) return { size: FEW, ranked: undefined }
+  const parts = unscoredMatches(sql, segment.tier.match, segment.filter)
   return { size: await countOf(sql, parts, ranking.pace), ranked: undefined }
 }
 
@@ -243,7 +242,7 @@ async function addRanked(
   }
   const read = scorer.scoreAll((known ?? (await best(filter, 0, FEW))).map(({ seq }) => seq))
   const taken = Math.max(0, Math.min(read.length, from + left) - from)
-  if (taken > 0) append(page, await ordered(ranking, read, from, taken))
+  if (taken > 0) append(page, ordered(ranking, read, from, taken))
   const missing = Math.min(left, size - from) - taken
   if (missing <= 0) return
   const readSeqs = read.map(({ seq }) => seq)
@@ -280,12 +279,12 @@ function lower({ rows, texts }: RankedPage): void {
 }
 
 /** Documents that were read, in order: a window of them. */
-async function ordered(
+function ordered(
   ranking: Ranking,
   read: readonly Scored[],
   offset: number,
   limit: number,
-): Promise<{ row: OrderedMatch; text: TextScore }[]> {
+): { row: OrderedMatch; text: TextScore }[] {
   const sorted = read.toSorted((a, b) => b.text.rank - a.text.rank || b.quality - a.quality || b.seq - a.seq)
   const last = sorted[Math.min(offset + limit, sorted.length) - 1]
   if (last === undefined) return []
@@ -295,7 +294,7 @@ async function ordered(
   if (ranking.sort.length > 1) {
     // The other keys decide only between those that fit equally well.
     const tied = tiesIn(sorted, first.text.rank, last.text.rank)
-    const places = new Map((await byOtherKeys(ranking, tied)).map((seq, place) => [seq, place]))
+    const places = new Map(byOtherKeys(ranking, tied).map((seq, place) => [seq, place]))
     const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
     sorted.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
     window.splice(0, window.length, ...sorted.slice(offset, offset + limit))
@@ -315,14 +314,30 @@ const tiesIn = (sorted: readonly Scored[], highest: number, lowest: number): Sco
       (rank === sorted[at - 1]?.text.rank || rank === sorted[at + 1]?.text.rank),
   )
 
-async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): Promise<number[]> {
+function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): number[] {
   if (tied.length === 0) return []
-  const gathered = new Gathered()
-  for (const { seq, text, quality } of tied) gathered.add(seq, -text.rank, Number.NaN, quality)
+  const seqs = tied.map(({ seq }) => seq)
+  // Only the order within equal ranks counts, so all have one score. They come in the order that decides last.
   const order = orderBy(sort, context.sql, context.schema, false, [fragment('d.fused DESC')])
-  const window = { offset: 0, limit: tied.length, order, byScore: false }
-  const { parts, size: found } = gathered
-  return (await countedWindow(context.sql, { parts, found }, window, pace)).rows.map(({ seq }) => seq)
+  const relation = fragment(
+    'SELECT value AS seq, 0.0 AS score, NULL AS distance, -key AS fused FROM json_each(?)',
+    JSON.stringify(seqs),
+  )
+  const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
+  const [row] = pace.query<{ list: string }>(
+    context.sql,
+    join(
+      [
+        fragment('SELECT json_group_array(d.seq ORDER BY '),
+        order.by,
+        fragment(') AS list FROM ('),
+        withColumns({ relation, range }, order),
+        fragment(') d'),
+      ],
+      '',
+    ),
+  )
+  return JSON.parse(row!.list) as number[]
 }
 
 /** The order in which documents of a tier are read. */
