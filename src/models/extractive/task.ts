@@ -29,7 +29,7 @@ export function taskFrom(task: string): string {
 
 function firstQuestion(task: string): string {
   const start = Math.max(0, task.lastIndexOf('<chat_history>'), task.lastIndexOf('### Chat History'))
-  const [, said = ''] = /^\s*(?:\|\|>)?user:\s*(\S.*)$/im.exec(task.slice(start)) ?? []
+  const [, said = ''] = /^[ \t]*(?:\|\|>)?user:[ \t]*(\S.*)$/im.exec(task.slice(start)) ?? []
   return said.trim()
 }
 
