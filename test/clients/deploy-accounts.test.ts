@@ -23,7 +23,7 @@ const ratelimits = (worker: string) =>
     .map((binding) => String(binding.namespace_id))
 
 test('a second Worker of the account has a database, an index and limits of its own', {
-  timeout: 600_000,
+  timeout: 1_800_000,
 }, async () => {
   const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
   const args = ['--url', inject('url'), '--model', 'local/extractive']
@@ -65,7 +65,7 @@ test('a second Worker of the account has a database, an index and limits of its 
 })
 
 test("another Worker's database is refused before anything is written, and one without a mark is taken over", {
-  timeout: 600_000,
+  timeout: 1_800_000,
 }, async () => {
   const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
   const args = ['--url', inject('url'), '--model', 'local/extractive']
@@ -102,7 +102,7 @@ test("another Worker's database is refused before anything is written, and one w
 })
 
 test('after a failure it says what to do, and the next run goes on with the same secrets', {
-  timeout: 300_000,
+  timeout: 1_800_000,
 }, async () => {
   api.refuseOnce(MIGRATION, 400, 7500, 'near "CREATE": syntax error: SQLITE_ERROR')
   const atMigration = await deploy(loggedIn())

@@ -25,7 +25,7 @@ const goal = wanted()
 stageDeployments()
 
 test('the first run makes everything and asks a question, the second makes nothing', {
-  timeout: 300_000,
+  timeout: 1_800_000,
 }, async () => {
   const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
   const args = ['--url', inject('url'), '--model', 'local/extractive']
