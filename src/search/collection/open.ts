@@ -14,6 +14,7 @@ import { HistoryMirror } from '../history/mirror'
 import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import type { StoredSchema } from '../schema/layout'
+import { loadStemWords } from '../schema/stem-words'
 import { curationSets, stemmingDictionaries, synonymSets } from '../sets/kept'
 import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
@@ -22,6 +23,7 @@ import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
 import { Reindex } from './reindex'
+import { isTermFilling, termFilling } from './term-filling'
 import { isWordIndexing, wordIndexing } from './word-indexing'
 
 export interface Open {
@@ -46,6 +48,7 @@ export interface Open {
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, alarm } = around
   const { sql } = storage
+  loadStemWords(sql, schema.fields)
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
   // Chooses labels if an older version has not.
@@ -68,6 +71,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     count: () => store.count,
     columns: store.columns,
     hasWordIndex: () => hasWords,
+    hasTerms: () => hasTerms,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
@@ -80,7 +84,16 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   let hasWords = !isWordIndexing(sql)
   const words = wordIndexing(storage, store, () => {
     hasWords = true
+    if (!hasTerms) background.kick(terms)
   })
+  let hasTerms = !isTermFilling(sql)
+  const terms = termFilling(
+    storage,
+    () => hasWords && !store.closed,
+    () => {
+      hasTerms = true
+    },
+  )
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
@@ -98,6 +111,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       },
     },
     words,
+    terms,
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -129,6 +143,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
   if (!hasWords) background.kick(words)
+  else if (!hasTerms) background.kick(terms)
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.
