@@ -49,9 +49,11 @@ export function codeBlock(code, given = '') {
   return `<div class="code"><div class="code-head"><span>${escaped(name)}</span>${copy}</div><pre tabindex="0"><code>${highlighted(code.trimEnd(), language)}</code></pre></div>\n`
 }
 
-/** Width and height of a PNG or JPEG in pixels: space is kept for it before it is loaded. @param {string} file */
+/** Width and height of a PNG, JPEG or SVG in pixels: space is kept for it before it is loaded. @param {string} file */
 export function sizeOf(file) {
   const bytes = readFileSync(file)
+  const viewBox = file.endsWith('.svg') && /viewBox="0 0 (\d+) (\d+)"/.exec(bytes.toString())
+  if (viewBox) return { width: Number(viewBox[1]), height: Number(viewBox[2]) }
   if (bytes.readUInt32BE(0) === 0x89504e47)
     return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
   // JPEG: walks the segments up to the frame header (SOF0 to SOF2).
@@ -61,7 +63,7 @@ export function sizeOf(file) {
       return { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
     }
   }
-  throw new Error(`${file} is neither a PNG nor a JPEG.`)
+  throw new Error(`${file} is no PNG, JPEG or SVG with a viewBox.`)
 }
 
 /**
