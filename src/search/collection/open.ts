@@ -13,6 +13,7 @@ import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
 import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
+import { RecentQuestions } from '../run/recent-questions'
 import type { StoredSchema } from '../schema/layout'
 import { curationSets, stemmingDictionaries, synonymSets } from '../sets/kept'
 import { Embedders } from '../vectors/embedders'
@@ -65,6 +66,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     requireOpen: () => {
       if (store.closed) throw collectionGone()
     },
+    questions: new RecentQuestions(),
     count: () => store.count,
     hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),

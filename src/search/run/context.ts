@@ -7,6 +7,7 @@ import type { Synonym } from '../sets/synonym'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { JoinPort, SearchJoins } from './join-port'
+import type { RecentQuestions } from './recent-questions'
 
 export interface SearchContext {
   sql: SqlStorage
@@ -17,6 +18,8 @@ export interface SearchContext {
   port?: JoinPort
   /** the joins of this search */
   joins?: SearchJoins
+  /** what questions found lately; without it nothing is kept */
+  questions?: RecentQuestions
   /** how many documents the collection has */
   count(): number
   /** whether the index of words has all documents */
