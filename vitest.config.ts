@@ -9,18 +9,17 @@ import { defineConfig } from 'vitest/config'
 //   browser  pages in a real browser, against another `npm start`
 
 /** Random cases are the same in each run, but where RANDOM_SEED says otherwise; empty: new ones each time. */
-const random = {
-  define: { RANDOM_SEED: JSON.stringify(process.env.RANDOM_SEED ?? '20261122') },
-  resolve: {
-    alias: [{ find: /^fast-check$/, replacement: join(import.meta.dirname, 'test/fast-check.ts') }],
-  },
+const provide = { randomSeed: process.env.RANDOM_SEED ?? '20261122' }
+const resolve = {
+  alias: [{ find: /^fast-check$/, replacement: join(import.meta.dirname, 'test/fast-check.ts') }],
 }
 
 /** A project whose tests share a Parley that was started as a user starts it. */
 const served = (name: string) => ({
-  ...random,
+  resolve,
   test: {
     name,
+    provide,
     include: [`test/${name}/**/*.test.ts`],
     environment: 'node' as const,
     globalSetup: ['./test/clients/global-setup.ts'],
@@ -33,11 +32,17 @@ export default defineConfig(async () => ({
   test: {
     projects: [
       {
-        ...random,
-        test: { name: 'unit', include: ['test/**/*.unit.test.ts'], environment: 'node', testTimeout: 30_000 },
+        resolve,
+        test: {
+          name: 'unit',
+          provide,
+          include: ['test/**/*.unit.test.ts'],
+          environment: 'node',
+          testTimeout: 30_000,
+        },
       },
       {
-        ...random,
+        resolve,
         plugins: [
           cloudflareTest({
             remoteBindings: false,
@@ -59,6 +64,7 @@ export default defineConfig(async () => ({
         ],
         test: {
           name: 'worker',
+          provide,
           include: ['test/**/*.worker.test.ts'],
           setupFiles: ['./test/setup.ts'],
           testTimeout: 30_000,

@@ -2,7 +2,7 @@
  * `npm run deploy`: Parley on Cloudflare, from whatever is there to a deployment that was tried out. It may be run
  * again at any time: what exists is left alone, and after a failure the next run goes on from there (deploy/plan.mjs).
  */
-import { advice } from './deploy/advice.mjs'
+import { fail } from './deploy/failure.mjs'
 import { find, findAccount } from './deploy/find.mjs'
 import { writeConfig } from './deploy/names.mjs'
 import { readDeployOptions, usage } from './deploy/options.mjs'
@@ -13,21 +13,6 @@ import { upload } from './deploy/upload.mjs'
 import { verify } from './deploy/verify.mjs'
 import { wanted } from './deploy/wanted.mjs'
 import { runWrangler } from './wrangler.mjs'
-
-/** @param {unknown} error */
-const message = (error) => (error instanceof Error ? error.message : String(error))
-
-/**
- * Ends the program with what happened and, where it is known, what to do about it.
- * @param {unknown} error
- * @param {string[]} more
- * @returns {never}
- */
-function fail(error, ...more) {
-  const what = message(error).trim()
-  console.error([what, advice(what), ...more].filter(Boolean).join('\n\n'))
-  process.exit(1)
-}
 
 /** The options, or the end of the program. */
 function options() {
@@ -44,7 +29,7 @@ function options() {
 /** What is wanted and what that takes, or the end of the program. */
 async function prepare() {
   try {
-    const goal = wanted()
+    const goal = wanted(wish.environment)
     if (goal.config) writeConfig(goal.config, configFile(goal.worker))
     if (wish.dryRun) return { account: '', goal, steps: plan(goal, NOTHING) }
     console.log('Looking at what is there ...')

@@ -49,10 +49,12 @@ export const PARTS = [
   },
   {
     name: 'deployments',
-    short: 'one Worker, deployed twice, and refusals; not several Workers in an account, nor failures midway',
-    left: ['test/clients/deploy-accounts.test.ts'],
+    short:
+      'one Worker, deployed twice, and refusals; not several Workers in an account, failures midway, nor removing',
+    left: ['test/clients/deploy-accounts.test.ts', 'test/clients/deploy-destroy.test.ts'],
     guarded: [
       'scripts/deploy',
+      'scripts/destroy.mjs',
       'scripts/wrangler.mjs',
       'src/db',
       'src/search/vectors/vectorize',

@@ -9,4 +9,3 @@ declare namespace Cloudflare {
     FUZZ_CASES: string
   }
 }
-declare const RANDOM_SEED: string

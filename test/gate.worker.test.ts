@@ -119,7 +119,8 @@ const KINDS: [kind: string, key: Record<string, unknown>, isScoped: boolean, ent
 ]
 
 /** Whose conversations are is another matter: test/conversation/ownership.worker.test.ts. */
-const OF_CONVERSATIONS = /^\/(conversations(?!\/models)|users|_plugins\/_ml\/memory)/
+const OF_CONVERSATIONS =
+  /^\/(conversations(?!\/models)|users|_plugins\/_ml\/memory|v1\/(conversations|responses\/))/
 
 it.each(KINDS)('lets a key %s go where it may, and nowhere else', async (_, key, isScoped, expected) => {
   const [, { value }] = await call('POST', '/keys', { body: { description: '', collections: ['*'], ...key } })

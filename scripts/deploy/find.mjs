@@ -1,7 +1,7 @@
 /** What an account has of a deployment, asked for through wrangler. */
 import { runWrangler } from '../wrangler.mjs'
 import { BASE } from './names.mjs'
-import { READ_OWNER } from './owner.mjs'
+import { COUNT_TABLES, READ_BOTH, READ_OWNER, READ_RECORDS } from './owner.mjs'
 
 /** @param {string[]} args @returns {Promise<any>} what a command prints as JSON */
 const ask = async (...args) => JSON.parse(await runWrangler(args))
@@ -34,10 +34,10 @@ export async function findAccount(named) {
 export async function find(wanted) {
   const [database, indexes, secrets] = await Promise.all([
     findDatabase(wanted),
-    wanted.indexes.length === 0 ? [] : findIndexes(wanted.indexes),
+    wanted.indexes.length === 0 ? { indexes: [], indexNames: [] } : findIndexes(wanted.indexes),
     findSecrets(wanted.worker),
   ])
-  return { ...database, indexes, secrets }
+  return { ...database, ...indexes, deployed: secrets !== undefined, secrets: secrets ?? [] }
 }
 
 /** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
@@ -48,27 +48,40 @@ async function findDatabase(wanted) {
     databases.some((/** @type {{ name: string }} */ database) => database.name === wantedName)
   const database = chosen || has(name)
   const base = name !== BASE && has(BASE)
-  if (!database) return { database, base, owner: undefined, migrations: [] }
-  const owner = await findOwner(wanted)
+  if (!database) return { database, base, owner: undefined, records: [], blank: false, migrations: [] }
+  const mark = await findMark(wanted)
   // Another Worker's database is left alone: the list of its migrations would make a table for them.
-  const migrations = (owner ?? wanted.worker) === wanted.worker ? await appliedMigrations(wanted) : []
-  return { database, base, owner, migrations }
+  const migrations = (mark.owner ?? wanted.worker) === wanted.worker ? await appliedMigrations(wanted) : []
+  return { database, base, ...mark, migrations }
 }
 
 /**
- * The Worker that a database is marked with.
+ * What a database holds about its deployment.
  * @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted
- * @returns {Promise<string | undefined>}
+ * @returns {Promise<Pick<import('./plan.mjs').Found, 'owner' | 'records' | 'blank'>>}
  */
-async function findOwner({ database, configArgs }) {
-  const args = ['d1', 'execute', database.binding, '--remote', '--json', `--command=${READ_OWNER}`]
-  try {
-    const [{ results }] = await ask(...args, ...configArgs)
-    return results[0]?.worker ?? undefined
-  } catch (error) {
-    if (/no such table/.test(String(error))) return undefined
-    throw error
+async function findMark({ database, configArgs }) {
+  const query = async (/** @type {string} */ sql) => {
+    const args = ['d1', 'execute', database.binding, '--remote', '--json', `--command=${sql}`]
+    try {
+      const [{ results }] = await ask(...args, ...configArgs)
+      return results
+    } catch (error) {
+      if (/no such table/.test(String(error))) return undefined
+      throw error
+    }
   }
+  const both = await query(READ_BOTH)
+  if (both !== undefined) {
+    const { name: owner } = both.find((/** @type {{ kind: string }} */ { kind }) => kind === 'worker') ?? {}
+    const records = both.filter((/** @type {{ kind: string }} */ { kind }) => kind !== 'worker')
+    return { owner: owner ?? undefined, records, blank: false }
+  }
+  // Left by a version that kept no records, or by a deployment that was cut off.
+  const owner = (await query(READ_OWNER))?.[0]?.worker ?? undefined
+  const records = (await query(READ_RECORDS)) ?? []
+  const blank = owner === undefined && (await query(COUNT_TABLES))?.[0]?.tables === 0
+  return { owner, records, blank }
 }
 
 /** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
@@ -78,7 +91,10 @@ async function appliedMigrations({ database, migrations, configArgs }) {
   return migrations.filter((name) => !waiting.includes(name))
 }
 
-/** @param {import('./plan.mjs').VectorIndex[]} wanted @returns {Promise<import('./plan.mjs').Found['indexes']>} */
+/**
+ * @param {import('./plan.mjs').VectorIndex[]} wanted
+ * @returns {Promise<Pick<import('./plan.mjs').Found, 'indexes' | 'indexNames'>>}
+ */
 async function findIndexes(wanted) {
   /** @type {{ name: string, config: { dimensions: number } }[]} */
   let all
@@ -86,11 +102,11 @@ async function findIndexes(wanted) {
     all = await ask('vectorize', 'list', '--json')
   } catch (error) {
     // The token that Workers Builds makes may not see Vectorize. The deploy button has made the indexes by then.
-    if (process.env.WORKERS_CI) return undefined
+    if (process.env.WORKERS_CI) return { indexes: undefined, indexNames: [] }
     throw error
   }
   const present = all.filter(({ name }) => wanted.some((index) => index.name === name))
-  return Promise.all(
+  const indexes = await Promise.all(
     present.map(async ({ name, config }) => {
       const asked = wanted.some((index) => index.name === name && index.metadata.length > 0)
       const properties = asked ? await ask('vectorize', 'list-metadata-index', name, '--json') : []
@@ -100,15 +116,16 @@ async function findIndexes(wanted) {
       return { name, dimensions: config.dimensions, metadata }
     }),
   )
+  return { indexes, indexNames: all.map(({ name }) => name) }
 }
 
-/** @param {string} worker @returns {Promise<string[]>} none when there is no such Worker yet */
+/** @param {string} worker @returns {Promise<string[] | undefined>} undefined when there is no such Worker */
 async function findSecrets(worker) {
   try {
     const secrets = await ask('secret', 'list', '--name', worker)
     return secrets.map((/** @type {{ name: string }} */ { name }) => name)
   } catch (error) {
-    if (/not found|does not exist/.test(String(error))) return []
+    if (/not found|does not exist/.test(String(error))) return undefined
     throw error
   }
 }

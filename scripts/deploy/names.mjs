@@ -52,6 +52,26 @@ export function namedFor(config, worker) {
   }
 }
 
+/**
+ * The configuration of an environment: the one at the top, with what its `[env.NAME]` says in the place of it.
+ * Variables are replaced one by one. wrangler would pass neither variables nor bindings on to an environment, so each
+ * would have to repeat all of them.
+ * @param {Record<string, any>} raw wrangler.toml as it was parsed
+ * @param {string | undefined} environment
+ * @returns {Record<string, any>} without environments, its name that of the environment's Worker
+ */
+export function inEnvironment(raw, environment) {
+  const { env = {}, ...base } = raw
+  if (environment === undefined) return base
+  const own = env[environment] ?? {}
+  return {
+    ...base,
+    ...own,
+    name: own.name ?? `${base.name ?? BASE}-${environment}`,
+    vars: { ...base.vars, ...own.vars },
+  }
+}
+
 /** A positive number of up to 31 bits that hardly another name has. @param {string} name */
 function namespaceId(name) {
   const number = createHash('sha256').update(name).digest().readUInt32BE() >>> 1

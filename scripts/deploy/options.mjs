@@ -10,6 +10,7 @@ export const usage = `Usage: npm run deploy -- [options]
   --sample      load Parley's documentation as a sample to ask about, and leave it there
   --model NAME  the conversation model of the trial question and of the sample
                 (default ${DEFAULT_MODEL})
+  --env NAME    a deployment of its own beside the first, such as staging: another Worker, with its own data
   --url URL     where the deployment answers, when that is not its workers.dev address
   --help        this text
 
@@ -18,7 +19,7 @@ export const usage = `Usage: npm run deploy -- [options]
 
 /**
  * @param {string[]} args
- * @returns {{ help: boolean, dryRun: boolean, sample: boolean, model: string, url: string | undefined }}
+ * @returns {{ help: boolean, dryRun: boolean, environment: string | undefined, sample: boolean, model: string, url: string | undefined }}
  * @throws Error saying what is wrong with them
  */
 export function readDeployOptions(args) {
@@ -28,6 +29,7 @@ export function readDeployOptions(args) {
       'dry-run': { type: 'boolean', default: false },
       sample: { type: 'boolean', default: false },
       model: { type: 'string', default: DEFAULT_MODEL },
+      env: { type: 'string' },
       url: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -38,8 +40,50 @@ export function readDeployOptions(args) {
   return {
     help: values.help,
     dryRun: values['dry-run'],
+    environment: readEnvironment(values.env),
     sample: values.sample,
     model: values.model,
     url: values.url?.replace(/\/+$/, ''),
   }
+}
+
+/** The options of `npm run destroy`. */
+export const destroyUsage = `Usage: npm run destroy -- [options]
+
+  --env NAME    the deployment of this environment, such as staging
+  --yes         do not ask
+  --dry-run     print what would be removed, and remove nothing
+  --help        this text`
+
+/**
+ * @param {string[]} args
+ * @returns {{ help: boolean, dryRun: boolean, yes: boolean, environment: string | undefined }}
+ * @throws Error saying what is wrong with them
+ */
+export function readDestroyOptions(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      'dry-run': { type: 'boolean', default: false },
+      env: { type: 'string' },
+      yes: { type: 'boolean', short: 'y', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  return {
+    help: values.help,
+    dryRun: values['dry-run'],
+    yes: values.yes,
+    environment: readEnvironment(values.env),
+  }
+}
+
+/** @param {string | undefined} name @throws Error for a name that no Worker could have */
+function readEnvironment(name) {
+  if (name !== undefined && !/^[a-z0-9][a-z0-9-]{0,30}$/.test(name)) {
+    throw new Error(
+      `--env takes a name of lower-case letters, digits and dashes, such as staging, not "${name}".`,
+    )
+  }
+  return name
 }

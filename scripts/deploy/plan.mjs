@@ -2,13 +2,13 @@
  * What a deployment has to do: from what is wanted and what the account has, the steps between. Nothing here talks
  * to anybody.
  *
- * The order is the point. The database is marked as this Worker's before anything is written to it. Tables and indexes come first and the secrets are uploaded with the Worker itself, so no
- * version ever serves without them. Every step is done or not done, and what is done is not planned again: after a
+ * The order is the point. The database is marked as this Worker's before anything is written to it. Tables and indexes
+ * come first and the secrets are uploaded with the Worker itself, so no version ever serves without them. Every step is done or not done, and what is done is not planned again: after a
  * failure the next run goes on from there.
  */
 
 import { BASE } from './names.mjs'
-import { markOwner } from './owner.mjs'
+import { addRecords, markOwner } from './owner.mjs'
 
 /**
  * @typedef {{ name: string, type: 'string' | 'number' | 'boolean' }} MetadataIndex
@@ -24,14 +24,19 @@ import { markOwner } from './owner.mjs'
  * @typedef {object} Found what the account has of it
  * @property {boolean} database
  * @property {string | undefined} owner name of the Worker that the database is marked with
+ * @property {import('./owner.mjs').Record[]} records what deployments made, as the database says
+ * @property {boolean} blank whether the database has no tables yet: a deployment was cut off after it made it
+ * @property {boolean} deployed whether there is a Worker of this name
  * @property {boolean} base whether there is the database that versions before used for Workers of every name
  * @property {string[]} migrations those that were applied
  * @property {{ name: string, dimensions: number, metadata: string[] }[] | undefined} indexes
- *   undefined when the token may not see them
+ *   those that are wanted; undefined when the token may not see them
+ * @property {string[]} indexNames of all in the account
  * @property {string[]} secrets those that the Worker has
  *
  * @typedef {{ do: 'create-database', name: string }
- *   | { do: 'mark', binding: string, worker: string }
+ *   | { do: 'mark', binding: string, worker: string, records: import('./owner.mjs').Record[] }
+ *   | { do: 'record', binding: string, records: import('./owner.mjs').Record[] }
  *   | { do: 'create-index', name: string, dimensions: number, metric: string }
  *   | { do: 'create-metadata-index', index: string, name: string, type: string }
  *   | { do: 'migrate', binding: string, migrations: string[] }
@@ -46,9 +51,13 @@ const MAX_METADATA_INDEXES = 10
 export const NOTHING = {
   database: false,
   owner: undefined,
+  records: [],
+  blank: false,
+  deployed: false,
   base: false,
   migrations: [],
   indexes: [],
+  indexNames: [],
   secrets: [],
 }
 
@@ -65,8 +74,13 @@ export function plan(wanted, found) {
   /** @type {Step[]} */
   const steps = []
   if (!found.database) steps.push({ do: 'create-database', name: wanted.database.name })
-  if (found.owner === undefined) steps.push({ do: 'mark', binding, worker: wanted.worker })
-  steps.push(...planIndexes(wanted.indexes, found.indexes))
+  if (found.owner === undefined) {
+    const fresh = !found.database || (found.blank && !wanted.database.chosen)
+    /** @type {import('./owner.mjs').Record[]} */
+    const records = fresh ? [{ kind: 'd1', name: wanted.database.name }] : []
+    steps.push({ do: 'mark', binding, worker: wanted.worker, records })
+  }
+  steps.push(...planIndexes(wanted.indexes, found.indexes, binding))
   const migrations = wanted.migrations.filter((name) => !found.migrations.includes(name))
   if (migrations.length > 0) steps.push({ do: 'migrate', binding, migrations })
   const secrets = wanted.secrets.filter((name) => !found.secrets.includes(name))
@@ -79,10 +93,21 @@ export function plan(wanted, found) {
  * @param {Found} found
  * @throws Error when the database is another Worker's, or when that cannot be told
  */
-function requireOwn({ worker, database }, found) {
+function requireOwn({ worker, database, secrets }, found) {
   if (found.owner !== undefined && found.owner !== worker) {
     throw new Error(
       `The D1 database ${database.name} belongs to the Worker ${found.owner}, and ${worker} would expire its history. Nothing was changed. Name another database in wrangler.toml: without a database_id, each Worker gets one of its own name.`,
+    )
+  }
+  // A Worker that somebody else wrote would be replaced. The deploy button creates its Worker before it runs this.
+  if (
+    found.deployed &&
+    found.owner === undefined &&
+    !process.env.WORKERS_CI &&
+    !secrets.some((name) => found.secrets.includes(name))
+  ) {
+    throw new Error(
+      `There is a Worker ${worker} in the account that no deployment of Parley made. Nothing was changed. Give this one another name in wrangler.toml, or delete the other: npx wrangler delete ${worker}`,
     )
   }
   // Worker and database have one name now. Versions before gave all Workers of an account the same database.
@@ -96,9 +121,10 @@ function requireOwn({ worker, database }, found) {
 /**
  * @param {Wanted['indexes']} wanted
  * @param {Found['indexes']} found
+ * @param {string} binding of the database that records what was made
  * @returns {Step[]}
  */
-function planIndexes(wanted, found) {
+function planIndexes(wanted, found, binding) {
   if (found === undefined) return []
   return wanted.flatMap(({ name, dimensions, metric, metadata }) => {
     const present = found.find((index) => index.name === name)
@@ -108,7 +134,12 @@ function planIndexes(wanted, found) {
       )
     }
     /** @type {Step[]} */
-    const steps = present === undefined ? [{ do: 'create-index', name, dimensions, metric }] : []
+    const steps = []
+    if (present === undefined) {
+      steps.push({ do: 'create-index', name, dimensions, metric })
+      // Recorded only once it was made: another's index of this name would fail the step before.
+      steps.push({ do: 'record', binding, records: [{ kind: 'vectorize', name }] })
+    }
     // A metadata index sees only the vectors that are written after it. An index that somebody has given others
     // has less room: without all of them Parley filters by itself.
     const room = MAX_METADATA_INDEXES - (present?.metadata.length ?? 0)
@@ -138,7 +169,16 @@ export function command(step) {
         `--type=${step.type}`,
       ]
     case 'mark':
-      return ['d1', 'execute', step.binding, '--remote', '--yes', `--command=${markOwner(step.worker)}`]
+      return [
+        'd1',
+        'execute',
+        step.binding,
+        '--remote',
+        '--yes',
+        `--command=${markOwner(step.worker, step.records)}`,
+      ]
+    case 'record':
+      return ['d1', 'execute', step.binding, '--remote', '--yes', `--command=${addRecords(step.records)}`]
     case 'migrate':
       return ['d1', 'migrations', 'apply', step.binding, '--remote']
     case 'deploy':
@@ -163,6 +203,8 @@ export function describe(step) {
       return `Create the metadata index ${step.name} (${step.type}) of ${step.index}`
     case 'mark':
       return `Mark the database as the one of the Worker ${step.worker}`
+    case 'record':
+      return `Record in the database what was made: ${step.records.map(({ name }) => name).join(', ')}`
     case 'migrate':
       return `Apply ${step.migrations.length} migrations to the database: ${step.migrations.join(', ')}`
     case 'deploy':

@@ -1,9 +1,9 @@
 /** What a deployment consists of, as wrangler.toml and migrations/ say. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { experimental_readRawConfig, unstable_readConfig } from 'wrangler'
+import { experimental_readRawConfig } from 'wrangler'
 import { root } from '../wrangler.mjs'
-import { BASE, namedFor } from './names.mjs'
+import { BASE, inEnvironment, namedFor } from './names.mjs'
 import { configFile } from './secrets.mjs'
 
 /** Without them nobody may ask (ADMIN_API_KEY), and no provider's credential can be stored (ENCRYPTION_KEY). */
@@ -31,21 +31,22 @@ function dimensions(binding) {
 }
 
 /**
+ * @param {string} [environment] the name of one, such as `staging`
  * @returns {import('./plan.mjs').Wanted & { accountId: string | undefined, config: Record<string, any> | undefined,
  *   configArgs: string[] }} `config` where wrangler.toml is for a Worker of another name: wrangler is to read this
  *   from the file that `configArgs` names
  * @throws Error when wrangler.toml cannot be read, or lacks what Parley needs
  */
-export function wanted() {
-  const path = { config: join(root, 'wrangler.toml') }
-  const read = unstable_readConfig(path, { hideWarnings: true })
+export function wanted(environment) {
+  const { rawConfig } = experimental_readRawConfig({ config: join(root, 'wrangler.toml') })
+  const own = inEnvironment(rawConfig, environment)
   // Workers Builds deploys a fork under the name that its owner chose there.
-  const worker = process.env.WRANGLER_CI_OVERRIDE_NAME || read.name || BASE
-  const config = namedFor(read, worker)
-  const database = config.d1_databases[0]
-  /** @type {{ binding: string, index_name: string }[]} */
-  const indexes = config.vectorize
+  const worker = process.env.WRANGLER_CI_OVERRIDE_NAME || own.name || BASE
+  const config = namedFor(own, worker)
+  const database = config.d1_databases?.[0]
   if (database?.database_name === undefined) throw new Error('wrangler.toml names no [[d1_databases]].')
+  /** @type {{ binding: string, index_name: string }[]} */
+  const indexes = config.vectorize ?? []
   return {
     worker,
     accountId: process.env.CLOUDFLARE_ACCOUNT_ID || config.account_id,
@@ -54,12 +55,9 @@ export function wanted() {
       name: database.database_name,
       chosen: database.database_id !== undefined,
     },
-    ...(worker === BASE
+    ...(worker === BASE && environment === undefined
       ? { config: undefined, configArgs: [] }
-      : {
-          config: namedFor(experimental_readRawConfig(path).rawConfig, worker),
-          configArgs: [`--config=${configFile(worker)}`],
-        }),
+      : { config, configArgs: [`--config=${configFile(worker)}`] }),
     migrations: readdirSync(join(root, database.migrations_dir ?? 'migrations'))
       .filter((name) => name.endsWith('.sql'))
       .sort(),

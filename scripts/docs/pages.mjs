@@ -37,6 +37,7 @@ export const GROUPS = [
       'analytics',
       'models',
       'deploy',
+      'staging',
     ],
   },
   {
@@ -69,6 +70,7 @@ const SHORT = {
   'guides/website': 'Ask your website',
   'guides/csv': 'Ask a CSV',
   deploy: 'Deploying in detail',
+  staging: 'Staging',
   models: 'Models',
 }
 

@@ -147,6 +147,15 @@ export async function getConversation(
   }
 }
 
+/** One answered turn as it is recorded. The caller has opened its conversation. */
+export async function getTurn(
+  env: Cloudflare.Env,
+  { conversation, turn }: { conversation: string; turn: number },
+): Promise<RecordedTurn | undefined> {
+  const row = await findTurn(database(env), conversation, turn, Date.now())
+  return row && recordedTurn(row)
+}
+
 /**
  * Renames a conversation.
  * @throws ApiError 404

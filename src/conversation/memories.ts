@@ -35,8 +35,8 @@ import {
   pairs,
   tracesOf,
 } from './memory-views'
+import { openConversation } from './opened'
 import { scopeOf } from './ownership'
-import { sealedId } from './sealed-id'
 import type { SaidMessage } from './tell'
 
 /** A memory's record, for the calls that follow. */
@@ -53,20 +53,15 @@ export interface NewMemory {
 
 /** @returns its id @throws ApiError 503 while D1 is unavailable */
 export async function createMemory(env: Cloudflare.Env, asker: Asker, given: NewMemory): Promise<string> {
-  const [id, { objectId }] = await Promise.all([sealedId(env), memoryHistory(env)])
-  unwrap(
-    await conversationObject(env, id).tell({
-      what: 'open',
-      conversationId: id,
-      asker,
-      protocol: 'opensearch',
-      historyId: objectId,
-      modelId: NO_MODEL,
-      ttl: TTL,
-      title: given.name ?? '',
-      details: JSON.stringify(given),
-    }),
-  )
+  const { objectId } = await memoryHistory(env)
+  const id = await openConversation(env, asker, {
+    protocol: 'opensearch',
+    historyId: objectId,
+    modelId: NO_MODEL,
+    ttl: TTL,
+    title: given.name ?? '',
+    details: given,
+  })
   await noteFirst(env, 'conversation')
   return id
 }
@@ -101,7 +96,7 @@ export async function changeMemory(
 }
 
 /** What D1 knows of a conversation goes along: its object may have forgotten it since. */
-const whose = (row: ConversationRow, asker: Asker) => ({
+export const whose = (row: ConversationRow, asker: Asker) => ({
   conversationId: row.id,
   asker,
   protocol: row.protocol,
@@ -208,7 +203,10 @@ export const addTraceTo = (
  * Whether what is said in a conversation is judged first. What is written into its history is not, and a later turn has it
  * in its prompt.
  */
-export async function isJudged(env: Cloudflare.Env, { modelId }: ConversationRow): Promise<boolean> {
+export async function isJudged(
+  env: Cloudflare.Env,
+  { modelId }: Pick<ConversationRow, 'modelId'>,
+): Promise<boolean> {
   const model = await findModel(env, modelId)
   return typeof model?.input_guardrail_prompt === 'string' && model.input_guardrail_prompt !== ''
 }

@@ -120,16 +120,20 @@ export class Memory {
   introduce({ asker, protocol, title, historyId, foundUntil, begun }: Introduction, now: number): boolean {
     const self = this.#self
     const first = self.owner === undefined
-    if (!first && self.histories.includes(historyId)) return false
+    const named = begun?.title || title
+    // A conversation that was opened without a title is named after its first question.
+    const untitled = !first && self.title === '' && named !== ''
+    if (!first && !untitled && self.histories.includes(historyId)) return false
     if (first) {
       Object.assign(self, {
         owner: begun?.owner ?? ownerOf(asker),
         protocol,
-        title: clip(begun?.title ?? title, LONGEST_TITLE),
+        title: clip(named, LONGEST_TITLE),
         created_at: begun?.createdAt ?? now,
         ...(foundUntil !== undefined && { found_until: foundUntil }),
       })
     }
+    if (untitled) self.title = clip(named, LONGEST_TITLE)
     if (!self.histories.includes(historyId)) self.histories.push(historyId)
     this.#save()
     return first

@@ -36,6 +36,8 @@ export type Told = Whose &
     | { what: 'title'; title: string }
     | ({ what: 'message' } & SaidMessage)
     | { what: 'answer'; turn: number; answer: string }
+    /** the turn is being deleted */
+    | { what: 'forget'; turn: number }
   )
 
 export interface SaidMessage {
@@ -46,7 +48,8 @@ export interface SaidMessage {
 }
 
 /** Whether it only changes what an object holds, and tells nothing to one that holds nothing. */
-export const isChange = ({ what }: Told): boolean => what === 'title' || what === 'answer'
+export const isChange = ({ what }: Told): boolean =>
+  what === 'title' || what === 'answer' || what === 'forget'
 
 /** Later than any ttl ends, and still a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
@@ -55,7 +58,7 @@ const RETRY_SECONDS = 5
 /**
  * @returns the number of the message's turn; 0 for anything else
  * @throws ApiError 404 for a conversation that is deleted or another asker's; 409 for another answer
- *   to a turn that is running; 503 while D1 is unavailable and a
+ *   to a turn that is running, or its deletion; 503 while D1 is unavailable and a
  *   conversation is opened; the history's own error if it refuses the message
  */
 export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Promise<number> {
@@ -65,6 +68,12 @@ export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Pro
   if (told.what === 'title') {
     memory.introduce(told, now)
     memory.title = told.title
+    return 0
+  }
+  if (told.what === 'forget') {
+    if (memory.log.standing(told.turn) === 'running')
+      throw new ApiError(409, 'The answer is still being written. Try again when it has ended.', 1)
+    memory.log.forget(told.turn)
     return 0
   }
   if (told.what === 'answer') {

@@ -1,5 +1,5 @@
 /** Rows of finished turns. Each is written once, together with the conversation's row and the day's usage. */
-import { and, asc, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { type ConversationEntry, upsertConversation } from './conversations'
 import { erasureSince, marksFor } from './erasures'
@@ -143,7 +143,7 @@ export const latestTraces = (db: Database, conversationId: string, page: TurnPag
     .orderBy(desc(turns.turn))
     .limit(page.limit)
 
-const onPage = (conversationId: string, { before, now }: TurnPage) =>
+const onPage = (conversationId: string, { before, now }: Omit<TurnPage, 'limit'>) =>
   and(
     eq(turns.conversationId, conversationId),
     gt(turns.expiresAt, now),
@@ -164,7 +164,19 @@ export async function findTurn(
   return row
 }
 
-/** Deletes a turn that the history refused. */
+/** The turns of a conversation that were recorded within these moments, oldest first. Milliseconds since 1970. */
+export const turnsBetween = (
+  db: Database,
+  conversationId: string,
+  { from, to, now }: { from: number; to: number; now: number },
+): Promise<StoredTurn[]> =>
+  db
+    .select(STORED)
+    .from(turns)
+    .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
+    .orderBy(asc(turns.turn))
+
+/** Deletes a turn that the history refused, or that somebody deleted. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
   await db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
 }

@@ -58,6 +58,8 @@ export interface HistoryStore {
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
   /** One bounded step of removing a conversation. Call it until it is done. */
   removeConversation(conversationId: string): Promise<Step>
+  /** Removes one message, and D1's record of its turn. With `ignoreNotFound` an unknown id is no error. */
+  remove(documentId: string, ignoreNotFound: boolean): Promise<Outcome<unknown>>
   /** Removes messages that D1 has let go. */
   expireMessages(documentIds: string[]): Promise<void>
 }

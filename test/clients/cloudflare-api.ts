@@ -22,6 +22,11 @@ interface Worker {
   uploads: number
 }
 
+interface KeptDatabase {
+  uuid: string
+  sqlite: DatabaseSync
+}
+
 /** An answer that is not a plain result: the API's errors carry a code of their own. */
 class Refusal extends Error {
   readonly status: number
@@ -37,7 +42,7 @@ export interface CloudflareApi {
   url: string
   /** those that the token may use */
   accounts: { id: string; name: string }[]
-  databases: Map<string, { uuid: string; sqlite: DatabaseSync }>
+  databases: Map<string, KeptDatabase>
   indexes: Map<string, Index>
   workers: Map<string, Worker>
   /** `METHOD path` of every call that was made, the account left out */
@@ -154,6 +159,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
         }
       },
     ],
+    [/^DELETE \/d1\/database\/([^/]+)$/, (_, key) => databases.delete(database(key!).name) && null],
     [/^GET \/d1\/database\/([^/]+)\/time_travel\/bookmark$/, () => ({ bookmark: 'bookmark' })],
 
     [/^GET \/vectorize\/v2\/indexes$/, () => [...indexes].map(([name, { config }]) => ({ name, config }))],
@@ -166,6 +172,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
         return { name, config }
       },
     ],
+    [/^DELETE \/vectorize\/v2\/indexes\/([^/]+)$/, (_, name) => indexes.delete(index(name!).name) && null],
     [
       /^GET \/vectorize\/v2\/indexes\/([^/]+)\/metadata_index\/list$/,
       (_, name) => ({ metadataIndexes: index(name!).metadata }),
@@ -188,6 +195,11 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       /^GET \/workers\/services\/([^/]+)$/,
       (_, name) => worker(name!) && { default_environment: { script: { last_deployed_from: 'wrangler' } } },
     ],
+    // A Worker's objects, secrets and versions go with it.
+    [/^DELETE \/workers\/services\/([^/]+)$/, (_, name) => worker(name!) && workers.delete(name!) && null],
+    [/^GET \/workers\/scripts\/([^/]+)\/references$/, (_, name) => worker(name!) && {}],
+    [/^GET \/workers\/tails\/by-consumer\/[^/]+$/, () => []],
+    [/^GET \/storage\/kv\/namespaces$/, () => []],
     [
       /^GET \/workers\/scripts\/([^/]+)\/secrets$/,
       (_, name) => [...worker(name!).secrets.keys()].map((secret) => ({ name: secret, type: 'secret_text' })),

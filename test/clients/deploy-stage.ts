@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
 
-const DEPLOY = join(import.meta.dirname, '../../scripts/deploy.mjs')
+const SCRIPTS = join(import.meta.dirname, '../../scripts')
 export const ADMIN = 'an admin key for the deployment test'
 /** of the test that runs */
 export let api: CloudflareApi
@@ -42,9 +42,13 @@ export function stageDeployments(): void {
   })
 }
 
-/** Runs the script as npm does, with a home of its own: nobody is logged in there. */
-export async function deploy(env: Record<string, string>, ...args: string[]) {
-  const child = spawn(process.execPath, [DEPLOY, ...args], {
+export const deploy = (env: Record<string, string>, ...args: string[]) => script('deploy', env, args)
+
+export const destroy = (env: Record<string, string>, ...args: string[]) => script('destroy', env, args)
+
+/** Runs a script as npm does, with a home of its own: nobody is logged in there. */
+async function script(name: string, env: Record<string, string>, args: string[]) {
+  const child = spawn(process.execPath, [join(SCRIPTS, `${name}.mjs`), ...args], {
     env: {
       PATH: process.env.PATH,
       HOME: folder,

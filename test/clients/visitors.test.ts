@@ -306,11 +306,17 @@ describe('the key of a page', () => {
     return { status: response.status, text: await response.text() }
   }
   const ways = (id: string): Way[] => [
-    ['GET', `/conversations/${id}`],
-    ['GET', `/conversations/${id}/events`],
+    ...['', '/events'].map((rest): Way => ['GET', `/conversations/${id}${rest}`]),
     ['POST', `/conversations/${id}/stop`],
+    ...[...stored(id), `/v1/responses/resp_${id}.1/input_items`].map((path): Way => ['GET', path]),
     ['DELETE', `/conversations/${id}`],
   ]
+  const stored = (id: string) => [
+    `/v1/responses/resp_${id}.1`,
+    ...['', '/items', `/items/msg_${id}.1`].map((rest) => `/v1/conversations/${id}${rest}`),
+  ]
+  const changes = (id: string): Way[] =>
+    stored(id).map((path) => [path.endsWith('items') ? 'POST' : 'DELETE', path])
   const ask = (key: string, headers: Record<string, string> = {}) =>
     send(
       `/a/${assistant}/chat`,
@@ -340,7 +346,7 @@ describe('the key of a page', () => {
     }
     const listed = await manage(key, ['GET', '/conversations'], mine)
     expect(JSON.parse(listed.text).conversations.map(({ id }: { id: string }) => id)).toEqual([own])
-    for (const way of ways(foreign)) {
+    for (const way of [...ways(foreign), ...changes(foreign)]) {
       for (const headers of [mine, claim, {}]) {
         expect((await manage(key, way, headers as Record<string, string>)).status, way.join(' ')).toBe(404)
       }

@@ -114,9 +114,11 @@ class Page {
     else if (does === 'list') await this.send(visitor, { method: 'GET', path: '/conversations', headers })
     else if (id === undefined) return
     else if (does === 'follow') await this.send(visitor, this.asking(visitor, how, id))
-    else if (does === 'read')
-      await this.send(visitor, { method: 'GET', path: `/conversations/${id}`, headers })
-    else if (does === 'events') {
+    else if (does === 'read') {
+      const path = { completion: `/v1/conversations/${id}/items`, response: `/v1/responses/resp_${id}.1` }
+      const read = path[how.way as keyof typeof path] ?? `/conversations/${id}`
+      await this.send(visitor, { method: 'GET', path: read, headers })
+    } else if (does === 'events') {
       await this.send(visitor, { method: 'GET', path: `/conversations/${id}/events`, headers })
     } else if (does === 'stop') {
       await this.send(visitor, { method: 'POST', path: `/conversations/${id}/stop`, headers })

@@ -182,6 +182,23 @@ describe('filters that read documents', () => {
     expect(unwrap(await object.search({ q: '*' })).found).toBe(666)
   })
 
+  it('end a step of a removal that has read much, and go on from there', async () => {
+    const last = 6_500
+    const { object } = await makeCollection(
+      NESTED,
+      Array.from({ length: last + 1 }, (_, n) => ({
+        id: `${n}`,
+        parts: [{ name: n === last ? 'some' : 'none' }],
+      })),
+      { enable_nested_fields: true },
+    )
+    const options = { batchSize: 1_000, returnDocuments: false, returnIds: true }
+    const first = unwrap(await object.removeWhere(FILTER, { ...options, after: 0 }))
+    expect(first).toMatchObject({ count: 0, done: false, ids: [] })
+    const second = unwrap(await object.removeWhere(FILTER, { ...options, after: first.cursor }))
+    expect(second).toMatchObject({ count: 1, done: true, ids: [`${last}`] })
+  })
+
   it('pin the documents that pass', async () => {
     const { hits } = await nested.search({
       q: '*',

@@ -49,6 +49,46 @@ const openAi = {
     }),
     route('POST', '/v1/responses', 'Asks an assistant; `previous_response_id` goes on from a response.', {
       body: { model: 'default', input: QUESTION },
+      keep: { RESPONSE: 'id' },
+    }),
+    route('GET', '/v1/responses/:response', 'Reads a response; `stream=true` sends its events again.', {
+      send: '/v1/responses/RESPONSE',
+    }),
+    route('GET', '/v1/responses/:response/input_items', 'The question that it answers.', {
+      send: '/v1/responses/RESPONSE/input_items',
+    }),
+    route('DELETE', '/v1/responses/:response', 'Deletes a response with its question.', {
+      send: '/v1/responses/RESPONSE',
+    }),
+    route('POST', '/v1/conversations', 'Makes a conversation, with items if there are any.', {
+      body: {
+        metadata: { topic: 'history' },
+        items: [{ type: 'message', role: 'user', content: 'I run Parley on Cloudflare.' }],
+      },
+      keep: { CONVERSED: 'id' },
+    }),
+    route('GET', '/v1/conversations/:id', 'Reads a conversation, of any protocol.', {
+      send: '/v1/conversations/CONVERSED',
+    }),
+    route('POST', '/v1/conversations/:id', 'Replaces its metadata.', {
+      send: '/v1/conversations/CONVERSED',
+      body: { metadata: { topic: 'storage' } },
+    }),
+    route('POST', '/v1/conversations/:id/items', 'Adds messages that no turn made.', {
+      send: '/v1/conversations/CONVERSED/items',
+      body: { items: [{ type: 'message', role: 'assistant', content: 'Noted.' }] },
+    }),
+    route('GET', '/v1/conversations/:id/items', 'Lists its messages, newest first.', {
+      send: '/v1/conversations/CONVERSED/items?limit=10',
+    }),
+    route('GET', '/v1/conversations/:id/items/:item', 'Reads one of them.', {
+      send: '/v1/conversations/CONVERSED/items/msg_CONVERSED.1.q',
+    }),
+    route('DELETE', '/v1/conversations/:id/items/:item', 'Deletes one of them.', {
+      send: '/v1/conversations/CONVERSED/items/msg_CONVERSED.1.q',
+    }),
+    route('DELETE', '/v1/conversations/:id', 'Deletes a conversation.', {
+      send: '/v1/conversations/CONVERSED',
     }),
     route('GET', '/v1/models', 'Lists the assistants that the key may ask.'),
     route('GET', '/v1/models/:model', 'Reads one of them.', { send: '/v1/models/default' }),

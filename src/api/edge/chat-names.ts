@@ -5,11 +5,15 @@
 import type { Access } from '../../auth/access'
 import { mayContinue } from '../../conversation/ask'
 import { namedConversationId } from '../../conversation/conversation-id'
+import { storedMessages } from '../../conversation/items'
+import { begunOf } from '../../conversation/memories'
+import { openRow } from '../../conversation/open-row'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
-import { mayBeConversation } from '../../conversation/sealed-id'
+import { isSealed, mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import type { Asker } from '../../turn/request'
+import type { Asker, Begun } from '../../turn/request'
+import { type TranscriptMessage, transcriptOf } from '../../turn/transcript'
 import { askerOf } from './asker'
 import { findHistory, findOpenModel } from './open-model'
 
@@ -27,6 +31,9 @@ export interface Chat {
   conversationId: string
   /** true if a conversation without history begins */
   named: boolean
+  /** of a conversation that was opened before anything was asked in it: how it began, and what was told it since */
+  begun?: Begun
+  transcript?: TranscriptMessage[]
 }
 
 /** A conversation's own id, not a name. */
@@ -48,7 +55,11 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
       'The id of a chat must be random, of 16 characters or more, such as `crypto.randomUUID()`: others with the same key must not come upon it. Any id will do with a secret of the visitor in `X-Parley-Visitor`, or with a key that fixes the user.',
     )
   }
-  if (ID.test(name) && (await isKnown(parties, asker, name))) return { conversationId: name, named: false }
+  if (ID.test(name)) {
+    if (await isKnown(parties, asker, name)) return { conversationId: name, named: false }
+    const opened = await openedChat(parties.env, asker, name)
+    if (opened) return opened
+  }
   return { conversationId: await namedConversationId(asker, assistant.name, name), named: true }
 }
 
@@ -73,4 +84,21 @@ const askerFor = ({ request, access, user }: ChatParties): Promise<Asker> =>
 async function isKnown({ env, access, assistant }: ChatParties, asker: Asker, id: string): Promise<boolean> {
   const model = await findOpenModel(env, [access], assistant.model)
   return model !== undefined && mayContinue(env, asker, id, await findHistory(env, model))
+}
+
+/**
+ * A conversation that was opened, and not asked in yet. Messages told to it may be in the history of another assistant:
+ * this one gets them as a transcript.
+ */
+async function openedChat(env: Cloudflare.Env, asker: Asker, id: string): Promise<Chat | undefined> {
+  if (!(await isSealed(env, id))) return undefined
+  const row = await openRow(env, asker, id)
+  if (typeof row === 'string' || row.details === null) return undefined
+  const transcript = transcriptOf(await storedMessages(env, row))
+  return {
+    conversationId: id,
+    named: true,
+    begun: begunOf(row),
+    ...(transcript.length > 0 && { transcript }),
+  }
 }

@@ -48,11 +48,11 @@ export async function askModel<Q extends ModelQuestion>(
   check(asked, chat)
   const answering = await askAssistant({
     ...parties,
+    transcript,
     ...chat,
     after: asked.after,
     record,
     question,
-    transcript,
     changes: changesOf(assistant, asked, access.owner === 'admin'),
     protocol: 'openai',
     bodyText,

@@ -2,9 +2,20 @@
 import { ApiError } from '../../errors'
 import { type App, type OpenCall, type Route, register } from '../edge/route'
 import { complete } from './complete'
+import {
+  createConversation,
+  createItems,
+  getConversation,
+  getItem,
+  listItems,
+  removeConversation,
+  removeItem,
+  updateConversation,
+} from './conversations'
 import { openAiError } from './errors'
 import { getModel, listModels } from './models'
 import { respond } from './respond'
+import { deleteResponse, getResponse, listInputItems } from './stored'
 
 /** A route with all errors in the protocol's shape. */
 const route = (
@@ -35,6 +46,17 @@ export const mountOpenAi = (app: App): void =>
   register(app, [
     route('POST', '/v1/chat/completions', complete),
     route('POST', '/v1/responses', respond),
+    route('GET', '/v1/responses/:response', getResponse),
+    route('DELETE', '/v1/responses/:response', deleteResponse),
+    route('GET', '/v1/responses/:response/input_items', listInputItems),
+    route('POST', '/v1/conversations', createConversation),
+    route('GET', '/v1/conversations/:id', getConversation),
+    route('POST', '/v1/conversations/:id', updateConversation),
+    route('DELETE', '/v1/conversations/:id', removeConversation),
+    route('GET', '/v1/conversations/:id/items', listItems),
+    route('POST', '/v1/conversations/:id/items', createItems),
+    route('GET', '/v1/conversations/:id/items/:item', getItem),
+    route('DELETE', '/v1/conversations/:id/items/:item', removeItem),
     route('GET', '/v1/models', listModels),
     route('GET', '/v1/models/:model', getModel),
     ...METHODS.map((method) => route(method, '/v1/*', nowhere)),

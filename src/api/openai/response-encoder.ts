@@ -15,7 +15,7 @@ import { sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
 import { errorBody } from './errors'
-import { messageId, responseId } from './response-request'
+import { messageId, responseId } from './ids'
 
 export interface ResponseShape extends CompletionShape {
   /** the response that this one goes on after */
@@ -134,7 +134,7 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
 }
 
 /** What a response has in every state. Clients expect all of it. */
-const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: Status) => ({
+export const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: Status) => ({
   id: responseId(conversationId, turn),
   object: 'response',
   created_at: shape.created,

@@ -1,5 +1,6 @@
 /** Reads the body of /v1/responses (contract 3.3). Pure. */
 import * as v from 'valibot'
+import { type Place, readPlace } from './ids'
 import {
   checkBody,
   common,
@@ -81,21 +82,6 @@ export function readResponse(body: unknown): ResponseRequest {
     ...(place && { after: place.turn }),
     sampling: givenOf({ temperature, top_p, seed: undefined, max_tokens }),
   }
-}
-
-export const responseId = (conversationId: string, turn: number): string => `resp_${conversationId}.${turn}`
-export const messageId = (conversationId: string, turn: number): string => `msg_${conversationId}.${turn}`
-
-interface Place {
-  conversation: string
-  turn: number
-}
-
-/** The conversation and the turn in an id of ours, after its prefix. */
-function readPlace(id: string, prefix: string): Place | undefined {
-  const [, conversation, turn] = /^(.{1,512})\.(\d{1,9})$/s.exec(id.slice(prefix.length)) ?? []
-  if (!id.startsWith(prefix) || conversation === undefined) return undefined
-  return { conversation, turn: Number(turn) }
 }
 
 /** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */

@@ -8,7 +8,7 @@ import { acceptedBy } from '../../models/sampling'
 import { contentOf, type FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Reading } from '../../turn/events'
-import type { Replacement } from '../../turn/request'
+import type { Begun, Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
@@ -41,6 +41,8 @@ export interface AssistantQuestion {
   conversationId?: string | undefined
   /** true if the id stands for the client's own name: a conversation without history then begins (edge/chat-names.ts) */
   named?: boolean
+  /** how the conversation began, where it was opened before anything was asked in it */
+  begun?: Begun
   /** the turn after which the question goes on; absent: the last one */
   after?: number | undefined
   /** earlier turns that the answer replaces */
@@ -94,7 +96,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     env,
     {
       ...(conversationId !== undefined && { conversationId }),
-      ...(named && { named }),
+      ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
       ...(asked.after !== undefined && { after: asked.after }),
       ...(asked.replaces && { replaces: asked.replaces }),
       question: [...contentOf(question), ...files],

@@ -9,7 +9,7 @@ import { coerceDocument, type Draft } from '../documents/document'
 import { embeddingText } from '../documents/embedding-text'
 import type { Store, Vectors } from '../documents/store'
 import { takeVectors, type Writer } from '../documents/writer'
-import { readMeta, writeMeta } from '../meta'
+import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { FieldSlot } from '../schema/layout'
 import { type Plan, planOf } from '../schema/plan'
 import { leaves, place, replace } from '../schema/values'
@@ -44,6 +44,7 @@ export class Reindex {
     this.#store = store
     this.#embedders = embedders
     this.#writer = writer
+    store.isReindexing = () => hasMeta(store.sql, 'reindex')
   }
 
   get #job(): Job | undefined {

@@ -115,7 +115,8 @@ export function removeWhere(
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const limit = Math.min(REMOVE_STEP, Math.max(1, options.batchSize))
   // A caller without a cursor begins at the first document each time, so a step must not end early.
-  const { seqs, cursor, done } = select(store, filterBy, from, limit, joins, Number.POSITIVE_INFINITY)
+  const mostRead = options.after === undefined ? Number.POSITIVE_INFINITY : MOST_READ
+  const { seqs, cursor, done } = select(store, filterBy, from, limit, joins, mostRead)
   const documents = [...store.read(seqs, !options.returnDocuments).entries()]
   removeAll(
     storage,

@@ -1,15 +1,12 @@
 /** Turns a document into the rows of its collection, and prepares the statements that write them. */
 import { ApiError } from '../../errors'
-import { type FieldSlot, normColumn, scalarColumn, textColumn, valuesTable } from '../schema/layout'
+import { type FieldSlot, normColumn, scalarColumn, valuesTable } from '../schema/layout'
 import type { Plan } from '../schema/plan'
 import { leaves, replace } from '../schema/values'
 import type { Draft } from './document'
 
-/** The statements that write a plan's index entries. */
+/** The statements that write a plan's typed values. */
 export interface Statements {
-  /** into text_index and word_index: the row's number, then a text for each field */
-  insertText: string
-  insertWords: string
   insertColumns: string[]
   insertValues: string[]
 }
@@ -52,12 +49,7 @@ export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: st
 /** The statements of a plan. They never change, so SQLite compiles them once. */
 export function statementsFor(plan: Plan): Statements {
   const placeholders = (count: number): string => Array.from({ length: count }, () => '?').join(', ')
-  const text = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
-  const into = (table: string): string =>
-    `INSERT INTO ${table} (rowid, ${text.join(', ')}) VALUES (?, ${placeholders(text.length)})`
   return {
-    insertText: into('text_index'),
-    insertWords: into('word_index'),
     insertColumns: plan.columns.map(({ table, fields }) => {
       const names = fields.flatMap(({ slot, pair }) =>
         pair

@@ -9,22 +9,20 @@ import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
-import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
 import { place } from '../schema/values'
-import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
-import { rulesOf } from '../text/rules'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/vector-fields'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
 import { shortest } from '../vectors/vector-math'
 import type { Draft } from './document'
-import { listOf, scalarOf, textOf } from './index-entries'
+import { listOf, scalarOf } from './index-entries'
 import { keysOf, noteRemoved } from './join-keys'
 import { PendingEmbeddings } from './pending-embeddings'
-import { bodiesOf, type Statements, statementsFor, stored } from './rows'
+import { bodiesOf, type Statements, statementsFor } from './rows'
+import { isSameText, TextEntries, type Texts, textsOf } from './text-entries'
 
 const countersShape = v.object({
   /** the next document's sequence number */
@@ -42,6 +40,7 @@ export class Store {
   #schema: StoredSchema
   #plan: Plan
   #statements: Statements
+  #textEntries: TextEntries
   #counters: Counters
   #countersChanged = false
 
@@ -50,6 +49,9 @@ export class Store {
 
   /** The collection is gone. Whoever still holds the store must not write. */
   closed = false
+
+  /** Whether documents are being indexed again. Then the indexes may lack what a document has. */
+  isReindexing: () => boolean = () => false
 
   /** Called inside the transaction, with the id of each document that is written or removed. */
   onChange: ((id: string) => void) | undefined
@@ -65,6 +67,7 @@ export class Store {
     this.#schema = schema
     this.#plan = planOf(schema)
     this.#statements = statementsFor(this.#plan)
+    this.#textEntries = new TextEntries(sql, schema, this.#plan)
     this.#counters = this.#readCounters()
     this.pending = new PendingEmbeddings(sql)
   }
@@ -100,6 +103,7 @@ export class Store {
     this.#schema = schema
     this.#plan = planOf(schema)
     this.#statements = statementsFor(this.#plan)
+    this.#textEntries = new TextEntries(this.#sql, schema, this.#plan)
   }
 
   /** Stores the counters: the last write of every transaction that adds or removes documents. */
@@ -174,6 +178,7 @@ export class Store {
     const seq = this.#counters.nextSeq
     // Index entries come first: `bodiesOf` removes the fields that are not stored.
     const write = this.#indexing(seq, draft)
+    const writeText = this.#textEntries.indexing(seq, textsOf(this.#plan, draft))
     const { body, unstored } = bodiesOf(draft, this.#plan)
     this.#counters.nextSeq++
     this.#counters.count++
@@ -181,17 +186,24 @@ export class Store {
     this.#sql.exec('INSERT INTO documents (seq, id, body) VALUES (?, ?, ?)', seq, draft.id, body)
     if (unstored !== undefined)
       this.#sql.exec('INSERT INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
+    writeText()
     write()
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
     return seq
   }
 
-  /** Replaces a document. It keeps its sequence number. */
+  /** Replaces a document. It keeps its sequence number. The text indexes are written only if a text changes. */
   update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
     const write = this.#indexing(seq, draft)
+    const texts = textsOf(this.#plan, draft)
+    const writeText = this.#isIndexed(seq, texts) ? undefined : this.#textEntries.indexing(seq, texts)
     const { body, unstored } = bodiesOf(draft, this.#plan)
-    this.#removeFromIndex(seq)
+    if (writeText !== undefined) {
+      this.#textEntries.remove(seq)
+      writeText()
+    }
+    this.#removeLists(seq)
     this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
     if (unstored !== undefined) {
       this.#sql.exec('INSERT OR REPLACE INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
@@ -203,8 +215,16 @@ export class Store {
     this.onChange?.(draft.id)
   }
 
+  /** Whether the text indexes have these texts of the document already. */
+  #isIndexed(seq: number, texts: Texts): boolean {
+    if (this.isReindexing()) return false
+    const old = this.read([seq], true, true).get(seq)
+    return old !== undefined && isSameText(texts, textsOf(this.#plan, old))
+  }
+
   remove(seq: number, id: string): void {
-    this.#removeFromIndex(seq)
+    this.#textEntries.remove(seq)
+    this.#removeLists(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
     for (const { slot } of [...this.#plan.embedded, ...this.#plan.replacing]) {
@@ -222,12 +242,9 @@ export class Store {
   /** Removes every document. Sequence numbers are not reset. @returns how many there were */
   truncate(): number {
     const { count } = this.#counters
-    for (const { table } of [STEMS, WORDS]) {
-      this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
-    }
+    this.#textEntries.clear()
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
-    for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
     noteRemoved(this.#sql, this.#schema)
@@ -239,9 +256,8 @@ export class Store {
     return count
   }
 
-  /** Removes a document's text and lists from the index. The caller replaces or removes its `columns` rows. */
-  #removeFromIndex(seq: number): void {
-    for (const { table } of [STEMS, WORDS]) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
+  /** Removes a document's lists from the index. The caller replaces or removes its `columns` rows. */
+  #removeLists(seq: number): void {
     for (const { slot } of this.#plan.lists) {
       this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
     }
@@ -268,26 +284,10 @@ export class Store {
     }
   }
 
-  /** Computes a document's index entries. @returns a function that writes them */
+  /** Computes a document's index entries, without those of its texts. @returns a function that writes them */
   #indexing(seq: number, draft: Draft): () => void {
     const sql = this.#sql
     const { schema } = this
-    const texts = this.#plan.text.map((plan) => textOf(plan, draft))
-    const hasText = texts.some((text) => text !== undefined)
-    const stems = hasText ? this.#prepared(STEMS, texts) : []
-    const words = hasText ? this.#prepared(WORDS, texts) : []
-    const parts = this.#plan.text.flatMap(({ slot, field }, number): [FieldSlot, string[]][] => {
-      const text = texts[number]
-      if (!slot?.infix || text === undefined) return []
-      return [
-        [
-          slot,
-          analyzerOf(WORDS, rulesOf(schema, field))
-            .tokenize(text)
-            .map((word) => word.text),
-        ],
-      ]
-    })
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
       for (const plan of fields) row.push(...scalarOf(plan, draft, schema).map(bindable))
@@ -297,11 +297,6 @@ export class Store {
     const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return () => {
       this.writeKeys(seq, keys)
-      if (hasText) {
-        sql.exec(this.#statements.insertText, seq, ...stems)
-        sql.exec(this.#statements.insertWords, seq, ...words)
-      }
-      for (const [slot, found] of parts) addInfixWords(sql, slot, found)
       for (const [number, row] of rows.entries())
         sql.exec(this.#statements.insertColumns[number] as string, ...row)
       for (const [number, values] of lists.entries()) {
@@ -312,23 +307,10 @@ export class Store {
     }
   }
 
-  /** The texts of a document's fields as an index takes them. */
-  #prepared(index: TextIndex, texts: (string | undefined)[]): (string | null)[] {
-    return texts.map((text, number) => {
-      if (text === undefined) return null
-      const rules = rulesOf(this.#schema, this.#plan.text[number]!.field)
-      return stored(analyzerOf(index, rules).prepare(text))
-    })
-  }
-
   /** Indexes a document's words, and nothing else: for a collection that is older than the index. */
   indexWords(seq: number): void {
     const draft = this.read([seq], true, true).get(seq)
-    this.#sql.exec('DELETE FROM word_index WHERE rowid = ?', seq)
-    if (draft === undefined) return
-    const texts = this.#plan.text.map((plan) => textOf(plan, draft))
-    if (texts.every((text) => text === undefined)) return
-    this.#sql.exec(this.#statements.insertWords, seq, ...this.#prepared(WORDS, texts))
+    this.#textEntries.indexWords(seq, draft === undefined ? [] : textsOf(this.#plan, draft))
   }
 
   /** Documents by sequence number. Missing ones are left out. */

@@ -73,17 +73,16 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
 
 /** The analyzer of text_index. SQLite splits and stems what `prepare` returns. */
 export function stemAnalyzer(rules: TokenRules): Analyzer {
-  const prepared = (text: string): string => prepare(text, rules).trim().replace(/\s+/g, ' ')
   return {
     tokenize: (text) => tokenize(text, rules),
     splitsAtSymbols: rules.symbols_to_index.length === 0,
     classes: rules.symbols_to_index.length === 0 ? LETTERS : undefined,
     mostLetters: Number.POSITIVE_INFINITY,
-    prepare: prepared,
+    prepare: (text) => prepare(text, rules),
     pieces: (part) => [part],
     phrase: (text) => ({
       words: tokenize(text, rules).map((token) => token.text),
-      text: prepared(text).replaceAll('"', ' '),
+      text: prepare(text, rules).trim().replace(/\s+/g, ' ').replaceAll('"', ' '),
       begins: false,
     }),
     form: stem,

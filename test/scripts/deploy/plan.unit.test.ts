@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, describe as group, test } from 'vitest'
 import { advice } from '../../../scripts/deploy/advice.mjs'
-import { namedFor } from '../../../scripts/deploy/names.mjs'
+import { inEnvironment, namedFor } from '../../../scripts/deploy/names.mjs'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
-import { CREATE_OWNER, markOwner } from '../../../scripts/deploy/owner.mjs'
+import { addRecords, CREATE_OWNER, markOwner } from '../../../scripts/deploy/owner.mjs'
 import {
   command,
   describe,
@@ -47,6 +47,10 @@ const wanted: fc.Arbitrary<Wanted> = fc.record({
 const found: fc.Arbitrary<Found> = fc.record({
   database: fc.boolean(),
   owner: fc.constantFrom(undefined, 'parley'),
+  records: fc.constant([]),
+  blank: fc.constant(false),
+  deployed: fc.constant(false),
+  indexNames: fc.constant([]),
   base: fc.constant(false),
   migrations: fc.subarray(MIGRATIONS),
   indexes: fc.option(
@@ -76,7 +80,9 @@ function after(state: Found, step: Step): Found {
     case 'create-database':
       return { ...state, database: true }
     case 'mark':
-      return { ...state, owner: step.worker }
+      return { ...state, owner: step.worker, records: [...state.records, ...step.records] }
+    case 'record':
+      return { ...state, records: [...state.records, ...step.records] }
     case 'create-index':
       return { ...state, indexes: [...(state.indexes ?? []), { ...step, metadata: [] }] }
     case 'create-metadata-index':
@@ -98,6 +104,17 @@ function after(state: Found, step: Step): Found {
 const kinds = (steps: Step[]) => steps.map((step) => step.do)
 
 group('the plan of a deployment', () => {
+  test('a Worker that somebody else wrote is not replaced', () => {
+    fc.assert(
+      fc.property(wanted, found, (goal, state) => {
+        const foreign = { ...state, deployed: true, owner: undefined, secrets: ['THEIRS'] }
+        expect(() => plan(goal, foreign)).toThrow('that no deployment of Parley made')
+        expect(() => plan(goal, { ...foreign, secrets: ['ADMIN_API_KEY'] })).not.toThrow()
+        expect(() => plan(goal, { ...foreign, owner: 'parley' })).not.toThrow()
+      }),
+    )
+  })
+
   test('once it was carried out, all that is left is to deploy and to verify', () => {
     fc.assert(
       fc.property(wanted, found, (goal, state) => {
@@ -115,7 +132,11 @@ group('the plan of a deployment', () => {
         const steps = plan(goal, state)
         const cut = at % (steps.length - 1) // before the deployment, which is made every time
         const rest = plan(goal, steps.slice(0, cut).reduce(after, state))
-        expect(rest).toEqual(steps.slice(cut))
+        // What was made just before the cut is not recorded: whether it was made here cannot be known.
+        const left = steps[cut - 1]?.do === 'create-index' ? cut + 1 : cut
+        const unrecorded = (each: Step[]) =>
+          each.map((step) => (step.do === 'mark' ? { ...step, records: [] } : step))
+        expect(unrecorded(rest)).toEqual(unrecorded(steps.slice(left)))
       }),
     )
   })
@@ -190,8 +211,9 @@ group('the plan of a deployment', () => {
     const steps = plan(goal, NOTHING)
     expect(steps.map((step) => command(step).join(' '))).toEqual([
       'd1 create parley',
-      `d1 execute DB --remote --yes --command=${markOwner('parley')}`,
+      `d1 execute DB --remote --yes --command=${markOwner('parley', [{ kind: 'd1', name: 'parley' }])}`,
       'vectorize create parley-1024 --dimensions=1024 --metric=cosine',
+      `d1 execute DB --remote --yes --command=${addRecords([{ kind: 'vectorize', name: 'parley-1024' }])}`,
       'vectorize create-metadata-index parley-1024 --propertyName=a --type=string',
       'd1 migrations apply DB --remote',
       'deploy --minify',
@@ -239,6 +261,21 @@ group('names', () => {
         expect(new Set([...resources(one), ...resources(other), '1001', '1002']).size).toBe(6)
       }),
     )
+  })
+
+  test("of an environment are its own, and its variables are the deployment's and those that it changes", () => {
+    const raw = { ...config, vars: { CONSOLE: 'off', VECTORS: 'vectorize' }, env: {} }
+    const { env: _, ...base } = raw
+    expect(inEnvironment(raw, undefined)).toEqual(base)
+    expect(inEnvironment(raw, 'staging')).toEqual({ ...base, name: 'shop-staging' })
+    const staging = { vars: { CONSOLE: 'on' }, d1_databases: [] }
+    expect(inEnvironment({ ...raw, env: { staging } }, 'staging')).toEqual({
+      ...base,
+      name: 'shop-staging',
+      vars: { CONSOLE: 'on', VECTORS: 'vectorize' },
+      d1_databases: [],
+    })
+    expect(inEnvironment({ ...raw, env: { staging: { name: 'try' } } }, 'staging').name).toBe('try')
   })
 
   test('that go with a database_id are left as they are', () => {

@@ -1,0 +1,79 @@
+/** What `npm run destroy` removes, and what it leaves. Nothing here talks to anybody. */
+
+/**
+ * @typedef {{ do: 'delete-worker', worker: string }
+ *   | { do: 'delete-index', name: string }
+ *   | { do: 'delete-database', name: string }} Removal
+ */
+
+/**
+ * The Worker goes first, so nothing serves or expires what is half gone. The database goes last: it holds the records,
+ * so after a failure the next run goes on from there.
+ * @param {import('./plan.mjs').Wanted} wanted
+ * @param {import('./plan.mjs').Found} found
+ * @returns {{ steps: Removal[], left: string[] }} `left`: what stays, and how to remove it
+ * @throws Error when nothing says that a deployment of this Worker made anything
+ */
+export function planRemoval({ worker, database, indexes }, found) {
+  if (!found.database) {
+    throw new Error(
+      `There is no D1 database ${database.name}, so nothing says what a deployment of ${worker} made. Nothing was removed.${found.deployed ? ` There is a Worker of this name: npx wrangler delete ${worker}` : ''}`,
+    )
+  }
+  if (found.owner !== worker) {
+    throw new Error(
+      `The D1 database ${database.name} ${found.owner === undefined ? 'has no mark of a deployment' : `belongs to the Worker ${found.owner}`}, and not to ${worker}. Nothing was removed.`,
+    )
+  }
+  const made = (/** @type {string} */ kind) =>
+    found.records.filter((record) => record.kind === kind).map(({ name }) => name)
+  const recorded = made('vectorize')
+  /** @type {Removal[]} */
+  const steps = [
+    ...(found.deployed ? [{ do: /** @type {const} */ ('delete-worker'), worker }] : []),
+    ...recorded
+      .filter((name) => found.indexNames.includes(name))
+      .map((name) => ({ do: /** @type {const} */ ('delete-index'), name })),
+  ]
+  const left = indexes
+    .filter(({ name }) => found.indexNames.includes(name) && !recorded.includes(name))
+    .map(({ name }) => `the Vectorize index ${name}: npx wrangler vectorize delete ${name}`)
+  if (made('d1').includes(database.name) && !database.chosen) {
+    steps.push({ do: 'delete-database', name: database.name })
+  } else {
+    left.push(`the D1 database ${database.name}: npx wrangler d1 delete ${database.name}`)
+  }
+  return { steps, left }
+}
+
+/**
+ * The arguments of the wrangler command that does a step.
+ * @param {Removal} step
+ * @returns {string[]}
+ */
+export function removalCommand(step) {
+  switch (step.do) {
+    case 'delete-worker':
+      return ['delete', step.worker]
+    case 'delete-index':
+      return ['vectorize', 'delete', step.name, '--force']
+    case 'delete-database':
+      return ['d1', 'delete', step.name, '--skip-confirmation']
+  }
+}
+
+/**
+ * A step in words.
+ * @param {Removal} step
+ * @returns {string}
+ */
+export function describeRemoval(step) {
+  switch (step.do) {
+    case 'delete-worker':
+      return `Delete the Worker ${step.worker}, its secrets, and its Durable Objects with all conversations and collections`
+    case 'delete-index':
+      return `Delete the Vectorize index ${step.name}`
+    case 'delete-database':
+      return `Delete the D1 database ${step.name}`
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * `npm run destroy`: removes what `npm run deploy` made, after asking. It may be run again after a failure: it goes on
+ * from there (deploy/removal.mjs).
+ */
+import { createInterface } from 'node:readline/promises'
+import { fail } from './deploy/failure.mjs'
+import { find, findAccount } from './deploy/find.mjs'
+import { writeConfig } from './deploy/names.mjs'
+import { destroyUsage, readDestroyOptions } from './deploy/options.mjs'
+import { describeRemoval, planRemoval, removalCommand } from './deploy/removal.mjs'
+import { configFile, secretsFile } from './deploy/secrets.mjs'
+import { wanted } from './deploy/wanted.mjs'
+import { runWrangler } from './wrangler.mjs'
+
+/** The options, or the end of the program. */
+function options() {
+  try {
+    const read = readDestroyOptions(process.argv.slice(2))
+    if (!read.help) return read
+  } catch (error) {
+    return fail(error, destroyUsage)
+  }
+  console.log(destroyUsage)
+  process.exit(0)
+}
+
+const wish = options()
+
+/** What is there and what of it goes, or the end of the program. */
+async function prepare() {
+  try {
+    const goal = wanted(wish.environment)
+    if (goal.config) writeConfig(goal.config, configFile(goal.worker))
+    console.log('Looking at what is there ...')
+    const account = await findAccount(goal.accountId)
+    process.env.CLOUDFLARE_ACCOUNT_ID = account
+    return { account, worker: goal.worker, ...planRemoval(goal, await find(goal)) }
+  } catch (error) {
+    return fail(error)
+  }
+}
+
+/** @param {string} worker @returns {Promise<boolean>} whether somebody at a terminal typed its name */
+async function agreed(worker) {
+  if (!process.stdin.isTTY) {
+    return fail(new Error('Nobody is there to ask. Nothing was removed. To remove all of this, add --yes.'))
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const answer = await terminal.question(`\nNone of this can be undone. Type ${worker} to remove it: `)
+  terminal.close()
+  return answer.trim() === worker
+}
+
+const { account, worker, steps, left } = await prepare()
+for (const step of steps) console.log(`  ${describeRemoval(step)}`)
+for (const what of left) console.log(`  Leave what no deployment made: ${what}`)
+if (wish.dryRun) process.exit(0)
+if (!wish.yes && !(await agreed(worker))) {
+  console.log('Nothing was removed.')
+  process.exit(1)
+}
+for (const [index, step] of steps.entries()) {
+  console.log(`${index + 1}/${steps.length}  ${describeRemoval(step)}`)
+  try {
+    await runWrangler(removalCommand(step))
+  } catch (error) {
+    fail(
+      error,
+      `This step failed: ${describeRemoval(step)}.`,
+      'Run `npm run destroy` again: it goes on from here.',
+    )
+  }
+}
+console.log(`\nThe deployment ${worker} is removed. Its secrets are still in ${secretsFile(account, worker, process.env)},
+if they were made here: what ENCRYPTION_KEY sealed in a backup cannot be read without it.`)

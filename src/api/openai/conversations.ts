@@ -1,0 +1,285 @@
+/** `/v1/conversations`: conversations and their items. A conversation may exist before anything is said in it. */
+import * as v from 'valibot'
+import type { Access } from '../../auth/access'
+import { deleteConversation } from '../../conversation/conversations'
+import { deleteItem, type Item, itemsOf, storedMessages } from '../../conversation/items'
+import { addMessage, changeMemory, isJudged, type MemoryRow } from '../../conversation/memories'
+import { memoryOf } from '../../conversation/memory-views'
+import { openConversation } from '../../conversation/opened'
+import { ApiError } from '../../errors'
+import { once } from '../../once'
+import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
+import type { StoredMessage } from '../../search/types'
+import { parseJson, readText } from '../edge/body'
+import { openTo } from '../edge/open-assistant'
+import { findHistory, findOpenModel } from '../edge/open-model'
+import { json } from '../edge/response'
+import type { OpenCall } from '../edge/route'
+import { textIn } from '../turn/message-text'
+import { type Caller, callerOf, openConversationRow } from './caller'
+import { itemId, readItemId } from './ids'
+import { messageItem, pageOf, shownPage } from './item-shapes'
+import { checkBody, InvalidParameter } from './question'
+
+/** The bodies of requests, limited as OpenAI limits them. Made at first use, because start-up is short of time. */
+const bodies = once(() => {
+  const Metadata = v.pipe(
+    v.record(v.pipe(v.string(), v.maxLength(64)), v.pipe(v.string(), v.maxLength(512))),
+    v.check((pairs) => Object.keys(pairs).length <= 16, 'At most 16 pairs.'),
+  )
+  const Items = v.pipe(
+    v.array(
+      v.looseObject({
+        type: v.optional(v.string()),
+        role: v.optional(v.string()),
+        content: v.optional(v.unknown()),
+      }),
+    ),
+    v.maxLength(20, 'At most 20 items at a time.'),
+  )
+  return {
+    New: v.looseObject({ metadata: v.nullish(Metadata), items: v.nullish(Items) }),
+    Change: v.looseObject({ metadata: Metadata }),
+    More: v.looseObject({ items: v.pipe(Items, v.minLength(1)) }),
+  }
+})
+
+const LONGEST_MESSAGE = 100_000
+
+const readBody = async ({ request }: OpenCall): Promise<unknown> => {
+  const text = await readText(request)
+  return text.trim() === '' ? {} : parseJson(text)
+}
+
+export async function createConversation(call: OpenCall): Promise<Response> {
+  const { env } = call
+  const caller = await callerOf(call, 'say')
+  const { metadata, items } = checkBody(bodies().New, await readBody(call))
+  const said = messagesIn(items ?? [])
+  const home = await homeOf(env, caller.access)
+  if (said.length > 0) await requireTrusted(env, caller, home)
+  const id = await openConversation(env, caller.asker, {
+    protocol: 'openai',
+    ...home,
+    title: '',
+    details: { additional_info: metadata ?? {} },
+  })
+  const row = await openConversationRow(env, caller.asker, id)
+  await say(env, caller, row, said)
+  return json(shown(row))
+}
+
+export async function getConversation(call: OpenCall): Promise<Response> {
+  const { asker } = await callerOf(call, 'get')
+  return json(shown(await openConversationRow(call.env, asker, call.path.id ?? '')))
+}
+
+/** The metadata given replaces all that was there. */
+export async function updateConversation(call: OpenCall): Promise<Response> {
+  const { env, path } = call
+  const { asker } = await callerOf(call, 'update')
+  const row = await openConversationRow(env, asker, path.id ?? '')
+  const { metadata } = checkBody(bodies().Change, await readBody(call))
+  const gone = Object.fromEntries(Object.keys(metadataOf(row)).map((name) => [name, null]))
+  await changeMemory(env, asker, row, { additional_info: { ...gone, ...metadata } })
+  return json(shown(await openConversationRow(env, asker, row.id)))
+}
+
+export async function removeConversation(call: OpenCall): Promise<Response> {
+  const { asker } = await callerOf(call, 'delete')
+  const { id } = await openConversationRow(call.env, asker, call.path.id ?? '')
+  await deleteConversation(call.env, asker, id)
+  return json({ id, object: 'conversation.deleted', deleted: true })
+}
+
+export async function listItems(call: OpenCall): Promise<Response> {
+  const { env, path, query } = call
+  const { asker } = await callerOf(call, 'get')
+  const { limit, order, after } = pageOf(query)
+  const row = await openConversationRow(env, asker, path.id ?? '')
+  const messages = await storedMessages(env, row)
+  const ordered = order === 'desc' ? messages.toReversed() : messages
+  const from = after ? 1 + ordered.indexOf((await findItem(env, row, after, messages)).message) : 0
+  const items = await itemsOf(env, row, messages, ordered.slice(from, from + limit))
+  return json(
+    shownPage(
+      items.map((item) => shownItem(row, item)),
+      from + limit < messages.length,
+    ),
+  )
+}
+
+export async function getItem(call: OpenCall): Promise<Response> {
+  const { env, path } = call
+  const { asker } = await callerOf(call, 'get')
+  const row = await openConversationRow(env, asker, path.id ?? '')
+  return json(shownItem(row, (await findItem(env, row, path.item ?? '')).item))
+}
+
+/** The rest of its turn stays. */
+export async function removeItem(call: OpenCall): Promise<Response> {
+  const { env, path } = call
+  const { asker } = await callerOf(call, 'delete')
+  const row = await openConversationRow(env, asker, path.id ?? '')
+  await deleteItem(env, asker, row, (await findItem(env, row, path.item ?? '')).item)
+  return json(shown(row))
+}
+
+export async function createItems(call: OpenCall): Promise<Response> {
+  const { env, path } = call
+  const caller = await callerOf(call, 'say')
+  const row = await openConversationRow(env, caller.asker, path.id ?? '')
+  const said = messagesIn(checkBody(bodies().More, await readBody(call)).items)
+  await requireTrusted(env, caller, row)
+  return json(shownPage(await say(env, caller, row, said), false))
+}
+
+const shown = (row: MemoryRow) => ({
+  id: row.id,
+  object: 'conversation',
+  created_at: Math.floor(row.createdAt / 1000),
+  metadata: metadataOf(row),
+})
+
+/** Other wires may keep more than texts there. */
+const metadataOf = (row: MemoryRow): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(memoryOf(row).info ?? {}).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+  )
+
+const shownItem = ({ id }: MemoryRow, item: Item) =>
+  messageItem(
+    item,
+    itemId(
+      id,
+      item.turn === undefined ? { document: item.documentId } : { turn: item.turn, role: item.role },
+    ),
+  )
+
+/** @throws InvalidParameter 404 */
+async function findItem(
+  env: Cloudflare.Env,
+  row: MemoryRow,
+  id: string,
+  given?: StoredMessage[],
+): Promise<{ item: Item; message: StoredMessage }> {
+  const place = readItemId(row.id, id)
+  const messages = given ?? (await storedMessages(env, row))
+  const items = place === undefined ? [] : await itemsOf(env, row, messages)
+  const at = items.findIndex(({ documentId, turn, role }) =>
+    place && 'document' in place
+      ? documentId === place.document
+      : turn === place?.turn && role === place?.role,
+  )
+  if (at < 0) {
+    throw new InvalidParameter(`Item with id '${id}' not found in this conversation.`, null, undefined, 404)
+  }
+  return { item: items[at]!, message: messages[at]! }
+}
+
+interface Home {
+  historyId: string
+  modelId: string
+  ttl: number
+}
+
+/**
+ * Where a new conversation keeps its messages: in the history of the assistant that the key is most likely to ask. That is
+ * the one that it is bound to, or `default`, or the first one. Another one goes on from what it holds (edge/chat-names.ts).
+ */
+async function homeOf(env: Cloudflare.Env, access: Access): Promise<Home> {
+  const { assistant: bound } = access.limits
+  const usual = await findAssistant(env, bound ?? DEFAULT_ASSISTANT)
+  const candidates = function* (others: Assistant[]) {
+    if (usual) yield usual
+    if (bound === undefined) yield* others
+  }
+  const isUsual = usual !== undefined && openTo(access, usual) !== undefined
+  for (const assistant of candidates(isUsual ? [] : await listAssistants(env))) {
+    const model = openTo(access, assistant) && (await findOpenModel(env, [access], assistant.model))
+    if (model) return { historyId: await findHistory(env, model), modelId: model.id, ttl: model.ttl }
+  }
+  throw new ApiError(400, 'This key may ask no assistant, so there is nobody to converse with.')
+}
+
+/**
+ * What is written into a history comes into the prompts of later turns, and nobody judges it.
+ * @throws ApiError 403 for a key made for pages, 400 where the conversation's model has a guardrail
+ */
+async function requireTrusted(
+  env: Cloudflare.Env,
+  { access }: Caller,
+  row: Pick<MemoryRow, 'modelId'>,
+): Promise<void> {
+  if (access.forPages) {
+    throw new InvalidParameter(
+      'A key made for pages cannot write items into a conversation. Use a key without limits, from a server.',
+      'items',
+      'items_not_allowed',
+      403,
+    )
+  }
+  if (!(await isJudged(env, row))) return
+  throw new InvalidParameter(
+    'The model of this conversation has an `input_guardrail_prompt`, which does not judge items that are written into the history. Ask with POST /v1/responses instead.',
+    'items',
+  )
+}
+
+interface Message {
+  role: 'user' | 'assistant'
+  text: string
+}
+
+/** @throws InvalidParameter for an item that is no message of a user or an assistant, or has no text */
+function messagesIn(items: readonly { type?: string; role?: string; content?: unknown }[]): Message[] {
+  return items.map(({ type = 'message', role, content }, at) => {
+    const place = `items[${at}]`
+    if (type !== 'message' || (role !== 'user' && role !== 'assistant')) {
+      throw new InvalidParameter(
+        `\`${place}\`: A conversation keeps messages of the roles \`user\` and \`assistant\`, and no other items.`,
+        place,
+      )
+    }
+    const text = textOfItem(content, `${place}.content`)
+    if (text.trim() === '') throw new InvalidParameter(`\`${place}.content\` has no text.`, place)
+    if (text.length > LONGEST_MESSAGE) {
+      throw new InvalidParameter(
+        `\`${place}.content\` is longer than ${LONGEST_MESSAGE} characters.`,
+        place,
+        'string_above_max_length',
+      )
+    }
+    return { role, text }
+  })
+}
+
+function textOfItem(content: unknown, place: string): string {
+  try {
+    return textIn(content, true)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new InvalidParameter(error.message, place)
+  }
+}
+
+/** Adds messages: a question with the answer after it is one turn. @returns them as items */
+async function say(env: Cloudflare.Env, { asker }: Caller, row: MemoryRow, said: readonly Message[]) {
+  const items: ReturnType<typeof messageItem>[] = []
+  for (let at = 0; at < said.length; at++) {
+    const message = said[at]!
+    const answer = message.role === 'user' && said[at + 1]?.role === 'assistant' ? said[++at] : undefined
+    const pair = answer ? [message, answer] : [message]
+    const textBy = (role: Message['role']) => pair.find((each) => each.role === role)?.text ?? ''
+    const turn = await addMessage(env, asker, row, {
+      input: textBy('user'),
+      response: textBy('assistant'),
+      more: {},
+    })
+    for (const each of pair) items.push(messageItem(each, itemId(row.id, { turn, role: each.role })))
+  }
+  return items
+}
