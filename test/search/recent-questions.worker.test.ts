@@ -106,8 +106,9 @@ describe('a follow-up', () => {
     }))
 
   it('finds what was written since the question before it', async () => {
-    const first = { ...QUESTION, q: 'crow moss' }
-    const next = { ...QUESTION, q: 'badger', context_q: 'crow moss' }
+    const asked = { ...QUESTION, vector_query: 'v:([0.6,0.8], alpha: 0.1)' }
+    const first = { ...asked, q: 'crow moss' }
+    const next = { ...asked, q: 'badger', context_q: 'crow moss' }
     await things.search(first)
     const before = await things.search(next)
     unwrap(
@@ -117,14 +118,13 @@ describe('a follow-up', () => {
           title: 'crow moss',
           text: 'crow moss crow moss',
           points: 0,
-          v: [0.6, 0.8],
+          v: [-0.6, -0.8],
         }),
         { action: 'create' },
       ),
     )
     const after = await things.search(next)
     expect(before.hits!.map(({ document }) => document.id)).not.toContain('new')
-    expect(after.hits![0]!.document.id).toBe('new')
-    expect(after.found).toBe(before.found + 1)
+    expect(after.hits!.map(({ document }) => document.id)).toContain('new')
   })
 })
