@@ -34,7 +34,8 @@ const SYLLABLES = [
   'zan',
 ]
 
-const VOCABULARY = (() => {
+/** The words of the documents, the most frequent first. */
+export const VOCABULARY = (() => {
   const next = random(7)
   const words = new Set()
   while (words.size < 20_000) {

@@ -1,16 +1,19 @@
 /**
- * `npm run bench [import|embedding|search|busy|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|ranking|start|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|memory|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|ranking|start|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'
+import { benchGrowth } from './growth.mjs'
 import { benchHistory } from './history.mjs'
 import { benchHostile } from './hostile.mjs'
 import { benchHostileModels } from './hostile-models.mjs'
 import { benchImport } from './import.mjs'
 import { benchListings } from './listings.mjs'
 import { benchLoad } from './load.mjs'
+import { benchMemory } from './memory.mjs'
+import { benchMixed } from './mixed.mjs'
 import { benchQuality } from './quality.mjs'
 import { benchRanking } from './ranking.mjs'
 import { table } from './report.mjs'
@@ -26,6 +29,9 @@ const benches = {
   embedding: benchEmbedding,
   search: benchSearch,
   busy: benchSearchDuringImport,
+  growth: benchGrowth,
+  mixed: benchMixed,
+  memory: benchMemory,
   stream: benchStream,
   encoders: benchEncoders,
   adapters: benchAdapters,
@@ -61,4 +67,5 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (!['quality', 'ranking', 'start', 'widget'].includes(wanted.join())) console.log(`\n${table()}`)
+if (!['quality', 'ranking', 'start', 'widget', 'mixed', 'memory'].includes(wanted.join()))
+  console.log(`\n${table()}`)

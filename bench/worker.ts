@@ -5,6 +5,8 @@
 import { DurableObject } from 'cloudflare:workers'
 import parley from '../src/index'
 import { Collection as ParleyCollection } from '../src/search/collection/object'
+import { scalarColumn } from '../src/search/schema/layout'
+import { readSchema } from '../src/search/schema/stored'
 import { TOKENIZER } from '../src/search/text/words'
 import { makeDocument } from './documents.mjs'
 
@@ -23,6 +25,17 @@ export class Collection extends ParleyCollection {
     let rows = 0
     for (const match of matches) rows += this.rawQuery(match)
     return rows
+  }
+
+  /** Runs one statement and reads all of its rows. @returns how many they are */
+  rawSql([statement, ...bindings]: [string, ...SqlStorageValue[]]): number {
+    return this.ctx.storage.sql.exec(statement, ...bindings).toArray().length
+  }
+
+  /** The columns of fields with one value, by the fields' names. */
+  columnNames(): Record<string, string> {
+    const { slots } = readSchema(this.ctx.storage.sql)!
+    return Object.fromEntries(Object.entries(slots).map(([name, slot]) => [name, scalarColumn(slot)]))
   }
 
   async searches(queries: string[]): Promise<number> {
@@ -137,6 +150,14 @@ export default {
       case '/__bench/raw/queries': {
         const target = await collection(env, url.searchParams.get('collection')!)
         return Response.json(await target.rawQueries(await request.json<string[]>()))
+      }
+      case '/__bench/sql': {
+        const target = await collection(env, url.searchParams.get('collection')!)
+        return Response.json(await target.rawSql(await request.json<[string, ...SqlStorageValue[]]>()))
+      }
+      case '/__bench/columns': {
+        const target = await collection(env, url.searchParams.get('collection')!)
+        return Response.json(await target.columnNames())
       }
       case '/__bench/searches': {
         const target = await collection(env, url.searchParams.get('collection')!)

@@ -2,6 +2,8 @@
  * `npm run deploy`: Parley on Cloudflare, from whatever is there to a deployment that was tried out. It may be run
  * again at any time: what exists is left alone, and after a failure the next run goes on from there (deploy/plan.mjs).
  */
+
+import { findPlan } from './deploy/account-plan.mjs'
 import { fail } from './deploy/failure.mjs'
 import { find, findAccount } from './deploy/find.mjs'
 import { writeConfig } from './deploy/names.mjs'
@@ -9,6 +11,7 @@ import { readDeployOptions, usage } from './deploy/options.mjs'
 import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
 import { report } from './deploy/report.mjs'
 import { configFile, keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
+import { settle } from './deploy/settings.mjs'
 import { upload } from './deploy/upload.mjs'
 import { verify } from './deploy/verify.mjs'
 import { wanted } from './deploy/wanted.mjs'
@@ -29,20 +32,28 @@ function options() {
 /** What is wanted and what that takes, or the end of the program. */
 async function prepare() {
   try {
-    const goal = wanted(wish.environment)
-    if (goal.config) writeConfig(goal.config, configFile(goal.worker))
-    if (wish.dryRun) return { account: '', goal, steps: plan(goal, NOTHING) }
+    const named = wanted(wish.environment)
+    if (wish.dryRun) {
+      const { goal, notes } = settle(named, NOTHING, { ...wish, plan: wish.plan ?? 'paid' })
+      return { account: '', goal, notes, steps: plan(goal, NOTHING) }
+    }
+    if (named.configArgs.length > 0) writeConfig(named.config, configFile(named.worker))
     console.log('Looking at what is there ...')
-    const account = await findAccount(goal.accountId)
+    const account = await findAccount(named.accountId)
     process.env.CLOUDFLARE_ACCOUNT_ID = account
-    return { account, goal, steps: plan(goal, await find(goal)) }
+    const [found, accountPlan] = await Promise.all([find(named), wish.plan ?? findPlan(account)])
+    const { goal, notes } = settle(named, found, { ...wish, plan: accountPlan })
+    const steps = plan(goal, found)
+    if (goal.configArgs.length > 0) writeConfig(goal.config, configFile(goal.worker))
+    return { account, goal, notes, steps }
   } catch (error) {
     return fail(error)
   }
 }
 
 const wish = options()
-const { account, goal, steps } = await prepare()
+const { account, goal, notes, steps } = await prepare()
+for (const note of notes) console.log(`\n${note}\n`)
 const titles = steps.map((step, index) => `${index + 1}/${steps.length}  ${describe(step)}`)
 
 if (wish.dryRun) {

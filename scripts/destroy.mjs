@@ -30,7 +30,7 @@ const wish = options()
 async function prepare() {
   try {
     const goal = wanted(wish.environment)
-    if (goal.config) writeConfig(goal.config, configFile(goal.worker))
+    if (goal.configArgs.length > 0) writeConfig(goal.config, configFile(goal.worker))
     console.log('Looking at what is there ...')
     const account = await findAccount(goal.accountId)
     process.env.CLOUDFLARE_ACCOUNT_ID = account

@@ -15,8 +15,8 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 /** Schemas with a name of their own; what is made of them refers to them. @type {Record<string, any>} */
 const named = {
-  Ask: schemas.Ask,
-  AskAssistant: schemas.AskAssistant,
+  Ask: schemas.Ask(),
+  AskAssistant: schemas.AskAssistant(),
   Answer: replies.Answer,
   ConversationPage: replies.ConversationPage,
   ConversationSummary: replies.ConversationSummary,
@@ -29,7 +29,7 @@ const named = {
   TurnTrace: replies.TurnTrace,
   Trace: replies.Trace,
   Assistant: replies.Assistant,
-  AssistantBody: assistants.AssistantBody,
+  AssistantBody: assistants.AssistantBody(),
   Failure: replies.Failure,
 }
 
@@ -107,7 +107,13 @@ export function document() {
   for (const [id, given] of Object.entries(operations)) {
     const operation = /** @type {Operation} */ (given)
     const documented = documentation[/** @type {keyof typeof operations} */ (id)]
-    const { method, path, actions, params, query, headers, body } = operation
+    const { method, path, actions } = operation
+    const [params, query, headers, body] = [
+      operation.params?.(),
+      operation.query?.(),
+      operation.headers?.(),
+      operation.body?.(),
+    ]
     const { summary, description } = documented
     paths[path] ??= {}
     paths[path][method.toLowerCase()] = {

@@ -51,7 +51,11 @@ export const PARTS = [
     name: 'deployments',
     short:
       'one Worker, deployed twice, and refusals; not several Workers in an account, failures midway, nor removing',
-    left: ['test/clients/deploy-accounts.test.ts', 'test/clients/deploy-destroy.test.ts'],
+    left: [
+      'test/clients/deploy-accounts.test.ts',
+      'test/clients/deploy-destroy.test.ts',
+      'test/clients/deploy-places.test.ts',
+    ],
     guarded: [
       'scripts/deploy',
       'scripts/destroy.mjs',

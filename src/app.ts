@@ -1,24 +1,34 @@
 /** Mounts all protocols, and what they share: request ids, the log, CORS, headers, and replies to unknown routes. */
 import { HonoBase as Hono } from 'hono/hono-base'
-import { TrieRouter } from 'hono/router/trie-router'
+import { getPathNoStrict } from 'hono/utils/url'
 import { mountAiChat } from './api/ai-chat'
+import { meantPath } from './api/edge/base-address'
 import { discardBody } from './api/edge/body'
 import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cors'
+import { rpcRefusal } from './api/edge/json-rpc'
+import { methodsOf, options } from './api/edge/methods'
 import { findPage, isLost } from './api/edge/pages'
 import { logRequest, newRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
+import { LazyRouter } from './api/edge/router'
 import { protect } from './api/edge/security-headers'
 import { countRequest } from './api/edge/stats'
+import { mountMcp } from './api/mcp'
 import { mountOpenAi } from './api/openai'
-import { mountOpenSearch, noHandler } from './api/opensearch'
+import { openAiError } from './api/openai/errors'
+import { incorrectMethod, mountOpenSearch, noHandler } from './api/opensearch'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
 import { requireNoForeignDatabase } from './db/owner'
+import { ApiError } from './errors'
 
-// A trailing slash changes nothing.
-export const app: App = new Hono({ strict: false, router: new TrieRouter() })
+export const app: App = new Hono({
+  router: new LazyRouter(),
+  // A trailing slash changes nothing.
+  getPath: (request) => meantPath(getPathNoStrict(request), request),
+})
 
 app.use(async (context, next) => {
   const { env } = context
@@ -37,6 +47,13 @@ app.use(async (context, next) => {
     await discardBody(request)
     context.res = refused
   } else await next()
+  const refusal = wrongMethod(request, context.req.path, context.res)
+  if (refusal) {
+    await context.res.body?.cancel()
+    // Hono copies the headers of a response onto the one that replaces it.
+    context.res = undefined
+    context.res = refusal
+  }
   if (isLost(request, context.res)) {
     const { body, status } = context.res
     await body?.cancel()
@@ -51,6 +68,36 @@ app.use(async (context, next) => {
   logRequest(env, record, status)
 })
 
+/** The answer to a method that the path does not take, and to `OPTIONS`. @returns undefined for all others */
+function wrongMethod(request: Request, path: string, { status, headers }: Response): Response | undefined {
+  // OpenSearch has 400 for an address that it does not know.
+  if (status !== 404 && status !== 405 && !(status === 400 && path.startsWith('/_'))) return undefined
+  const { method } = request
+  const methods = new Set([...(headers.get('allow')?.split(', ') ?? []), ...methodsOf(app, path)])
+  const isTaken = methods.has(method === 'HEAD' ? 'GET' : method)
+  if (methods.size === 0 || isTaken) return undefined
+  const allowed = [...methods].sort().join(', ')
+  if (method === 'OPTIONS') return options(allowed)
+  return headers.get('allow') === allowed ? undefined : notAllowed(request, path, allowed)
+}
+
+/** A 405 in the words of the path's protocol. */
+function notAllowed(request: Request, path: string, allowed: string): Response {
+  const error = new ApiError(405, `${path} takes ${allowed}, not ${request.method}.`)
+  const response = isOpenSearch(path)
+    ? incorrectMethod(request, allowed)
+    : /^\/v1\//.test(path)
+      ? openAiError(error)
+      : /^\/mcp(\/|$)/.test(path)
+        ? rpcRefusal(error)
+        : errorResponse(error)
+  response.headers.set('allow', allowed)
+  return response
+}
+
+/** Paths with a part that begins with an underscore belong to OpenSearch. */
+const isOpenSearch = (path: string): boolean => /\/_/.test(path)
+
 /** Refuses everything but /health if the database belongs to another Worker. */
 async function refuseDatabase(env: Cloudflare.Env, path: string): Promise<Response | undefined> {
   if (path === '/health') return undefined
@@ -62,11 +109,11 @@ mountParley(app)
 mountAiChat(app)
 mountUiStream(app)
 mountOpenAi(app)
+mountMcp(app)
 mountOpenSearch(app)
 
 app.notFound(async (context) => {
   await discardBody(context.req.raw)
-  // Paths with a part that begins with an underscore belong to OpenSearch.
-  return /\/_/.test(context.req.path) ? noHandler(context.req.raw) : notFound()
+  return isOpenSearch(context.req.path) ? noHandler(context.req.raw) : notFound()
 })
 app.onError((error, context) => errorResponse(error, context.get('record')))

@@ -5,6 +5,7 @@
  * The wires of today speak text. They use `contentOf` on the way in and `textOf` on the way out.
  */
 import * as v from 'valibot'
+import { once } from './once'
 
 export interface TextPart {
   type: 'text'
@@ -95,19 +96,21 @@ export const promptText = (content: readonly Part[]): string => content.map(show
 export const storedLength = (content: readonly Part[]): number =>
   content.reduce((sum, part) => sum + (part.type === 'text' ? part.text : JSON.stringify(part)).length, 0)
 
-const partShape: v.GenericSchema<Part> = v.variant('type', [
-  v.object({ type: v.literal('text'), text: v.string() }),
-  v.object({
-    type: v.literal('image'),
-    media_type: v.string(),
-    data: v.string(),
-    name: v.exactOptional(v.string()),
-  }),
-  v.object({ type: v.literal('file'), name: v.string(), text: v.exactOptional(v.string()) }),
-  v.object({ type: v.literal('tool_call'), id: v.string(), name: v.string(), arguments: v.string() }),
-  v.object({ type: v.literal('tool_result'), id: v.string(), text: v.string() }),
-])
-const contentShape = v.array(partShape)
+const partShape: () => v.GenericSchema<Part> = once(() =>
+  v.variant('type', [
+    v.object({ type: v.literal('text'), text: v.string() }),
+    v.object({
+      type: v.literal('image'),
+      media_type: v.string(),
+      data: v.string(),
+      name: v.exactOptional(v.string()),
+    }),
+    v.object({ type: v.literal('file'), name: v.string(), text: v.exactOptional(v.string()) }),
+    v.object({ type: v.literal('tool_call'), id: v.string(), name: v.string(), arguments: v.string() }),
+    v.object({ type: v.literal('tool_result'), id: v.string(), text: v.string() }),
+  ]),
+)
+const contentShape = once(() => v.array(partShape()))
 
 /** A message as a history stores it: its text, and all parts as JSON if it has others. */
 export interface StoredContent {
@@ -128,7 +131,7 @@ export function fromStored(message: string, parts: unknown): Part[] {
   if (typeof parts !== 'string') return contentOf(message)
   try {
     const content: unknown = JSON.parse(parts)
-    return v.is(contentShape, content) && textOf(content) === message ? content : contentOf(message)
+    return v.is(contentShape(), content) && textOf(content) === message ? content : contentOf(message)
   } catch {
     return contentOf(message)
   }

@@ -8,7 +8,7 @@ import { ask, setStage } from './api/parley/stage'
 /** Cursors over the SQLite of all objects that were opened since, by the prototype that they share. */
 async function watchObjects(): Promise<SqlStorageCursor<Record<string, SqlStorageValue>>[]> {
   const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
-  const any = env.COLLECTION.get(env.COLLECTION.newUniqueId())
+  const any = env.COLLECTION.getByName(crypto.randomUUID())
   await runInDurableObject(any, (_, state) => {
     const prototype = Object.getPrototypeOf(state.storage.sql) as SqlStorage
     const exec = prototype.exec

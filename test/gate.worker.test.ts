@@ -30,9 +30,16 @@ async function statuses(key: string | null, open: string[]): Promise<{ handled: 
   return found
 }
 
+/** What a client reads to learn which key a server of MCP takes. */
+const METADATA = [
+  'GET /.well-known/oauth-protected-resource',
+  'GET /.well-known/oauth-protected-resource/mcp',
+  'GET /.well-known/oauth-protected-resource/mcp/x',
+]
+
 // `GET /` is a page for whoever brings no key (test/api/opensearch/indices.worker.test.ts).
 it.each([null, 'wrong'])('keeps a stranger out of every route but /health: %s', async (key) => {
-  const { handled, other } = await statuses(key, ['GET /health', 'GET /'])
+  const { handled, other } = await statuses(key, ['GET /health', 'GET /', ...METADATA])
   expect(handled.length).toBeGreaterThan(50)
   expect(new Set(handled)).toEqual(new Set([401]))
   // What no route takes, and methods that none has, are told to anybody.
@@ -43,7 +50,7 @@ it('keeps a key to what it may do', async () => {
   const body = { description: '', actions: ['debug:list'], collections: ['*'] }
   const [, { value }] = await call('POST', '/keys', { body })
   expect((await send('GET', '/debug', { key: value })).status).toBe(200)
-  const { handled } = await statuses(value, ['GET /health', 'GET /', ...SEEING])
+  const { handled } = await statuses(value, ['GET /health', 'GET /', ...SEEING, ...METADATA])
   expect(new Set(handled)).toEqual(new Set([401]))
 })
 
@@ -63,6 +70,8 @@ const ASKING = [
   'POST /v1/responses',
   'GET /v1/models',
   'GET /v1/models/x',
+  'POST /mcp',
+  'POST /mcp/x',
 ]
 /** Paths that each of some methods takes. */
 function methods(names: string[], paths: string[]): string[] {
@@ -139,7 +148,7 @@ it.each(KINDS)('lets a key %s go where it may, and nowhere else', async (_, key,
       if (response.status !== 401) entered.push(`${method} ${path}`)
     }),
   )
-  expect(entered.sort()).toEqual(['GET /health', ...expected].sort())
+  expect(entered.sort()).toEqual(['GET /health', ...METADATA, ...expected].sort())
 })
 
 it('lets a key for another collection touch nothing of this one', async () => {

@@ -16,7 +16,7 @@ const short = (value) => (value >= 1e6 ? `${whole(value / 1e6)} M` : value === 0
  * A table of Markdown, its columns aligned, those after the first to the right.
  * @param {string[][]} rows the first is the head
  */
-function markdown(rows) {
+export function markdown(rows) {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const cells = (/** @type {string[]} */ row) =>
     row.map((cell, column) =>

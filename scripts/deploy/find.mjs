@@ -47,12 +47,13 @@ async function findDatabase(wanted) {
   const has = (/** @type {string} */ wantedName) =>
     databases.some((/** @type {{ name: string }} */ database) => database.name === wantedName)
   const database = chosen || has(name)
+  const { jurisdiction } = databases.find((/** @type {{ name: string }} */ each) => each.name === name) ?? {}
   const base = name !== BASE && has(BASE)
   if (!database) return { database, base, owner: undefined, records: [], blank: false, migrations: [] }
   const mark = await findMark(wanted)
   // Another Worker's database is left alone: the list of its migrations would make a table for them.
   const migrations = (mark.owner ?? wanted.worker) === wanted.worker ? await appliedMigrations(wanted) : []
-  return { database, base, ...mark, migrations }
+  return { database, base, ...mark, migrations, ...(jurisdiction && { jurisdiction }) }
 }
 
 /**

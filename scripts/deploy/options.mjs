@@ -1,5 +1,6 @@
 /** The options of `npm run deploy`. */
 import { parseArgs } from 'node:util'
+import { JURISDICTIONS, REGIONS } from './settings.mjs'
 
 /** Of Workers AI, good enough for the sample: the trial question costs less than a hundredth of a cent. */
 export const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast'
@@ -11,6 +12,11 @@ export const usage = `Usage: npm run deploy -- [options]
   --model NAME  the conversation model of the trial question and of the sample
                 (default ${DEFAULT_MODEL})
   --env NAME    a deployment of its own beside the first, such as staging: another Worker, with its own data
+  --region R    where data lives, of a first deployment, and new objects of a later one:
+                weur, eeur, enam, wnam, apac or oc; none takes it back (docs/regions.md)
+  --jurisdiction J
+                keeps data inside eu, us or fedramp, from the first deployment on, for good
+  --plan P      free or paid: the account's plan, where the token may not see it
   --url URL     where the deployment answers, when that is not its workers.dev address
   --help        this text
 
@@ -19,7 +25,7 @@ export const usage = `Usage: npm run deploy -- [options]
 
 /**
  * @param {string[]} args
- * @returns {{ help: boolean, dryRun: boolean, environment: string | undefined, sample: boolean, model: string, url: string | undefined }}
+ * @returns {{ help: boolean, dryRun: boolean, environment: string | undefined, sample: boolean, model: string, url: string | undefined } & import('./settings.mjs').Wish}
  * @throws Error saying what is wrong with them
  */
 export function readDeployOptions(args) {
@@ -30,6 +36,9 @@ export function readDeployOptions(args) {
       sample: { type: 'boolean', default: false },
       model: { type: 'string', default: DEFAULT_MODEL },
       env: { type: 'string' },
+      region: { type: 'string' },
+      jurisdiction: { type: 'string' },
+      plan: { type: 'string' },
       url: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -41,6 +50,9 @@ export function readDeployOptions(args) {
     help: values.help,
     dryRun: values['dry-run'],
     environment: readEnvironment(values.env),
+    region: readChoice('region', values.region, [...Object.keys(REGIONS), 'none']),
+    jurisdiction: readChoice('jurisdiction', values.jurisdiction, Object.keys(JURISDICTIONS)),
+    plan: /** @type {import('./settings.mjs').Plan} */ (readChoice('plan', values.plan, ['free', 'paid'])),
     sample: values.sample,
     model: values.model,
     url: values.url?.replace(/\/+$/, ''),
@@ -86,4 +98,17 @@ function readEnvironment(name) {
     )
   }
   return name
+}
+
+/**
+ * @param {string} option
+ * @param {string | undefined} value
+ * @param {string[]} choices
+ * @throws Error for another value
+ */
+function readChoice(option, value, choices) {
+  if (value !== undefined && !choices.includes(value)) {
+    throw new Error(`--${option} is one of ${choices.join(', ')}, not "${value}".`)
+  }
+  return value
 }

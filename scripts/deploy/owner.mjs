@@ -10,7 +10,11 @@ export const CREATE_OWNER =
 const CREATE_RECORDS =
   'CREATE TABLE IF NOT EXISTS deployment (kind TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (kind, name))'
 
-/** @typedef {{ kind: 'd1' | 'vectorize', name: string }} Record something that a deployment made */
+/**
+ * Something that a deployment made, where it lives, or the account's plan. Of the last three there is one each.
+ * @typedef {{ kind: 'd1' | 'vectorize' | 'jurisdiction' | 'region' | 'plan', name: string }} Record
+ */
+const SINGLE = ['jurisdiction', 'region', 'plan']
 
 export const READ_OWNER = 'SELECT worker FROM owner'
 export const READ_RECORDS = 'SELECT kind, name FROM deployment'
@@ -45,8 +49,10 @@ export const markOwner = (worker, records = []) =>
 export const addRecords = (records) =>
   [
     CREATE_RECORDS,
-    ...records.map(
-      ({ kind, name }) =>
-        `INSERT OR IGNORE INTO deployment (kind, name) VALUES (${quoted(kind)}, ${quoted(name)})`,
-    ),
+    ...records.flatMap(({ kind, name }) => [
+      ...(SINGLE.includes(kind) ? [`DELETE FROM deployment WHERE kind = ${quoted(kind)}`] : []),
+      ...(name === ''
+        ? []
+        : [`INSERT OR IGNORE INTO deployment (kind, name) VALUES (${quoted(kind)}, ${quoted(name)})`]),
+    ]),
   ].join('; ')

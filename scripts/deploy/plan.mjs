@@ -20,11 +20,16 @@ import { addRecords, markOwner } from './owner.mjs'
  * @property {string[]} migrations names of files
  * @property {VectorIndex[]} indexes
  * @property {string[]} secrets
+ * @property {Place} [place] where its data lives
+ * @property {'free' | 'paid' | undefined} [accountPlan] as far as it is known
+ *
+ * @typedef {{ jurisdiction?: string | undefined, region?: string | undefined }} Place at most one of them
  *
  * @typedef {object} Found what the account has of it
  * @property {boolean} database
  * @property {string | undefined} owner name of the Worker that the database is marked with
  * @property {import('./owner.mjs').Record[]} records what deployments made, as the database says
+ * @property {string} [jurisdiction] of the database, if it has one
  * @property {boolean} blank whether the database has no tables yet: a deployment was cut off after it made it
  * @property {boolean} deployed whether there is a Worker of this name
  * @property {boolean} base whether there is the database that versions before used for Workers of every name
@@ -34,7 +39,7 @@ import { addRecords, markOwner } from './owner.mjs'
  * @property {string[]} indexNames of all in the account
  * @property {string[]} secrets those that the Worker has
  *
- * @typedef {{ do: 'create-database', name: string }
+ * @typedef {{ do: 'create-database', name: string, place: Place }
  *   | { do: 'mark', binding: string, worker: string, records: import('./owner.mjs').Record[] }
  *   | { do: 'record', binding: string, records: import('./owner.mjs').Record[] }
  *   | { do: 'create-index', name: string, dimensions: number, metric: string }
@@ -73,12 +78,16 @@ export function plan(wanted, found) {
   const { binding } = wanted.database
   /** @type {Step[]} */
   const steps = []
-  if (!found.database) steps.push({ do: 'create-database', name: wanted.database.name })
+  const { place = {} } = wanted
+  if (!found.database) steps.push({ do: 'create-database', name: wanted.database.name, place })
   if (found.owner === undefined) {
     const fresh = !found.database || (found.blank && !wanted.database.chosen)
     /** @type {import('./owner.mjs').Record[]} */
     const records = fresh ? [{ kind: 'd1', name: wanted.database.name }] : []
-    steps.push({ do: 'mark', binding, worker: wanted.worker, records })
+    steps.push({ do: 'mark', binding, worker: wanted.worker, records: [...records, ...settingsOf(wanted)] })
+  } else {
+    const changed = changesOf(wanted, found.records)
+    if (changed.length > 0) steps.push({ do: 'record', binding, records: changed })
   }
   steps.push(...planIndexes(wanted.indexes, found.indexes, binding))
   const migrations = wanted.migrations.filter((name) => !found.migrations.includes(name))
@@ -86,6 +95,29 @@ export function plan(wanted, found) {
   const secrets = wanted.secrets.filter((name) => !found.secrets.includes(name))
   steps.push({ do: 'deploy', worker: wanted.worker, secrets }, { do: 'verify', worker: wanted.worker })
   return steps
+}
+
+/** @param {Wanted} wanted @returns {import('./owner.mjs').Record[]} */
+const settingsOf = ({ place: { jurisdiction = 'none', region } = {}, accountPlan }) => [
+  { kind: 'jurisdiction', name: jurisdiction },
+  ...(region === undefined ? [] : [{ kind: /** @type {const} */ ('region'), name: region }]),
+  ...(accountPlan === undefined ? [] : [{ kind: /** @type {const} */ ('plan'), name: accountPlan }]),
+]
+
+/**
+ * Settings of a deployment that differ from those of the one before.
+ * @param {Wanted} wanted
+ * @param {import('./owner.mjs').Record[]} records
+ * @returns {import('./owner.mjs').Record[]} an empty name takes a setting back
+ */
+function changesOf({ place: { region = '' } = {}, accountPlan }, records) {
+  const before = (/** @type {string} */ kind) => records.find((record) => record.kind === kind)?.name ?? ''
+  return [
+    ...(region === before('region') ? [] : [{ kind: /** @type {const} */ ('region'), name: region }]),
+    ...(accountPlan === undefined || accountPlan === before('plan')
+      ? []
+      : [{ kind: /** @type {const} */ ('plan'), name: accountPlan }]),
+  ]
 }
 
 /**
@@ -149,6 +181,18 @@ function planIndexes(wanted, found, binding) {
   })
 }
 
+/** @param {Place} place @returns {string[]} */
+const placeArgs = ({ jurisdiction, region }) => [
+  ...(jurisdiction === undefined ? [] : [`--jurisdiction=${jurisdiction}`]),
+  ...(region === undefined ? [] : [`--location=${region}`]),
+]
+
+/** @param {Place} place */
+const inWords = ({ jurisdiction, region }) => {
+  if (jurisdiction !== undefined) return ` in the jurisdiction ${jurisdiction}`
+  return region === undefined ? '' : ` in the region ${region}`
+}
+
 /**
  * The arguments of the wrangler command that does a step; `verify` has none.
  * @param {Step} step
@@ -157,7 +201,7 @@ function planIndexes(wanted, found, binding) {
 export function command(step) {
   switch (step.do) {
     case 'create-database':
-      return ['d1', 'create', step.name]
+      return ['d1', 'create', step.name, ...placeArgs(step.place)]
     case 'create-index':
       return ['vectorize', 'create', step.name, `--dimensions=${step.dimensions}`, `--metric=${step.metric}`]
     case 'create-metadata-index':
@@ -196,7 +240,7 @@ export function command(step) {
 export function describe(step) {
   switch (step.do) {
     case 'create-database':
-      return `Create the D1 database ${step.name}`
+      return `Create the D1 database ${step.name}${inWords(step.place)}`
     case 'create-index':
       return `Create the Vectorize index ${step.name} (${step.dimensions} dimensions, ${step.metric})`
     case 'create-metadata-index':
@@ -204,7 +248,7 @@ export function describe(step) {
     case 'mark':
       return `Mark the database as the one of the Worker ${step.worker}`
     case 'record':
-      return `Record in the database what was made: ${step.records.map(({ name }) => name).join(', ')}`
+      return `Record in the database: ${step.records.map(({ kind, name }) => `${kind} ${name || 'none'}`).join(', ')}`
     case 'migrate':
       return `Apply ${step.migrations.length} migrations to the database: ${step.migrations.join(', ')}`
     case 'deploy':

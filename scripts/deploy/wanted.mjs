@@ -30,11 +30,18 @@ function dimensions(binding) {
   return Number(size)
 }
 
+/** @param {string} worker @returns {string[]} */
+export const configArgs = (worker) => [`--config=${configFile(worker)}`]
+
+/**
+ * `configArgs` names the file that wrangler is to read `config` from. It is empty where wrangler.toml says the same.
+ * @typedef {import('./plan.mjs').Wanted & { accountId: string | undefined, config: Record<string, any>,
+ *   configArgs: string[] }} Goal
+ */
+
 /**
  * @param {string} [environment] the name of one, such as `staging`
- * @returns {import('./plan.mjs').Wanted & { accountId: string | undefined, config: Record<string, any> | undefined,
- *   configArgs: string[] }} `config` where wrangler.toml is for a Worker of another name: wrangler is to read this
- *   from the file that `configArgs` names
+ * @returns {Goal}
  * @throws Error when wrangler.toml cannot be read, or lacks what Parley needs
  */
 export function wanted(environment) {
@@ -55,9 +62,8 @@ export function wanted(environment) {
       name: database.database_name,
       chosen: database.database_id !== undefined,
     },
-    ...(worker === BASE && environment === undefined
-      ? { config: undefined, configArgs: [] }
-      : { config, configArgs: [`--config=${configFile(worker)}`] }),
+    config,
+    configArgs: worker === BASE && environment === undefined ? [] : configArgs(worker),
     migrations: readdirSync(join(root, database.migrations_dir ?? 'migrations'))
       .filter((name) => name.endsWith('.sql'))
       .sort(),

@@ -38,6 +38,8 @@ export const GROUPS = [
       'models',
       'deploy',
       'staging',
+      'regions',
+      'free-plan',
     ],
   },
   {

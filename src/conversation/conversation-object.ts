@@ -1,6 +1,7 @@
 /** The Conversation object's RPC interface: plain promises of plain data. */
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
+import { objectStubs } from '../object-stubs'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
@@ -128,6 +129,5 @@ const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
 /** Returns a handle on a conversation. Makes no call. */
 export function conversationObject(env: Cloudflare.Env, conversationId: string): ConversationRpc {
   const namespace = env.CONVERSATION as DurableObjectNamespace
-  const id = namespace.idFromName(conversationId)
-  return objectCalls(() => namespace.get(id) as unknown as ConversationRpc, CONVERSATION_CALLS)
+  return objectCalls(objectStubs<ConversationRpc>(namespace, env, conversationId), CONVERSATION_CALLS)
 }

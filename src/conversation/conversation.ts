@@ -10,6 +10,7 @@ import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
+import { nameOf } from '../object-stubs'
 import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
@@ -54,7 +55,7 @@ const LINGER_MS = 600_000
 const RETRY_READING = 5
 
 export class Conversation extends DurableObject implements ConversationRpc {
-  readonly #id = this.ctx.id.name ?? this.ctx.id.toString()
+  readonly #id = nameOf(this.ctx.id)
   readonly #alarm = new Alarm(this.ctx.storage)
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
   #memory = Memory.load(...this.#held())

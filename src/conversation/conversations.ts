@@ -313,16 +313,16 @@ const summaryOf = (row: ConversationRow): ConversationSummary => ({
 })
 
 function recordedTurn(row: StoredTurn): RecordedTurn {
-  const followups = row.followups === null ? [] : readStored(stringsShape, row.followups)
+  const followups = row.followups === null ? [] : readStored(stringsShape(), row.followups)
   return {
     turn: row.turn,
     question: row.question,
     ...(row.standalone !== null && { standalone: row.standalone }),
     answer: row.answer,
-    citations: readStored(citationsShape, row.citations),
+    citations: readStored(citationsShape(), row.citations),
     ...(followups.length > 0 && { followups }),
-    usage: readStored(usageShape, row.usage),
-    timings: readStored(timingsShape, row.timings),
+    usage: readStored(usageShape(), row.usage),
+    timings: readStored(timingsShape(), row.timings),
     finish_reason: row.finishReason,
     created_at: row.createdAt,
   }

@@ -110,7 +110,7 @@ export async function withFeedback<Turn extends RecordedTurn>(
 }
 
 function shown(row: FeedbackRow, asker: Asker): ShownFeedback {
-  const reasons = readStored(stringsShape, row.reasons)
+  const reasons = readStored(stringsShape(), row.reasons)
   return {
     ...(row.rating !== null && { rating: row.rating }),
     ...(row.score !== null && { score: row.score }),

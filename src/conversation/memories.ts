@@ -92,7 +92,7 @@ export async function changeMemory(
   if (name !== undefined) {
     unwrap(await conversationObject(env, row.id).tell({ what: 'title', title: name, ...whose(row, asker) }))
   }
-  return parse(Details, JSON.parse(details)).version ?? 1
+  return parse(Details(), JSON.parse(details)).version ?? 1
 }
 
 /** What D1 knows of a conversation goes along: its object may have forgotten it since. */

@@ -2,31 +2,38 @@
 import * as v from 'valibot'
 import type { ConversationRow } from '../db/conversations'
 import type { MessageTurn } from '../db/memories'
+import { once } from '../once'
 
-const Info = v.record(v.string(), v.unknown())
+const Info = once(() => v.record(v.string(), v.unknown()))
 
-export const Details = v.object({
-  name: v.nullish(v.string()),
-  application_type: v.optional(v.string()),
-  additional_info: v.optional(Info),
-  version: v.optional(v.number()),
-})
+export const Details = once(() =>
+  v.object({
+    name: v.nullish(v.string()),
+    application_type: v.optional(v.string()),
+    additional_info: v.optional(Info()),
+    version: v.optional(v.number()),
+  }),
+)
 
-const More = v.object({
-  origin: v.optional(v.string()),
-  prompt_template: v.optional(v.string()),
-  additional_info: v.optional(Info),
-  version: v.optional(v.number()),
-  updated: v.optional(v.number()),
-})
+const More = once(() =>
+  v.object({
+    origin: v.optional(v.string()),
+    prompt_template: v.optional(v.string()),
+    additional_info: v.optional(Info()),
+    version: v.optional(v.number()),
+    updated: v.optional(v.number()),
+  }),
+)
 
-const Trace = v.object({
-  ...More.entries,
-  input: v.optional(v.string()),
-  response: v.optional(v.string()),
-  trace_number: v.number(),
-  created: v.number(),
-})
+const Trace = once(() =>
+  v.object({
+    ...More().entries,
+    input: v.optional(v.string()),
+    response: v.optional(v.string()),
+    trace_number: v.number(),
+    created: v.number(),
+  }),
+)
 
 /** A memory as it describes itself. Times are in milliseconds since 1970. */
 export interface MemoryView {
@@ -62,7 +69,7 @@ export interface MessageView {
 export function memoryOf(row: ConversationRow): MemoryView {
   // A conversation begun by another protocol is named after its first question.
   const details =
-    row.details === null ? { name: row.name ?? row.title } : v.parse(Details, JSON.parse(row.details))
+    row.details === null ? { name: row.name ?? row.title } : v.parse(Details(), JSON.parse(row.details))
   return {
     id: row.id,
     name: details.name ?? null,
@@ -75,7 +82,7 @@ export function memoryOf(row: ConversationRow): MemoryView {
   }
 }
 
-export type NewTrace = Omit<v.InferInput<typeof Trace>, 'created' | 'version' | 'updated'>
+export type NewTrace = Omit<v.InferInput<ReturnType<typeof Trace>>, 'created' | 'version' | 'updated'>
 
 /** Pairs questions with their answers, as messages. */
 export function pairs(
@@ -96,7 +103,7 @@ export function pairs(
 }
 
 export function messageOf(row: MessageTurn): MessageView {
-  const more = row.more === null ? {} : v.parse(More, JSON.parse(row.more))
+  const more = row.more === null ? {} : v.parse(More(), JSON.parse(row.more))
   return {
     memoryId: row.conversationId,
     turn: row.turn,
@@ -112,7 +119,7 @@ export function messageOf(row: MessageTurn): MessageView {
 }
 
 export function tracesOf(row: MessageTurn): MessageView[] {
-  const list = row.traces === null ? [] : v.parse(v.array(Trace), JSON.parse(row.traces))
+  const list = row.traces === null ? [] : v.parse(v.array(Trace()), JSON.parse(row.traces))
   return list.map(
     ({ input, response, prompt_template, origin, additional_info, trace_number, created }, trace) => ({
       memoryId: row.conversationId,

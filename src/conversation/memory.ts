@@ -40,7 +40,7 @@ export class Memory {
         failedAt: now,
       })
     for (const { turn, spent } of memory.log.unpaid()) {
-      memory.records.putCost(turn, readStored(costShape, spent))
+      memory.records.putCost(turn, readStored(costShape(), spent))
       memory.log.spend(turn, null)
     }
     return memory

@@ -133,7 +133,7 @@ export function upgradeTables(sql: SqlStorage): void {
 /** @throws ValiError for a value that no version has written */
 export function readMeta<Key extends keyof Meta>(sql: SqlStorage, key: Key): Meta[Key] | undefined {
   const [row] = sql.exec<{ value: string }>('SELECT value FROM meta WHERE key = ?', key).toArray()
-  return row && readStored(metaShapes[key], row.value)
+  return row && readStored(metaShapes()[key], row.value)
 }
 
 export function writeMeta<Key extends keyof Meta>(sql: SqlStorage, key: Key, value: Meta[Key]): void {

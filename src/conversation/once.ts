@@ -4,6 +4,7 @@ import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { ApiError, reasonOf } from '../errors'
+import { withSettings } from '../models/sampling'
 import { isForReaders, isNumbered, isTerminal, type LogEvent, type LogEventBody } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import { runTurn } from '../turn/run'
@@ -11,9 +12,16 @@ import { languageModelOf, rewriterOf } from './turn-models'
 
 export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>
 
-/** Returns its events as lines of JSON (events.ts). If the reader leaves, the turn ends. */
-export function answerOnce(env: Cloudflare.Env, single: Single): ReadableStream<Uint8Array> {
-  const request: AskRequest = { ...single, searches: [], conversationId: '', continues: false }
+/**
+ * Returns its events as lines of JSON (events.ts). If the reader leaves, the turn ends.
+ * @param conversationId what the events name as their conversation. None is stored
+ */
+export function answerOnce(
+  env: Cloudflare.Env,
+  single: Single,
+  conversationId = '',
+): ReadableStream<Uint8Array> {
+  const request: AskRequest = { ...single, searches: [], conversationId, continues: false }
   const { model, asker } = request
   const encoder = new TextEncoder()
   const left = new AbortController()
@@ -23,7 +31,7 @@ export function answerOnce(env: Cloudflare.Env, single: Single): ReadableStream<
     start(controller) {
       const emit = (body: LogEventBody): void => {
         if (left.signal.aborted || ended) return
-        const event: LogEvent = { ...body, conversation_id: '', turn: 1, seq }
+        const event: LogEvent = { ...body, conversation_id: conversationId, turn: 1, seq }
         // Operators' events hold prompts, and no log is kept of this turn.
         if (!isForReaders(event)) return
         if (isNumbered(event)) seq++
@@ -32,9 +40,13 @@ export function answerOnce(env: Cloudflare.Env, single: Single): ReadableStream<
       }
       const search = () =>
         Promise.reject(new ApiError(400, 'A turn with passages of its own searches nothing.'))
+      const { settings } = request
       const ports = {
         get model() {
           return languageModelOf(model, env)
+        },
+        get answerer() {
+          return settings && languageModelOf(withSettings(model, settings), env)
         },
         rewriter: () => rewriterOf(model, env),
         search,

@@ -98,8 +98,8 @@ export class Outbox {
       try {
         const outcome = await historyStore(this.#env, history_id).appendTurn(
           this.originsOf([turn])[0]!,
-          readStored(documentsShape, documents).map((document) => ({ ...document })),
-          readStored(stringsShape, replaced),
+          readStored(documentsShape(), documents).map((document) => ({ ...document })),
+          readStored(stringsShape(), replaced),
         )
         this.#failures = 0
         if (!outcome.ok) this.#refusals.set(turn, outcome.error)
@@ -116,7 +116,7 @@ export class Outbox {
 
   /** Origins of the turns that the waiting ones replace. Their history does not know of that yet. */
   get replaced(): string[] {
-    return this.#rows().flatMap(({ replaced }) => readStored(stringsShape, replaced))
+    return this.#rows().flatMap(({ replaced }) => readStored(stringsShape(), replaced))
   }
 
   /**
@@ -127,7 +127,7 @@ export class Outbox {
     return this.#rows()
       .filter((row) => row.history_id === historyId)
       .flatMap(({ turn, documents }) =>
-        readStored(documentsShape, documents)
+        readStored(documentsShape(), documents)
           .slice(0, without.includes(this.originsOf([turn])[0]!) ? -MESSAGES_A_TURN : undefined)
           .map((document) => ({
             documentId: '',

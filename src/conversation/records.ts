@@ -76,7 +76,7 @@ export class Records {
     const [row] = this.#sql
       .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', BEGINNING)
       .toArray()
-    const note = row && readStored(noteShape, row.record)
+    const note = row && readStored(noteShape(), row.record)
     return note && 'conversation' in note ? note.conversation : undefined
   }
 
@@ -103,7 +103,7 @@ export class Records {
     const [row] = this.#sql
       .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn)
       .toArray()
-    if (row) this.putCost(turn, readStored(costShape, row.record))
+    if (row) this.putCost(turn, readStored(costShape(), row.record))
   }
 
   /** Turns that are still waiting. */
@@ -160,7 +160,7 @@ export class Records {
       .toArray()
     for (const { turn, record } of rows) {
       try {
-        const erased = await this.#send(readStored(noteShape, record))
+        const erased = await this.#send(readStored(noteShape(), record))
         this.#failures = 0
         // No await until the record is dropped. Otherwise its cost could be counted twice.
         if (erased && !this.closed) this.#onErased()
@@ -197,7 +197,7 @@ export class Records {
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()
     for (const { turn, record } of rows) {
-      await recordCost(database(this.#env), readStored(costShape, record))
+      await recordCost(database(this.#env), readStored(costShape(), record))
       this.drop(turn)
     }
   }

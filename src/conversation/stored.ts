@@ -6,6 +6,7 @@
 import * as v from 'valibot'
 import type { ConversationEntry, FailedConversation } from '../db/conversations'
 import type { Cost, Spent, TurnRecord } from '../db/turns'
+import { once } from '../once'
 import type { StoredContent } from '../parts'
 import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
 import type { TurnTrace } from '../turn/fold'
@@ -22,11 +23,13 @@ export function readStored<Value>(shape: v.GenericSchema<Value>, text: string): 
   return value
 }
 
-const ownerShape: v.GenericSchema<Owner> = v.object({
-  owner: v.string(),
-  userId: v.string(),
-  proof: v.exactOptional(v.string()),
-})
+const ownerShape: () => v.GenericSchema<Owner> = once(() =>
+  v.object({
+    owner: v.string(),
+    userId: v.string(),
+    proof: v.exactOptional(v.string()),
+  }),
+)
 
 /** Facts of a conversation from its beginning. */
 export interface Self {
@@ -57,10 +60,10 @@ export interface Meta {
   erasing: boolean
 }
 
-export const metaShapes: { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = {
+export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = once(() => ({
   self: v.object({
     incarnation: v.string(),
-    owner: v.exactOptional(ownerShape),
+    owner: v.exactOptional(ownerShape()),
     title: v.string(),
     protocol: v.string(),
     created_at: v.number(),
@@ -69,63 +72,71 @@ export const metaShapes: { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = {
   }),
   successor: v.string(),
   erasing: v.boolean(),
-}
+}))
 
-const spentShape: v.GenericSchema<Spent> = v.object({
-  day: v.string(),
-  owner: v.string(),
-  modelId: v.string(),
-  inputTokens: v.number(),
-  outputTokens: v.number(),
-})
+const spentShape: () => v.GenericSchema<Spent> = once(() =>
+  v.object({
+    day: v.string(),
+    owner: v.string(),
+    modelId: v.string(),
+    inputTokens: v.number(),
+    outputTokens: v.number(),
+  }),
+)
 
-const cost = {
-  usage: spentShape,
-  others: v.exactOptional(v.array(spentShape)),
+const cost = once(() => ({
+  usage: spentShape(),
+  others: v.exactOptional(v.array(spentShape())),
   copied: v.exactOptional(v.literal(true)),
-}
+}))
 
-export const costShape: v.GenericSchema<Cost> = v.object(cost)
+export const costShape: () => v.GenericSchema<Cost> = once(() => v.object(cost()))
 
-const entryShape: v.GenericSchema<ConversationEntry> = v.object({
-  id: v.string(),
-  historyId: v.string(),
-  modelId: v.string(),
-  owner: v.string(),
-  userId: v.string(),
-  protocol: v.string(),
-  title: v.string(),
-  createdAt: v.number(),
-  updatedAt: v.number(),
-  expiresAt: v.number(),
-  proof: v.exactOptional(v.string()),
-  details: v.exactOptional(v.string()),
-  failedAt: v.exactOptional(v.number()),
-})
+const entryShape: () => v.GenericSchema<ConversationEntry> = once(() =>
+  v.object({
+    id: v.string(),
+    historyId: v.string(),
+    modelId: v.string(),
+    owner: v.string(),
+    userId: v.string(),
+    protocol: v.string(),
+    title: v.string(),
+    createdAt: v.number(),
+    updatedAt: v.number(),
+    expiresAt: v.number(),
+    proof: v.exactOptional(v.string()),
+    details: v.exactOptional(v.string()),
+    failedAt: v.exactOptional(v.number()),
+  }),
+)
 
-const rowShape: v.GenericSchema<TurnRecord['turn']> = v.object({
-  conversationId: v.string(),
-  turn: v.number(),
-  question: v.string(),
-  standalone: v.nullable(v.string()),
-  answer: v.string(),
-  finishReason: v.string(),
-  citations: v.string(),
-  usage: v.string(),
-  timings: v.string(),
-  trace: v.string(),
-  createdAt: v.number(),
-  expiresAt: v.number(),
-  // Records from before migration 0011 have no such column.
-  followups: v.exactOptional(v.nullable(v.string())),
-})
+const rowShape: () => v.GenericSchema<TurnRecord['turn']> = once(() =>
+  v.object({
+    conversationId: v.string(),
+    turn: v.number(),
+    question: v.string(),
+    standalone: v.nullable(v.string()),
+    answer: v.string(),
+    finishReason: v.string(),
+    citations: v.string(),
+    usage: v.string(),
+    timings: v.string(),
+    trace: v.string(),
+    createdAt: v.number(),
+    expiresAt: v.number(),
+    // Records from before migration 0011 have no such column.
+    followups: v.exactOptional(v.nullable(v.string())),
+  }),
+)
 
-const recordShape: v.GenericSchema<TurnRecord> = v.object({
-  ...cost,
-  conversation: entryShape,
-  turn: rowShape,
-  replaced: v.exactOptional(v.array(v.number())),
-})
+const recordShape: () => v.GenericSchema<TurnRecord> = once(() =>
+  v.object({
+    ...cost(),
+    conversation: entryShape(),
+    turn: rowShape(),
+    replaced: v.exactOptional(v.array(v.number())),
+  }),
+)
 
 /** That a conversation has begun. */
 export interface Beginning {
@@ -137,19 +148,18 @@ export interface Interruption {
   interrupted: FailedConversation
 }
 
-const interruptionShape: v.GenericSchema<Interruption> = v.object({
-  interrupted: v.object({ id: v.string(), createdAt: v.number(), failedAt: v.number() }),
-})
+const interruptionShape: () => v.GenericSchema<Interruption> = once(() =>
+  v.object({
+    interrupted: v.object({ id: v.string(), createdAt: v.number(), failedAt: v.number() }),
+  }),
+)
 
 /** What D1 must be told: a turn, the cost of a turn without an answer, a beginning or an interruption. */
 export type Note = TurnRecord | Cost | Beginning | Interruption
 /** The first shape that fits counts. */
-export const noteShape: v.GenericSchema<Note> = v.union([
-  recordShape,
-  costShape,
-  v.object({ conversation: entryShape }),
-  interruptionShape,
-])
+export const noteShape: () => v.GenericSchema<Note> = once(() =>
+  v.union([recordShape(), costShape(), v.object({ conversation: entryShape() }), interruptionShape()]),
+)
 
 /** A message on its way to its history collection. */
 export type HistoryDocument = Pick<HistoryMessage, 'role' | 'timestamp'> &
@@ -158,44 +168,52 @@ export type HistoryDocument = Pick<HistoryMessage, 'role' | 'timestamp'> &
     model_id: string
   }
 
-export const documentsShape: v.GenericSchema<HistoryDocument[]> = v.array(
-  v.object({
-    conversation_id: v.string(),
-    role: v.picklist(['user', 'assistant']),
-    message: v.string(),
-    parts: v.exactOptional(v.string()),
-    timestamp: v.number(),
-    model_id: v.string(),
-  }),
+export const documentsShape: () => v.GenericSchema<HistoryDocument[]> = once(() =>
+  v.array(
+    v.object({
+      conversation_id: v.string(),
+      role: v.picklist(['user', 'assistant']),
+      message: v.string(),
+      parts: v.exactOptional(v.string()),
+      timestamp: v.number(),
+      model_id: v.string(),
+    }),
+  ),
 )
 
 /** Origins of turns, or suggested questions. */
-export const stringsShape = v.array(v.string())
+export const stringsShape = once(() => v.array(v.string()))
 
 /** The columns of D1's table `turns` that hold JSON. */
-export const citationsShape: v.GenericSchema<Citation[]> = v.array(
+export const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
+  v.array(
+    v.object({
+      collection: v.string(),
+      document_id: v.string(),
+      start: v.number(),
+      end: v.number(),
+      quote: v.exactOptional(v.string()),
+    }),
+  ),
+)
+
+export const usageShape: () => v.GenericSchema<Usage> = once(() =>
   v.object({
-    collection: v.string(),
-    document_id: v.string(),
-    start: v.number(),
-    end: v.number(),
-    quote: v.exactOptional(v.string()),
+    model: v.string(),
+    input_tokens: v.exactOptional(v.number()),
+    output_tokens: v.exactOptional(v.number()),
+    estimated: v.exactOptional(v.boolean()),
   }),
 )
 
-export const usageShape: v.GenericSchema<Usage> = v.object({
-  model: v.string(),
-  input_tokens: v.exactOptional(v.number()),
-  output_tokens: v.exactOptional(v.number()),
-  estimated: v.exactOptional(v.boolean()),
-})
-
-export const timingsShape: v.GenericSchema<Timings> = v.object({
-  rewritten: v.exactOptional(v.number()),
-  retrieved: v.exactOptional(v.number()),
-  first_token: v.exactOptional(v.number()),
-  finished: v.exactOptional(v.number()),
-})
+export const timingsShape: () => v.GenericSchema<Timings> = once(() =>
+  v.object({
+    rewritten: v.exactOptional(v.number()),
+    retrieved: v.exactOptional(v.number()),
+    first_token: v.exactOptional(v.number()),
+    finished: v.exactOptional(v.number()),
+  }),
+)
 
 /** Traces are long, are for people, and differ between versions: nothing of one is read here. */
 export const traceShape = v.custom<TurnTrace>(

@@ -214,8 +214,10 @@ export class TurnLog extends EventLog {
   }
 
   /** The turns in the history that a new turn replaces when it asks this question again. */
-  givingWay({ after }: Replacement, question: string): number[] {
+  givingWay({ after, last: onlyLast }: Replacement, question: string): number[] {
     const said = this.ended(0).flatMap(({ turn, saidAt }) => (saidAt === null ? [] : [turn]))
+    const latest = said.at(-1)
+    if (onlyLast) return latest !== undefined && this.#questionOf(latest) === question ? [latest] : []
     const last =
       after === undefined ? said.findLast((turn) => this.#questionOf(turn) === question) : after + 1
     return last === undefined ? [] : said.filter((turn) => turn >= last)

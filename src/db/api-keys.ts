@@ -5,6 +5,7 @@
  * an empty row remains, which nobody sees and no value matches.
  */
 import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
+import { once } from '../once'
 import type { Database } from './client'
 import { apiKeys } from './schema'
 
@@ -44,7 +45,7 @@ type Row = typeof apiKeys.$inferSelect
 
 /** The actions of a deleted key. Any other key has at least one. */
 const NONE = '[]'
-const alive = ne(apiKeys.actions, NONE)
+const alive = once(() => ne(apiKeys.actions, NONE))
 
 const fromRow = (row: Row): ApiKeyRecord => ({
   ...row,
@@ -73,14 +74,14 @@ export async function insertApiKey(
 }
 
 export async function listApiKeys(db: Database): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(alive).orderBy(asc(apiKeys.id))).map(fromRow)
+  return (await db.select().from(apiKeys).where(alive()).orderBy(asc(apiKeys.id))).map(fromRow)
 }
 
 export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord | undefined> {
   const row = await db
     .select()
     .from(apiKeys)
-    .where(and(eq(apiKeys.id, id), alive))
+    .where(and(eq(apiKeys.id, id), alive()))
     .get()
   return row && fromRow(row)
 }
@@ -103,7 +104,7 @@ async function deleteWhere(db: Database, which: SQL | undefined): Promise<number
         collections: NONE,
         limits: null,
       })
-      .where(and(which, alive)),
+      .where(and(which, alive())),
     db
       .delete(apiKeys)
       .where(and(eq(apiKeys.actions, NONE), lt(apiKeys.id, sql`(SELECT max(id) FROM api_keys)`))),

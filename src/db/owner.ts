@@ -4,13 +4,14 @@
  *
  * The mark is one row. `npm run deploy` writes the Worker's name into it before anything else
  * (scripts/deploy/owner.mjs). The Worker adds the identity of its Durable Objects: the id of a named object depends
- * on its namespace's secret, so it is the same in every version of one Worker, and different in any other, whatever
- * the configuration says. The first Worker to meet a database without a mark claims it: a local one, or one from a
+ * on its namespace's secret and on the jurisdiction, so it is the same in every version of one Worker, and different in
+ * any other, whatever the configuration says. The first Worker to meet a database without a mark claims it: a local one, or one from a
  * version that wrote no mark.
  *
  * Its table is not in migrations/, because the mark is checked before those are applied.
  */
 import { ApiError, reasonOf } from '../errors'
+import { objectId } from '../object-stubs'
 
 /** scripts/deploy/owner.mjs has the same statement. */
 export const CREATE_OWNER =
@@ -19,7 +20,7 @@ export const CREATE_OWNER =
 const CLAIM = `INSERT INTO owner (id, namespace) VALUES (1, ?)
   ON CONFLICT (id) DO UPDATE SET namespace = excluded.namespace WHERE owner.namespace IS NULL`
 
-type Bound = Pick<Cloudflare.Env, 'DB' | 'CONVERSATION'>
+type Bound = Pick<Cloudflare.Env, 'DB' | 'CONVERSATION' | 'JURISDICTION'>
 
 interface Owner {
   worker: string | null
@@ -33,8 +34,9 @@ let verified: string | undefined
  * Makes sure, once an isolate, that the database belongs to this Worker.
  * @throws ApiError 503 when it is another Worker's; D1's own error when it does not answer
  */
-export async function requireOwnDatabase({ DB, CONVERSATION }: Bound): Promise<void> {
-  const own = CONVERSATION.idFromName('owner').toString()
+export async function requireOwnDatabase(env: Bound): Promise<void> {
+  const { DB } = env
+  const own = objectId(env.CONVERSATION as DurableObjectNamespace, env, 'owner').toString()
   if (verified === own) return
   const { worker, namespace } = (await read(DB, true)) ?? (await claim(DB, own))
   if (namespace !== own) {
@@ -45,7 +47,7 @@ export async function requireOwnDatabase({ DB, CONVERSATION }: Bound): Promise<v
 }
 
 const FOREIGN =
-  'The D1 database of this Parley belongs to another Worker. Nothing was read or written: see docs/deploy.md, "How do I deploy a second Parley?"'
+  'The D1 database of this Parley belongs to another Worker, or to this one in another jurisdiction. Nothing was read or written: see docs/deploy.md, "How do I deploy a second Parley?"'
 
 /**
  * Like `requireOwnDatabase`, for requests. It passes when D1 does not answer: nothing is written then, and much works

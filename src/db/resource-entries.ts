@@ -4,13 +4,14 @@
  */
 import { and, eq, sql } from 'drizzle-orm'
 import * as v from 'valibot'
+import { once } from '../once'
 import type { Database } from './client'
 import { resources } from './schema'
 
 /** In order of their first appearance. */
 export type Entries = Map<string, string>
 
-const Body = v.record(v.string(), v.string())
+const Body = once(() => v.record(v.string(), v.string()))
 
 /** JavaScript moves keys like `1` to the front of an object, and `__proto__` is none of its own. With this they are plain. */
 const MARK = ':'
@@ -20,7 +21,7 @@ const bodyOf = (entries: Iterable<readonly [string, string | null]>): string =>
 
 export const entriesOf = (body: string): Entries =>
   new Map(
-    Object.entries(v.parse(Body, JSON.parse(body))).map(([id, entry]) => [id.slice(MARK.length), entry]),
+    Object.entries(v.parse(Body(), JSON.parse(body))).map(([id, entry]) => [id.slice(MARK.length), entry]),
   )
 
 export const entriesBody = (entries: Entries): string => bodyOf(entries)

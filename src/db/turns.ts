@@ -1,5 +1,6 @@
 /** Rows of finished turns. Each is written once, together with the conversation's row and the day's usage. */
 import { and, asc, between, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
+import { once } from '../once'
 import type { Database } from './client'
 import { type ConversationEntry, upsertConversation } from './conversations'
 import { erasureSince, marksFor } from './erasures'
@@ -59,7 +60,7 @@ export async function recordTurn(
           sql`SELECT ${row.day}, ${row.owner}, ${row.modelId}, ${row.turns}, ${row.inputTokens}, ${row.outputTokens}
             WHERE changes() = 1`,
         )
-        .onConflictDoUpdate(ADDED),
+        .onConflictDoUpdate(ADDED()),
     ),
     ...(replaced.length > 0 ? [db.delete(turns).where(numbered(conversation.id, replaced))] : []),
     upsertConversation(db, conversation),
@@ -81,14 +82,14 @@ const numbered = (conversationId: string, numbers: number[]) =>
   sql`${turns.conversationId} = ${conversationId}
     AND ${turns.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`
 
-const ADDED = {
+const ADDED = once(() => ({
   target: [usage.day, usage.owner, usage.modelId],
   set: {
     turns: sql`${usage.turns} + excluded.turns`,
     inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
     outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
   },
-}
+}))
 
 /**
  * Adds the cost of a turn without an answer, or, without `usage`, of calls that belong to no turn. Nothing records
@@ -100,7 +101,7 @@ export async function recordCost(
 ): Promise<void> {
   const rows = rowsOf(cost)
   if (rows.length === 0) return
-  await db.insert(usage).values(rows).onConflictDoUpdate(ADDED)
+  await db.insert(usage).values(rows).onConflictDoUpdate(ADDED())
   for (const row of rows) forgetSpent(row)
 }
 
@@ -109,13 +110,15 @@ export type StoredTurn = Omit<TurnRow, 'trace'>
 
 export type TracedRow = TurnRow
 
-const { trace, ...WITHOUT_TRACE } = getTableColumns(turns)
-const STORED = {
-  ...WITHOUT_TRACE,
-  // Rows from before migration 0011 have suggestions in their traces alone.
-  followups: sql<string | null>`coalesce(${turns.followups}, json_extract(${turns.trace}, '$.followups'))`,
-}
-const TRACED = { ...STORED, trace }
+const STORED = once(() => {
+  const { trace: _, ...columns } = getTableColumns(turns)
+  return {
+    ...columns,
+    // Rows from before migration 0011 have suggestions in their traces alone.
+    followups: sql<string | null>`coalesce(${turns.followups}, json_extract(${turns.trace}, '$.followups'))`,
+  }
+})
+const TRACED = once(() => ({ ...STORED(), trace: turns.trace }))
 
 interface TurnPage {
   /** a turn's number: only earlier ones */
@@ -128,7 +131,7 @@ interface TurnPage {
 /** The latest turns of a conversation that have not expired, newest first. */
 export const latestTurns = (db: Database, conversationId: string, page: TurnPage): Promise<StoredTurn[]> =>
   db
-    .select(STORED)
+    .select(STORED())
     .from(turns)
     .where(onPage(conversationId, page))
     .orderBy(desc(turns.turn))
@@ -137,7 +140,7 @@ export const latestTurns = (db: Database, conversationId: string, page: TurnPage
 /** The same with their traces. */
 export const latestTraces = (db: Database, conversationId: string, page: TurnPage): Promise<TracedRow[]> =>
   db
-    .select(TRACED)
+    .select(TRACED())
     .from(turns)
     .where(onPage(conversationId, page))
     .orderBy(desc(turns.turn))
@@ -158,7 +161,7 @@ export async function findTurn(
   now: number,
 ): Promise<TracedRow | undefined> {
   const [row] = await db
-    .select(TRACED)
+    .select(TRACED())
     .from(turns)
     .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn), gt(turns.expiresAt, now)))
   return row
@@ -171,7 +174,7 @@ export const turnsBetween = (
   { from, to, now }: { from: number; to: number; now: number },
 ): Promise<StoredTurn[]> =>
   db
-    .select(STORED)
+    .select(STORED())
     .from(turns)
     .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
     .orderBy(asc(turns.turn))

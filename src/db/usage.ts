@@ -1,5 +1,6 @@
 /** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
 import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
+import { once } from '../once'
 import { type Database, database } from './client'
 import { RowCache } from './row-cache'
 import { usage } from './schema'
@@ -57,10 +58,10 @@ export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'own
   sums.forget(modelKey(day, modelId))
 }
 
-const SUMS = {
+const SUMS = once(() => ({
   turns: sql<number>`coalesce(sum(${usage.turns}), 0)`,
   tokens: sql<number>`coalesce(sum(${usage.inputTokens} + ${usage.outputTokens}), 0)`,
-}
+}))
 
 const NOTHING: Spent = { turns: 0, tokens: 0 }
 
@@ -71,7 +72,7 @@ const cached = async (key: string, query: () => Promise<Spent | undefined>): Pro
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>
   cached(ownerKey(day, owner), () =>
     database(env)
-      .select(SUMS)
+      .select(SUMS())
       .from(usage)
       .where(and(eq(usage.day, day), eq(usage.owner, owner)))
       .get(),
@@ -81,7 +82,7 @@ export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner
 export const spentOnModel = (env: Pick<Cloudflare.Env, 'DB'>, day: string, modelId: string): Promise<Spent> =>
   cached(modelKey(day, modelId), () =>
     database(env)
-      .select(SUMS)
+      .select(SUMS())
       .from(usage)
       .where(and(eq(usage.modelId, modelId), eq(usage.day, day)))
       .get(),

@@ -2,6 +2,7 @@
  * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt is apart
  * from the messages, and `max_tokens` is required.
  */
+import type { AnswerForm } from './answer-form'
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
   ChatMessage,
@@ -39,14 +40,20 @@ const post = (config: ConversationModelConfig, body: Record<string, unknown>): R
   body: JSON.stringify({ model: modelId(config.model_name), max_tokens: DEFAULT_MAX_TOKENS, ...body }),
 })
 
-function sampling(config: ConversationModelConfig): Record<string, unknown> {
+/** Forms: https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs */
+function sampling(config: ConversationModelConfig, form?: AnswerForm): Record<string, unknown> {
   const { maxTokens, temperature, topP, stop, reasoningEffort } = samplingOf(config)
   return {
     ...(maxTokens !== undefined && { max_tokens: maxTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),
     ...(stop !== undefined && { stop_sequences: stop }),
-    ...(reasoningEffort !== undefined && { output_config: { effort: reasoningEffort } }),
+    ...((reasoningEffort !== undefined || form?.type === 'schema') && {
+      output_config: {
+        ...(reasoningEffort !== undefined && { effort: reasoningEffort }),
+        ...(form?.type === 'schema' && { format: { type: 'json_schema', schema: form.schema } }),
+      },
+    }),
   }
 }
 
@@ -66,7 +73,7 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = textCall(callOptions(config, WORDING, env), signal)
-  const body = { ...sampling(config), ...conversation(request.messages) }
+  const body = { ...sampling(config, request.form), ...conversation(request.messages) }
   const response = await call.fetch(
     url(config),
     post(config, request.stream ? { ...body, stream: true } : body),
@@ -160,6 +167,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
 
 export const anthropic: LanguageModelProvider = {
   namespace: 'anthropic',
+  forms: ['schema'],
   validate(config) {
     requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
     allowString(config, 'anthropic_url', 'Property `anthropic_url` is not a string.')

@@ -32,6 +32,7 @@ const countsTokens = (url: string): boolean =>
 
 export const azure: LanguageModelProvider = {
   namespace: 'azure',
+  forms: ['json', 'schema'],
   validate(config, env) {
     for (const property of ['api_key', 'url']) {
       if (typeof config[property] !== 'string') {

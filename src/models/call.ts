@@ -25,6 +25,8 @@ export interface Wording {
   failure(detail: string): string
   /** for a failure that is not the provider's own error object */
   unreadable(detail: string): string
+  /** what to do about an error. @param code the provider's own */
+  advice?(code: unknown): string | undefined
   timeout: string
   malformed: string
 }
@@ -269,7 +271,11 @@ export class ProviderCall {
         ? faultOfCode(code, type)
         : faultOfStatus(status, code === undefined ? type : String(code))
     const sentence = readable ? wording.failure(said) : wording.unreadable(said)
-    return new ProviderError(400, sentence, { fault, ...upstream })
+    const advice = wording.advice?.(code)
+    return new ProviderError(400, advice === undefined ? sentence : `${sentence} (${advice})`, {
+      fault,
+      ...upstream,
+    })
   }
 
   /** The error for a provider that is too slow. */

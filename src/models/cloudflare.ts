@@ -15,13 +15,14 @@ import type {
 } from './language-model'
 import { readStream, readWhole } from './openai-compatible'
 import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
+import { ProviderError } from './provider-error'
 import { chatSampling, samplingOf } from './sampling'
-import { workersAiError } from './workers-ai-errors'
+import { workersAiAdvice, workersAiError } from './workers-ai-errors'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
 const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
-  callOptions(config, wording('Cloudflare'), env)
+  callOptions(config, { ...wording('Cloudflare'), advice: workersAiAdvice }, env)
 
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
   config.api_key === undefined && env.AI_BACKEND === 'workers-ai'
@@ -66,18 +67,51 @@ async function runBinding(
   const { headers } = options(config, env)
   const own = headers && { extraHeaders: headers }
   try {
+    await requireGenerations(env)
     const reply = await runUntil(call.signal, aiBinding(env), modelId(config.model_name), inputs, own)
     if (reply instanceof ReadableStream) return reply
     call.close()
     return asObject(reply) ?? {}
   } catch (error) {
     call.close()
-    const { message, upstream } = workersAiError(error)
+    if (error instanceof ProviderError) throw error
+    const { message, code, upstream } = workersAiError(error)
     if (upstream.upstream === 408) throw call.timedOut()
     throw upstream.upstream === undefined
       ? call.explain(error, message)
-      : call.reported(JSON.stringify({ message }), upstream)
+      : call.reported(JSON.stringify({ message, code }), upstream)
   }
+}
+
+/** A moment after which a place may be free. Two more attempts fit into the time for retries (retry.ts). */
+const FULL_MS = 1_500
+
+/**
+ * Counts a generation. Workers AI takes 300 a minute of an account, and all Workers of an account share this counter,
+ * because they name the same namespace in wrangler.toml. It counts at each location separately, so the platform can
+ * still refuse first.
+ * @throws ProviderError 429, which is retried for a moment
+ */
+async function requireGenerations(env: Cloudflare.Env): Promise<void> {
+  const binding: RateLimit | undefined = env.RATE_LIMIT_MODELS
+  if (binding === undefined || env.RATE_LIMITS === 'off') return
+  const { success } = await binding.limit({ key: 'text-generation' })
+  if (!success) throw new ProviderError(429, FULL, { fault: 'limited', retryAfterMs: FULL_MS })
+}
+
+const FULL =
+  'Workers AI takes 300 text generations a minute of an account, and that many were asked for. Try again in a minute, or use a model of another provider.'
+
+/** Models that think unless they are told not to. Thoughts are billed as output, and nobody reads them here. */
+const THINKS = /\/glm-4\.7-flash$/
+
+/** A model's inputs. Thinking is off unless the conversation model sets a `reasoning_effort`. */
+function inputsOf(config: ConversationModelConfig, messages: GenerationRequest['messages']) {
+  const sampling = chatSampling(config, modelId(config.model_name))
+  const { reasoning_effort: effort = 'none', ...rest } = sampling
+  return THINKS.test(config.model_name) && effort === 'none'
+    ? { ...rest, chat_template_kwargs: { enable_thinking: false }, messages, stream: true }
+    : { ...sampling, messages, stream: true }
 }
 
 async function* generate(
@@ -87,9 +121,7 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
-  const sampling = chatSampling(config, modelId(config.model_name))
-  const inputs = { ...sampling, messages: request.messages, stream: true }
-  const reply = await open(call, config, env, inputs)
+  const reply = await open(call, config, env, inputsOf(config, request.messages))
   const deltas =
     reply === null || reply instanceof ReadableStream
       ? readStream(call, call.events(reply))
@@ -128,9 +160,7 @@ export const cloudflare: LanguageModelProvider = {
   destination: (config, env) => (usesBinding(config, env) ? undefined : url(config)),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
-    const sampling = chatSampling(config, modelId(config.model_name))
-    const inputs = { ...sampling, messages: [{ role: 'user', content: 'hello' }], stream: true }
-    const reply = await open(call, config, env, inputs)
+    const reply = await open(call, config, env, inputsOf(config, [{ role: 'user', content: 'hello' }]))
     // Any reply passes the check, and reading on would cost money.
     if (reply instanceof ReadableStream) await reply.cancel()
     call.close()

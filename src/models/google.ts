@@ -1,4 +1,5 @@
 /** `google/`: Gemini over its REST API. The key is in a header, so that it never appears in a logged URL. */
+import type { AnswerForm } from './answer-form'
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
   ChatMessage,
@@ -39,9 +40,14 @@ export function contents(messages: ChatMessage[]): Record<string, unknown> {
   }
 }
 
-function generationConfig(config: ConversationModelConfig): Record<string, unknown> {
-  const sampling = geminiSampling(config, modelId(config.model_name))
-  return Object.keys(sampling).length > 0 ? { generationConfig: sampling } : {}
+/** Forms: https://ai.google.dev/gemini-api/docs/structured-output */
+function generationConfig(config: ConversationModelConfig, form?: AnswerForm): Record<string, unknown> {
+  const settings = {
+    ...geminiSampling(config, modelId(config.model_name)),
+    ...(form && { responseMimeType: 'application/json' }),
+    ...(form?.type === 'schema' && { responseJsonSchema: form.schema }),
+  }
+  return Object.keys(settings).length > 0 ? { generationConfig: settings } : {}
 }
 
 async function* generate(
@@ -54,7 +60,7 @@ async function* generate(
   const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const response = await call.fetch(
     url(config, method),
-    post(config, { ...contents(request.messages), ...generationConfig(config) }),
+    post(config, { ...contents(request.messages), ...generationConfig(config, request.form) }),
   )
   yield* readContents(call, request.stream ? call.events(response.body) : [await call.text(response)])
 }
@@ -117,6 +123,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
 
 export const google: LanguageModelProvider = {
   namespace: 'google',
+  forms: ['json', 'schema'],
   validate(config) {
     requireString(config, 'api_key', 'Gemini API key is not provided', 'Gemini API key is not a string')
     allowString(config, 'google_url', 'Property `google_url` is not a string.')

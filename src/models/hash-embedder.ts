@@ -9,7 +9,7 @@
  */
 import { regExp } from '../once'
 import type { EmbeddingModel } from './embedding-model'
-import { STOPWORDS, stemOf } from './words'
+import { isStopword, stemOf } from './words'
 
 const STOPWORD_WEIGHT = 0.1
 const TRIGRAM_WEIGHT = 0.35
@@ -52,7 +52,7 @@ function featuresOf(word: string): Features {
     stem: hash(stem, 1),
     again: hash(stem, 2),
     trigrams,
-    weight: STOPWORDS.has(folded) ? STOPWORD_WEIGHT : 1,
+    weight: isStopword(folded) ? STOPWORD_WEIGHT : 1,
   }
   if (known.size >= MOST_KNOWN) known.clear()
   known.set(word, features)

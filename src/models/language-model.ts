@@ -6,6 +6,8 @@
  * of the provider.
  */
 
+import type { AnswerForm } from './answer-form'
+
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant'
   content: string
@@ -25,7 +27,7 @@ export interface Source {
 
 export interface GenerationRequest {
   /** why the model is called */
-  purpose: 'answer' | 'standalone' | 'guardrail' | 'followups' | 'query'
+  purpose: 'answer' | 'standalone' | 'guardrail' | 'followups' | 'query' | 'task'
   /** the complete prompt: all that a remote provider gets */
   messages: ChatMessage[]
   /** the question in the prompt; when a follow-up is answered, the standalone one */
@@ -34,6 +36,8 @@ export interface GenerationRequest {
   sources: Source[]
   /** the conversation so far, oldest first; for `standalone`, and its last turn for `followups` */
   history: ChatMessage[]
+  /** the form that the reply has to have, for `answer` */
+  form?: AnswerForm
   /** false asks for the reply in one piece, where the provider can do both */
   stream: boolean
 }
@@ -103,6 +107,8 @@ export interface ConversationModelConfig {
 export interface LanguageModelProvider {
   /** the text before the first slash of `model_name` */
   namespace: string
+  /** forms that its models can be held to; absent: none */
+  forms?: readonly AnswerForm['type'][]
   /**
    * Checks the provider's own properties.
    * @throws ApiError 400 with the contract's message

@@ -7,6 +7,7 @@ import { type Answer, answerFrom } from './extractive/answer'
 import { standalone } from './extractive/followup'
 import type { Meaning } from './extractive/meaning'
 import { suggestionsFrom } from './extractive/suggestions'
+import { taskFrom } from './extractive/task'
 import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
 import { staticEmbedder } from './static-embedder'
 
@@ -33,6 +34,7 @@ async function reply(
   const said = (text: string): Answer => ({ text, declined: false })
   if (purpose === 'standalone') return said(standalone(question, history))
   if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
+  if (purpose === 'task') return said(taskFrom(question))
   return answerFrom(question, sources, await meaningOf(env))
 }
 

@@ -5,6 +5,7 @@
  * inside the stream, no `[DONE]` or no `finish_reason`. One of the last two is required: a stream without either was
  * cut, and a cut answer is not an answer.
  */
+import type { AnswerForm } from './answer-form'
 import { type CallOptions, ProviderCall, parseObject, textCall } from './call'
 import type { ConversationModelConfig, Delta, FinishReason, GenerationRequest } from './language-model'
 import { Reply, usageOf } from './reply'
@@ -47,6 +48,13 @@ const post = (endpoint: ChatEndpoint, body: unknown): RequestInit => ({
   body: JSON.stringify(body),
 })
 
+/** https://platform.openai.com/docs/guides/structured-outputs */
+const responseFormat = (form: AnswerForm): Record<string, unknown> => {
+  if (form.type === 'json') return { type: 'json_object' }
+  const { type: _, ...schema } = form
+  return { type: 'json_schema', json_schema: schema }
+}
+
 /** Calls a chat-completions endpoint, as `LanguageModel.generate` says. */
 export async function* generateChat(
   endpoint: ChatEndpoint,
@@ -60,6 +68,7 @@ export async function* generateChat(
     post(endpoint, {
       ...body,
       messages: request.messages,
+      ...(request.form && { response_format: responseFormat(request.form) }),
       ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
     }),
   )

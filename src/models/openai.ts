@@ -22,6 +22,7 @@ const endpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEnd
 
 export const openai: LanguageModelProvider = {
   namespace: 'openai',
+  forms: ['json', 'schema'],
   validate(config) {
     requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
     allowString(config, 'openai_url', 'Property `openai_url` is not a string.')

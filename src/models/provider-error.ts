@@ -77,9 +77,13 @@ const USED_UP = ['insufficient_quota', '3036']
 /** Workers AI is out of capacity and says "please try again". Not the caller's fault, whatever the status. */
 const OUT_OF_CAPACITY = '3040'
 
+/** Workers AI's codes for a retired model, and for one that needs the Workers Paid plan, whatever the status. */
+const NOT_SERVED = ['5028', '5035']
+
 /** The fault for an HTTP status. @param type the error's own code, if it has one */
 export function faultOfStatus(status: number, type?: string): Fault {
   if (type === OUT_OF_CAPACITY) return 'busy'
+  if (NOT_SERVED.includes(type ?? '')) return 'denied'
   if (status === 429) return USED_UP.includes(type ?? '') ? 'exhausted' : 'limited'
   if (status === 408 || status === 424) return 'failed'
   if (status >= 500) return 'busy'

@@ -1,5 +1,6 @@
 /** The registry of language models: maps the namespace of a `model_name` to its provider. */
 import { ApiError } from '../errors'
+import type { AnswerForm } from './answer-form'
 import { anthropic } from './anthropic'
 import { azure } from './azure'
 import { bedrock } from './bedrock'
@@ -55,11 +56,25 @@ function placeOf({ origin, hostname, pathname }: URL): string {
   )
 }
 
+/** @throws ApiError 400 if a model cannot be held to a form */
+export function requireFormOf(config: { model_name: string }, { type }: AnswerForm): void {
+  if (providerOf(config).forms?.includes(type)) return
+  throw new ApiError(
+    400,
+    type === 'json'
+      ? 'The model of this assistant cannot be told to write JSON. Leave the format out, or ask for `{"type": "text"}`.'
+      : 'The model of this assistant cannot be held to a schema. Leave the format out, or ask for `{"type": "text"}`.',
+  )
+}
+
 /** A model ready to generate. Makes no call. @throws ApiError 400 for an unknown namespace */
 export function createLanguageModel(config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel {
   const provider = providerOf(config)
   return {
     name: config.model_name,
-    generate: (request, signal) => provider.generate(config, env, request, signal),
+    generate: (request, signal) => {
+      if (request.form) requireFormOf(config, request.form)
+      return provider.generate(config, env, request, signal)
+    },
   }
 }

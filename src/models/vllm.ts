@@ -36,6 +36,7 @@ async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): P
 
 export const vllm: LanguageModelProvider = {
   namespace: 'vllm',
+  forms: ['json', 'schema'],
   validate(config) {
     requireString(config, 'vllm_url', 'vLLM URL is not provided', 'vLLM URL is not a string')
     allowString(config, 'api_key', 'API key is not a string')

@@ -1,7 +1,7 @@
 /** Words for the built-in models: folded, stemmed, and classified by how informative they are. */
 
 import { stemmer } from 'stemmer'
-import { regExp } from '../once'
+import { once, regExp } from '../once'
 
 export interface Word {
   /** as written */
@@ -62,12 +62,12 @@ function segments(text: string): string[] {
   return words
 }
 
-const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
-const foldedList = (words: string): ReadonlySet<string> => new Set(words.split(' ').map(fold))
+const foldedList = (words: string): (() => ReadonlySet<string>) =>
+  once(() => new Set(words.split(' ').map(fold)))
 
-/** Words that hold a sentence together and say nothing about its subject. */
-export const STOPWORDS = foldedList(
+const STOPWORDS = foldedList(
   'a about above after again against all also am an and any are aren arent as at be because been before being ' +
     'below between both but by can cant cannot could couldnt did didnt do does doesnt doing dont down during each ' +
     'either else ever every few for from further get gets give given go had has have having he her here hers him his ' +
@@ -83,6 +83,9 @@ export const STOPWORDS = foldedList(
     '嗎 麼 什麼 這 個 个 ที่ และ ของ คือ เป็น มี ได้ ไหม หรือ อะไร ไร เท่าไร เท่าไหร่ อย่างไร ยังไง ทำไม เมื่อไร เมื่อไหร่ ใคร ครับ ค่ะ คะ จะ ให้ ใน กับ ก็ นี้ นั้น ต้อง',
 )
 
+/** Whether a folded word only holds a sentence together, and says nothing about its subject. */
+export const isStopword = (folded: string): boolean => STOPWORDS().has(folded)
+
 /** Words that a question asks with, beyond the stopwords: they seldom stand in its answer. */
 const ASKING = list(
   'describe explain define definition difference discuss find know list main mean meaning name show talk tell ' +
@@ -91,10 +94,10 @@ const ASKING = list(
 )
 
 /** Says something about a subject. */
-export const isContent = (word: Word): boolean => !STOPWORDS.has(word.folded)
+export const isContent = (word: Word): boolean => !isStopword(word.folded)
 
 /** Says something about the subject of a question. */
-export const isTopical = (word: Word): boolean => isContent(word) && !ASKING.has(word.folded)
+export const isTopical = (word: Word): boolean => isContent(word) && !ASKING().has(word.folded)
 
 /** The different stems of the words of a text that say something. */
 export const contentStems = (text: string): Set<string> =>

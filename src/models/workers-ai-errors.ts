@@ -24,19 +24,30 @@ const STATUSES: Record<string, number> = {
   5018: 403, // account not allowed for a private model
   5019: 405, // SDK too old
   5021: 400, // context window exceeded
+  5028: 410, // model retired
+  5035: 403, // model needs the Workers Paid plan
 }
 
+const ADVICE: Record<string, string> = {
+  5028: 'The model was retired: give the conversation model another `model_name`',
+  5035: 'The model needs the Workers Paid plan: upgrade the account, or give the conversation model another `model_name`',
+}
+
+/** What to do about an error. @param code the internal one @returns undefined if the error says all that is known */
+export const workersAiAdvice = (code: unknown): string | undefined => ADVICE[String(code)]
+
 /** @param thrown what `run` rejected with. @returns its message, and what it means for a retry */
-export function workersAiError(thrown: unknown): { message: string; upstream: Upstream } {
+export function workersAiError(thrown: unknown): { message: string; code?: string; upstream: Upstream } {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   // Other numbers with a colon can come first, such as part of a request's id.
   const code = [...message.matchAll(/\b(\d{4}):/g)]
     .map(([, digits]) => digits!)
     .find((digits) => digits in STATUSES)
+  // An error without a code counts as no reply at all.
+  if (code === undefined) return { message, upstream: {} }
   return {
     message,
-    // An error without a code counts as no reply at all.
-    upstream:
-      code === undefined ? {} : { upstream: STATUSES[code], fault: faultOfStatus(STATUSES[code]!, code) },
+    code,
+    upstream: { upstream: STATUSES[code], fault: faultOfStatus(STATUSES[code]!, code) },
   }
 }

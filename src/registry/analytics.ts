@@ -8,6 +8,7 @@ import { deleteResource, findResource, listResources, putResource } from '../db/
 import { RowCache } from '../db/row-cache'
 import { ApiError, unwrap } from '../errors'
 import { mapFew } from '../few'
+import { once } from '../once'
 import type { AnalyticsRecord } from '../search/analytics/records'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
@@ -27,29 +28,33 @@ const DOCUMENT_TYPES = ['counter', 'log']
 const DOCUMENT_EVENTS = ['click', 'conversion', 'visit', 'custom']
 const META_FIELDS = ['filter_by', 'analytics_tag']
 
-const Params = v.object({
-  destination_collection: v.optional(v.string()),
-  /** of queries */
-  limit: v.optional(v.number()),
-  expand_query: v.optional(v.boolean()),
-  capture_search_requests: v.optional(v.boolean()),
-  meta_fields: v.optional(v.array(v.string())),
-  /** of counters */
-  counter_field: v.optional(v.string()),
-  weight: v.optional(v.number()),
-})
+const Params = once(() =>
+  v.object({
+    destination_collection: v.optional(v.string()),
+    /** of queries */
+    limit: v.optional(v.number()),
+    expand_query: v.optional(v.boolean()),
+    capture_search_requests: v.optional(v.boolean()),
+    meta_fields: v.optional(v.array(v.string())),
+    /** of counters */
+    counter_field: v.optional(v.string()),
+    weight: v.optional(v.number()),
+  }),
+)
 
-const Rule = v.object({
-  name: v.string(),
-  type: v.picklist(['popular_queries', 'nohits_queries', 'counter', 'log']),
-  /** its name or an alias */
-  collection: v.string(),
-  event_type: v.picklist(['search', 'click', 'conversion', 'visit', 'custom']),
-  rule_tag: v.optional(v.string()),
-  params: v.optional(Params),
-})
+const Rule = once(() =>
+  v.object({
+    name: v.string(),
+    type: v.picklist(['popular_queries', 'nohits_queries', 'counter', 'log']),
+    /** its name or an alias */
+    collection: v.string(),
+    event_type: v.picklist(['search', 'click', 'conversion', 'visit', 'custom']),
+    rule_tag: v.optional(v.string()),
+    params: v.optional(Params()),
+  }),
+)
 
-export type AnalyticsRule = v.InferOutput<typeof Rule>
+export type AnalyticsRule = v.InferOutput<ReturnType<typeof Rule>>
 
 const rules = new RowCache<AnalyticsRule[]>('the analytics rules', CACHE_MS)
 
@@ -62,7 +67,7 @@ export const allRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
 
 /** All rules as they are now. */
 export const readRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
-  (await listResources(database(env), KIND)).map(({ body }) => v.parse(Rule, JSON.parse(body)))
+  (await listResources(database(env), KIND)).map(({ body }) => v.parse(Rule(), JSON.parse(body)))
 
 /** @throws ApiError 400, as Typesense has it */
 export async function getRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule> {
@@ -71,7 +76,7 @@ export async function getRule(env: Cloudflare.Env, name: string): Promise<Analyt
 
 async function findRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule | undefined> {
   const row = await findResource(database(env), KIND, name)
-  return row && v.parse(Rule, JSON.parse(row.body))
+  return row && v.parse(Rule(), JSON.parse(row.body))
 }
 
 function raise(error: ApiError): never {
@@ -159,7 +164,7 @@ function checked(given: Record<string, unknown>): AnalyticsRule {
   if (isSearch) checkSearchParams(String(type), params)
   else if (type === 'counter') checkCounter(params)
   const kept = isSearch ? searchParams(params) : type === 'counter' ? counterParams(params) : undefined
-  return v.parse(Rule, {
+  return v.parse(Rule(), {
     name,
     type,
     collection,

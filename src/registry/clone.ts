@@ -1,6 +1,7 @@
 /** Clones collections. */
 import * as v from 'valibot'
 import { ApiError, unwrap } from '../errors'
+import { once } from '../once'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import { openFields } from '../search/schema/embedding-secrets'
@@ -57,7 +58,7 @@ const cloneable = (schema: CollectionSchema): CollectionSchema => ({
   }),
 })
 
-const refusal = v.object({ code: v.number(), error: v.string() })
+const refusal = once(() => v.object({ code: v.number(), error: v.string() }))
 
 /** Lines in one import call. */
 const COPY_LINES = 500
@@ -78,7 +79,7 @@ async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void>
       )
       const refused = results.split('\n').find((line) => !line.startsWith('{"success":true'))
       if (refused !== undefined) {
-        const { code, error } = v.parse(refusal, JSON.parse(refused))
+        const { code, error } = v.parse(refusal(), JSON.parse(refused))
         throw new ApiError(code, error)
       }
     }

@@ -18,6 +18,7 @@ import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { namespaceOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
+import { once } from '../once'
 import { isObject } from '../search/schema/values'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { busyModel, MOST_TRIES, requireSameDestination } from './models'
@@ -38,11 +39,13 @@ const NEEDED: Record<string, string[]> = {
   bedrock: [],
 }
 
-const Stored = v.object({
-  /** without its secrets */
-  config: v.record(v.string(), v.unknown()),
-  masked: v.nullable(v.string()),
-})
+const Stored = once(() =>
+  v.object({
+    /** without its secrets */
+    config: v.record(v.string(), v.unknown()),
+    masked: v.nullable(v.string()),
+  }),
+)
 
 type Config = Record<string, unknown> & { id: string; model_name: string }
 type Shown = Record<string, unknown>
@@ -50,7 +53,7 @@ type Shown = Record<string, unknown>
 const models = new RowCache<ResourceRow>('a model for natural language', CACHE_MS)
 
 const readRow = (env: Cloudflare.Env, id: string) => findResource(database(env), KIND, id)
-const storedIn = ({ body }: Pick<ResourceRow, 'body'>) => v.parse(Stored, JSON.parse(body))
+const storedIn = ({ body }: Pick<ResourceRow, 'body'>) => v.parse(Stored(), JSON.parse(body))
 const sealedIn = (row: Pick<ResourceRow, 'body' | 'sealed'>) => ({
   sealedSecrets: row.sealed,
   maskedSecrets: storedIn(row).masked,

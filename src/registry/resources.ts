@@ -16,52 +16,59 @@ import { ApiError } from '../errors'
 import { type Connector, predict, predictPieces, urlOf } from '../models/connector'
 import { namesIn } from '../models/connector/template'
 import type { ConversationModelConfig } from '../models/language-model'
+import { once } from '../once'
 import { collectionObject } from '../search/collection/handle'
 import { createCollection } from './collections'
 import { findCollection } from './names'
 
-const Strings = v.record(v.string(), v.string())
+const Strings = once(() => v.record(v.string(), v.string()))
 
-const Action = v.object({
-  action_type: v.string(),
-  method: v.string(),
-  url: v.string(),
-  headers: v.optional(Strings),
-  request_body: v.optional(v.string()),
-})
+const Action = once(() =>
+  v.object({
+    action_type: v.string(),
+    method: v.string(),
+    url: v.string(),
+    headers: v.optional(Strings()),
+    request_body: v.optional(v.string()),
+  }),
+)
 
 /** A connector as it is stored and shown: without its credential. */
-const StoredConnector = v.object({
-  name: v.string(),
-  description: v.optional(v.string()),
-  version: v.string(),
-  protocol: v.picklist(['http', 'aws_sigv4']),
-  parameters: Strings,
-  actions: v.array(Action),
-})
+const StoredConnector = once(() =>
+  v.object({
+    name: v.string(),
+    description: v.optional(v.string()),
+    version: v.string(),
+    protocol: v.picklist(['http', 'aws_sigv4']),
+    parameters: Strings(),
+    actions: v.array(Action()),
+  }),
+)
 
-export type StoredConnector = v.InferOutput<typeof StoredConnector>
+export type StoredConnector = v.InferOutput<ReturnType<typeof StoredConnector>>
 
 /** A model as it is stored. */
-const StoredModel = v.object({
-  name: v.string(),
-  description: v.optional(v.string()),
-  /** REMOTE, or what a local embedding model is registered as */
-  algorithm: v.string(),
-  group: v.optional(v.string()),
-  version: v.string(),
-  state: v.picklist(['REGISTERED', 'DEPLOYED']),
-  /** absent: a model that Parley runs itself */
-  connector: v.optional(v.string()),
-})
+const StoredModel = once(() =>
+  v.object({
+    name: v.string(),
+    description: v.optional(v.string()),
+    /** REMOTE, or what a local embedding model is registered as */
+    algorithm: v.string(),
+    group: v.optional(v.string()),
+    version: v.string(),
+    state: v.picklist(['REGISTERED', 'DEPLOYED']),
+    /** absent: a model that Parley runs itself */
+    connector: v.optional(v.string()),
+  }),
+)
 
-export type StoredModel = v.InferOutput<typeof StoredModel>
+export type StoredModel = v.InferOutput<ReturnType<typeof StoredModel>>
 
-const Settings = v.record(v.string(), v.union([v.string(), v.array(v.string())]))
+const Settings = once(() => v.record(v.string(), v.union([v.string(), v.array(v.string())])))
 
 export const connectorIn = ({ body }: ResourceRow): StoredConnector =>
-  v.parse(StoredConnector, JSON.parse(body))
-export const modelIn = ({ body }: ResourceRow): StoredModel => v.parse(StoredModel, JSON.parse(body))
+  v.parse(StoredConnector(), JSON.parse(body))
+export const modelIn = ({ body }: ResourceRow): StoredModel => v.parse(StoredModel(), JSON.parse(body))
 
 /**
  * Stores a connector, or changes the one of this id.
@@ -86,7 +93,7 @@ export async function openConnector(env: Cloudflare.Env, id: string): Promise<Co
   if (row === undefined) return undefined
   const { protocol, parameters, actions } = connectorIn(row)
   const [action] = actions
-  const credential = row.sealed === null ? {} : v.parse(Strings, JSON.parse(await open(row.sealed, env)))
+  const credential = row.sealed === null ? {} : v.parse(Strings(), JSON.parse(await open(row.sealed, env)))
   const trusted = settings[TRUSTED]
   return {
     protocol,
@@ -173,12 +180,12 @@ export const TRUSTED = 'plugins.ml_commons.trusted_connector_endpoints_regex'
 export const HISTORY = 'parley.history_collection'
 const DEFAULT_HISTORY = 'opensearch_memory'
 
-export type ClusterSettings = v.InferOutput<typeof Settings>
+export type ClusterSettings = v.InferOutput<ReturnType<typeof Settings>>
 
 /** The cluster's settings that were set, by their dotted names. */
 export async function readSettings(env: Cloudflare.Env): Promise<ClusterSettings> {
   const row = await findResource(database(env), 'settings', 'cluster')
-  return row === undefined ? {} : v.parse(Settings, JSON.parse(row.body))
+  return row === undefined ? {} : v.parse(Settings(), JSON.parse(row.body))
 }
 
 /** Changes some settings, and no others: changes at once are all kept. @param changes null: back to the default */

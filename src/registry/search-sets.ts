@@ -4,6 +4,7 @@ import { database } from '../db/client'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { RowCache } from '../db/row-cache'
 import { ApiError } from '../errors'
+import { once } from '../once'
 import { isObject } from '../search/schema/values'
 
 /** How long a set is cached, in milliseconds. Another isolate searches with a changed one that much later. */
@@ -12,14 +13,14 @@ const CACHE_MS = 3_000
 const PRESET = 'preset'
 const STOPWORDS = 'stopwords'
 
-const Preset = v.record(v.string(), v.unknown())
-const Stopwords = v.object({ stopwords: v.array(v.string()), locale: v.optional(v.string()) })
+const Preset = once(() => v.record(v.string(), v.unknown()))
+const Stopwords = once(() => v.object({ stopwords: v.array(v.string()), locale: v.optional(v.string()) }))
 
 /** What a preset stands for: parameters of a search, or with `searches` a whole body of /multi_search. */
-export type Preset = v.InferOutput<typeof Preset>
+export type Preset = v.InferOutput<ReturnType<typeof Preset>>
 
 /** A set of words to leave out of queries. */
-export type StopwordSet = v.InferOutput<typeof Stopwords> & { id: string }
+export type StopwordSet = v.InferOutput<ReturnType<typeof Stopwords>> & { id: string }
 
 const presets = new RowCache<Preset>('a preset', CACHE_MS)
 const stopwordSets = new RowCache<StopwordSet>('a stopword set', CACHE_MS)
@@ -38,7 +39,7 @@ export async function putPreset(env: Cloudflare.Env, name: string, body: unknown
 export async function getPreset(env: Cloudflare.Env, name: string): Promise<Preset> {
   const found = await presets.find(name, async () => {
     const row = await findResource(database(env), PRESET, name)
-    return row && v.parse(Preset, JSON.parse(row.body))
+    return row && v.parse(Preset(), JSON.parse(row.body))
   })
   if (found === undefined) throw new ApiError(404, `Preset \`${name}\` not found.`)
   return found
@@ -46,7 +47,7 @@ export async function getPreset(env: Cloudflare.Env, name: string): Promise<Pres
 
 export async function listPresets(env: Cloudflare.Env): Promise<{ name: string; value: Preset }[]> {
   const rows = await listResources(database(env), PRESET)
-  return rows.map(({ id, body }) => ({ name: id, value: v.parse(Preset, JSON.parse(body)) }))
+  return rows.map(({ id, body }) => ({ name: id, value: v.parse(Preset(), JSON.parse(body)) }))
 }
 
 /** @returns the deleted preset @throws ApiError 404 */
@@ -81,7 +82,7 @@ export async function putStopwords(env: Cloudflare.Env, id: string, body: unknow
 const findStopwords = (env: Cloudflare.Env, id: string): Promise<StopwordSet | undefined> =>
   stopwordSets.find(id, async () => {
     const row = await findResource(database(env), STOPWORDS, id)
-    return row && { id, ...v.parse(Stopwords, JSON.parse(row.body)) }
+    return row && { id, ...v.parse(Stopwords(), JSON.parse(row.body)) }
   })
 
 /** @throws ApiError 404 */
@@ -100,7 +101,7 @@ export async function wordsOfSet(env: Cloudflare.Env, id: string): Promise<strin
 
 export async function listStopwords(env: Cloudflare.Env): Promise<StopwordSet[]> {
   const rows = await listResources(database(env), STOPWORDS)
-  return rows.map(({ id, body }) => ({ id, ...v.parse(Stopwords, JSON.parse(body)) }))
+  return rows.map(({ id, body }) => ({ id, ...v.parse(Stopwords(), JSON.parse(body)) }))
 }
 
 /** @throws ApiError 404 */

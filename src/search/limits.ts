@@ -37,10 +37,16 @@ export const MAX_GROUPED_HITS = 2_500
 export const MAX_GROUP_FIELDS = 32
 
 /**
- * Bytes of memory for the vectors of one collection as int8: half of an isolate, which may serve other collections
- * too. Enough for 61,680 vectors of 1024 dimensions, or 149,796 of 384.
+ * Bytes of memory for the vectors of one collection as int8, and of all in an isolate together: half of the isolate.
+ * Enough for 61,680 vectors of 1024 dimensions, or 149,796 of 384.
  */
 export const MAX_MATRIX_BYTES = 64 << 20
+
+/**
+ * Bytes of memory for the values that filters, facets, groups and orders read: 2 a document for a field of strings, 8
+ * for one of numbers. A search that needs more reads them with SQL.
+ */
+export const MAX_COLUMN_BYTES = 24 << 20
 
 /**
  * After this many milliseconds a search returns what it has found so far. Typesense's default; a request cannot raise

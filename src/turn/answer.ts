@@ -1,5 +1,6 @@
 /** The model call that answers the question: its prompt, and its text as readers see it. */
 import type { ChatMessage, Source } from '../models/language-model'
+import { requireForm } from './form'
 import { type Generated, malformedBy } from './generate'
 import { enumeratedPrompt } from './given'
 import { answerPrompt, citing, familyOf, promptDocument, suggesting } from './prompt'
@@ -32,7 +33,7 @@ export async function answerQuestion(
   signal: AbortSignal,
   onText: (text: string) => void,
 ): Promise<Answered> {
-  const { model, labels, given } = request
+  const { model, labels, given, form } = request
   const cited = labels ? citing(model.system_prompt) : model.system_prompt
   const filter = suggests ? new SuggestionFilter() : undefined
   const shown: string[] = []
@@ -43,9 +44,11 @@ export async function answerQuestion(
   }
   const answer = await ports.generate(
     {
-      purpose: 'answer',
+      purpose: given?.alone ? 'task' : 'answer',
       messages: given
-        ? enumeratedPrompt(given, sources, before, question)
+        ? given.alone
+          ? [{ role: 'user', content: question }]
+          : enumeratedPrompt(given, sources, before, question)
         : answerPrompt(
             familyOf(model.model_name),
             suggests ? suggesting(cited) : cited,
@@ -55,12 +58,14 @@ export async function answerQuestion(
       question,
       sources,
       history: [],
+      ...(form && { form }),
       // Always stream: readers who follow the turn see the answer grow, even if its caller reads it whole.
       stream: true,
     },
     signal,
     filter ? (text) => show(filter.push(text)) : onText,
   )
+  if (form) await requireForm(form, answer)
   if (!filter) return { answer, suggestions: [] }
   show(filter.end())
   const text = shown.join('')

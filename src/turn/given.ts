@@ -24,6 +24,8 @@ export interface Given {
   /** '' or absent: none. If `system` and `instructions` are both empty, the built-in instruction is used */
   system?: string
   instructions?: string
+  /** true: the question is the whole prompt */
+  alone?: boolean
   /** how many of the latest turns the prompt holds */
   turns: number
   /** the question that was searched, if it was rewritten, and the call that rewrote it */

@@ -1,5 +1,6 @@
 /** What a protocol hands to the Conversation object for one turn. */
 import type { Failure } from '../errors'
+import type { AnswerForm } from '../models/answer-form'
 import type { ConversationModelConfig } from '../models/language-model'
 import type { Part } from '../parts'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
@@ -50,6 +51,8 @@ export interface Asker {
 export interface Replacement {
   /** the last turn that stays; 0: none */
   after?: number
+  /** true: the new turn replaces the last one, if that has the same question, and no other */
+  last?: boolean
 }
 
 export type OnSearchError = 'fail' | 'go_on'
@@ -81,6 +84,8 @@ export interface AskRequest {
   searches: PlannedSearch[]
   /** passages that the caller found; the turn runs no search for them */
   given?: Given
+  /** the form that the answer has to have */
+  form?: AnswerForm
   /** deadline for the answer, in milliseconds since 1970; after it the turn is given up */
   until?: number
   /** what was said before, oldest first; used if the conversation is new, else ignored */

@@ -101,7 +101,7 @@ export class Tracer {
   /** Texts beside the answer may have a model of their own. The request's settings apply to its answer only. */
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
-    if (purpose === 'answer') return ports.answerer ?? ports.model
+    if (purpose === 'answer' || purpose === 'task') return ports.answerer ?? ports.model
     return ((purpose === 'standalone' || purpose === 'followups') && (await this.#rewriter())) || ports.model
   }
 

@@ -20,10 +20,14 @@ interface Worker {
   crons: string[]
   /** uploads: of a new Worker and of new versions */
   uploads: number
+  limits?: { cpu_ms?: number }
+  placement?: Record<string, unknown>
 }
 
 interface KeptDatabase {
   uuid: string
+  jurisdiction?: string
+  location?: string
   sqlite: DatabaseSync
 }
 
@@ -42,6 +46,8 @@ export interface CloudflareApi {
   url: string
   /** those that the token may use */
   accounts: { id: string; name: string }[]
+  /** the account's Workers plan; undefined: the token may not see it */
+  plan: 'free' | 'paid' | undefined
   databases: Map<string, KeptDatabase>
   indexes: Map<string, Index>
   workers: Map<string, Worker>
@@ -67,6 +73,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
   const indexes: CloudflareApi['indexes'] = new Map()
   const workers: CloudflareApi['workers'] = new Map()
   const calls: string[] = []
+  const account: Pick<CloudflareApi, 'plan'> = { plan: 'paid' }
   const refusals: { call: RegExp; refusal: Refusal }[] = []
 
   const database = (key: string) => {
@@ -95,6 +102,9 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
 
   const upload = async (name: string, request: Request) => {
     const metadata = JSON.parse(String((await request.formData()).get('metadata')))
+    if (metadata.limits?.cpu_ms !== undefined && account.plan !== 'paid') {
+      throw new Refusal(400, 100328, 'CPU limits are not supported for the Free plan.')
+    }
     const before = workers.get(name)
     const secrets = new Map(before?.secrets) // uploads never delete a secret
     for (const binding of metadata.bindings) {
@@ -105,6 +115,8 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       bindings: metadata.bindings.filter((binding: { type: string }) => binding.type !== 'secret_text'),
       crons: before?.crons ?? [],
       uploads: (before?.uploads ?? 0) + 1,
+      limits: metadata.limits,
+      placement: metadata.placement,
     })
     return {
       id: crypto.randomUUID(),
@@ -124,6 +136,8 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
   const json = async (request: Request) =>
     (await request.json()) as {
       name: string
+      jurisdiction: string
+      primary_location_hint: string
       sql: string
       config: Index['config']
       propertyName: string
@@ -135,13 +149,25 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
     [/^GET \/accounts$/, () => accounts],
     [/^GET \/memberships$/, () => accounts.map((account) => ({ id: account.id, account, roles: [] }))],
 
-    [/^GET \/d1\/database$/, () => [...databases].map(([name, { uuid }]) => ({ name, uuid }))],
+    [
+      /^GET \/subscriptions$/,
+      () => {
+        if (account.plan === undefined) throw new Refusal(403, 10000, 'Authentication error')
+        return account.plan === 'paid' ? [{ state: 'Paid', rate_plan: { id: 'workers_paid' } }] : []
+      },
+    ],
+
+    [
+      /^GET \/d1\/database$/,
+      () => [...databases].map(([name, { uuid, jurisdiction }]) => ({ name, uuid, jurisdiction })),
+    ],
     [
       /^POST \/d1\/database$/,
       async (request) => {
-        const { name } = await json(request)
+        const { name, jurisdiction, primary_location_hint: location } = await json(request)
         if (databases.has(name)) throw new Refusal(400, 7502, `Database with name '${name}' already exists`)
-        databases.set(name, { uuid: crypto.randomUUID(), sqlite: new DatabaseSync(':memory:') })
+        const sqlite = new DatabaseSync(':memory:')
+        databases.set(name, { uuid: crypto.randomUUID(), sqlite, jurisdiction, location })
         return { name, uuid: databases.get(name)!.uuid }
       },
     ],
@@ -268,7 +294,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
 
-  return {
+  return Object.assign(account, {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/client/v4`,
     accounts,
     databases,
@@ -276,12 +302,12 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
     workers,
     calls,
     changes: () => calls.filter((call) => !call.startsWith('GET ')),
-    refuseOnce: (call, status, code, message) =>
-      refusals.push({ call, refusal: new Refusal(status, code, message) }),
+    refuseOnce: (call: RegExp, status: number, code: number, message: string) =>
+      void refusals.push({ call, refusal: new Refusal(status, code, message) }),
     close: async () => {
       server.close()
       server.closeAllConnections()
       await once(server, 'close')
     },
-  }
+  })
 }

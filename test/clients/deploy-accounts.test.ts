@@ -49,8 +49,10 @@ test('a second Worker of the account has a database, an index and limits of its 
   expect(bound('parley', 'd1').id).toBe(api.databases.get('parley')!.uuid)
   expect(bound('parley-two', 'd1').id).toBe(own.uuid)
   expect(bound('parley-two', 'vectorize').index_name).toBe('parley-two-1024')
-  expect(ratelimits('parley')).toEqual(['1001', '1002', '1003'])
-  expect(new Set([...ratelimits('parley'), ...ratelimits('parley-two')]).size).toBe(6)
+  expect(ratelimits('parley')).toEqual(['1001', '1002', '1003', '1004'])
+  // The last counts what the account as a whole may ask of Workers AI.
+  expect(ratelimits('parley-two').at(-1)).toBe('1004')
+  expect(new Set([...ratelimits('parley'), ...ratelimits('parley-two')]).size).toBe(7)
   expect(contents()).toEqual(before)
 
   // Its next deployment finds what is its own.

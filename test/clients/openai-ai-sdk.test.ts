@@ -78,7 +78,7 @@ describe('a chat by the AI SDK', () => {
   test('is told where an answer cannot have the form that it wants, before a model is asked', async () => {
     const before = paced.begun
     const output = Output.object({ schema: titled })
-    for (const model of [provider()(talker), provider().chat(talker)]) {
+    for (const model of [provider()(citing), provider().chat(citing)]) {
       await expect(generateText({ model, prompt: 'a title', output })).rejects.toMatchObject({
         statusCode: 400,
         isRetryable: false,

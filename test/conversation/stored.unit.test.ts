@@ -32,14 +32,18 @@ const turn = {
 
 describe('what a conversation has stored', () => {
   it.each([
-    ['a turn', noteShape, { conversation, turn: { ...turn, followups: '["Who?"]' }, usage }],
-    ['a turn, from before its suggestions had a column', noteShape, { conversation, turn, usage }],
-    ['a turn that replaces others', noteShape, { conversation, turn, usage, others: [usage], replaced: [1] }],
-    ['a cost', noteShape, { usage, copied: true }],
-    ['a beginning', noteShape, { conversation: { ...conversation, proof: 'user:ann' } }],
+    ['a turn', noteShape(), { conversation, turn: { ...turn, followups: '["Who?"]' }, usage }],
+    ['a turn, from before its suggestions had a column', noteShape(), { conversation, turn, usage }],
+    [
+      'a turn that replaces others',
+      noteShape(),
+      { conversation, turn, usage, others: [usage], replaced: [1] },
+    ],
+    ['a cost', noteShape(), { usage, copied: true }],
+    ['a beginning', noteShape(), { conversation: { ...conversation, proof: 'user:ann' } }],
     [
       'itself, from before proofs',
-      metaShapes.self,
+      metaShapes().self,
       {
         incarnation: 'i',
         owner: { owner: '1', userId: 'ann', reach: 'own' },
@@ -49,22 +53,22 @@ describe('what a conversation has stored', () => {
         histories: [],
       },
     ],
-    ['usage, with what a later version adds', usageShape, { model: 'm', cached_tokens: 5 }],
+    ['usage, with what a later version adds', usageShape(), { model: 'm', cached_tokens: 5 }],
   ])('is read as it was written: %s', (_, shape, value) => {
     expect(readStored<unknown>(shape, JSON.stringify(value))).toEqual(value)
   })
 
   it.each([
-    ['a turn without its cost', noteShape, { turn }],
-    ['a cost without a number', noteShape, { usage: { ...usage, inputTokens: '3' } }],
+    ['a turn without its cost', noteShape(), { turn }],
+    ['a cost without a number', noteShape(), { usage: { ...usage, inputTokens: '3' } }],
     [
       'a conversation without its histories',
-      metaShapes.self,
+      metaShapes().self,
       { incarnation: 'i', title: '', protocol: '', created_at: 0 },
     ],
     [
       'a message of nobody',
-      documentsShape,
+      documentsShape(),
       [{ conversation_id: 'c', role: 'system', message: '', timestamp: 1, model_id: 'm' }],
     ],
   ])('is refused where no version has written it: %s', (_, shape, value) => {

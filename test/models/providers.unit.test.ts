@@ -297,6 +297,9 @@ describe('cloudflare', () => {
       [3042, 404, 'denied'],
       [3023, 403, 'denied'],
       [5007, 400, 'refused'],
+      // Another model can answer; the same one never will.
+      [5028, 410, 'denied'],
+      [5035, 403, 'denied'],
     ])('its error %i stands for the status %i', async (code, upstream, fault) => {
       const ai = new WorkersAi()
       ai.failNext(code)

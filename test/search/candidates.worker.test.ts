@@ -6,7 +6,7 @@ import { fuse, Gathered, neighboursGathered } from '../../src/search/run/gathere
 import { LongSearches, Pace } from '../../src/search/run/pace'
 
 const inSqlite = <T>(work: (sql: SqlStorage) => T | Promise<T>): Promise<T> =>
-  runInDurableObject(env.COLLECTION.get(env.COLLECTION.newUniqueId()), (_, { storage }) => work(storage.sql))
+  runInDurableObject(env.COLLECTION.getByName(crypto.randomUUID()), (_, { storage }) => work(storage.sql))
 
 /** Each of `count` documents is farther than the one before, by a number as long as numbers get. */
 const farther = (count: number) =>

@@ -30,10 +30,23 @@ describe('facets', () => {
         stats: { total_values: 2 },
       },
     ])
-    expect(await counts('tags')).toEqual(['animals 2', 'High hills 1', 'computers 1'])
+    expect(await counts('tags')).toEqual(['animals 2', 'computers 1', 'High hills 1'])
     expect(await counts('stock')).toEqual(['true 3', 'false 1'])
-    expect(await counts('tags', { q: 'quick', query_by: 'title' })).toEqual(['High hills 1', 'animals 1'])
+    expect(await counts('tags', { q: 'quick', query_by: 'title' })).toEqual(['animals 1', 'High hills 1'])
     expect(await counts('tags', { filter_by: 'year:>=2000' })).toEqual(['animals 1', 'computers 1'])
+  })
+
+  it('put the shorter of equal texts first, and then the last by the alphabet', async () => {
+    const names = ['ab', 'b', 'ba', 'a', 'B', 'bb']
+    const shelf = await makeCollection(
+      [{ name: 'name', type: 'string', facet: true }],
+      [...names, 'often', 'often'].map((name) => ({ name })),
+    )
+    const { facet_counts } = await shelf.search({ q: '*', facet_by: 'name' })
+    expect(facet_counts[0]!.counts.map(({ value }) => value)).toEqual([
+      'often',
+      ...['b', 'a', 'B', 'bb', 'ba', 'ab'],
+    ])
   })
 
   it('give figures for numbers', async () => {
@@ -192,12 +205,12 @@ describe('facet_return_parent', () => {
       return facet_counts[0]!.counts.map(({ parent }) => parent)
     }
     expect(await shown({ exclude_fields: 'value.r' } as SearchParameters)).toEqual([
-      { color: 'blue' },
       { color: 'red' },
+      { color: 'blue' },
     ])
     expect(await shown({ include_fields: 'value.color' } as SearchParameters)).toEqual([
-      { color: 'blue' },
       { color: 'red' },
+      { color: 'blue' },
     ])
     expect(await shown({ exclude_fields: 'value' } as SearchParameters)).toEqual([undefined, undefined])
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isProjected, project } from '../../src/search/documents/projection'
+import { isExcluded, isProjected, project } from '../../src/search/documents/projection'
 
 const DOCUMENT = {
   id: '1',
@@ -55,5 +55,16 @@ describe('isProjected', () => {
     ['title,embedding', '', true],
   ])('include %j exclude %j', (include, exclude, expected) => {
     expect(isProjected('embedding', include, exclude)).toBe(expected)
+  })
+})
+
+describe('isExcluded', () => {
+  it.each([
+    ['bio', 'bio, title', true],
+    ['bio', '$authors(name, bio, city)', false],
+    ['bio', '$authors(name, bio), bio', true],
+    ['born.year', '$authors(a, born*), bo*', true],
+  ])('field %j exclude %j', (field, exclude, expected) => {
+    expect(isExcluded(field, exclude)).toBe(expected)
   })
 })

@@ -2,12 +2,13 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { MatrixBudget } from '../../src/search/vectors/matrix-budget'
 import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vectors/vector-index'
 
 /** Runs in an object of its own, with an empty table for vectors. */
 async function withTable(work: (sql: SqlStorage) => void): Promise<void> {
   const namespace = env.COLLECTION as DurableObjectNamespace
-  await runInDurableObject(namespace.get(namespace.newUniqueId()), (_object, state) => {
+  await runInDurableObject(namespace.getByName(crypto.randomUUID()), (_object, state) => {
     const { sql } = state.storage
     sql.exec('CREATE TABLE vectors_1 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')
     work(sql)
@@ -66,6 +67,43 @@ describe('a vector index', () => {
             .slice(0, 5),
         )
       }
+    })
+  })
+
+  it('makes room for others in the isolate, and finds the same afterwards', async () => {
+    await withTable((sql) => {
+      sql.exec('CREATE TABLE vectors_2 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')
+      const measure = { distance: 'cosine', dimensions: 64, matrixBytes: 1 << 20 } as const
+      // Room for one of the two.
+      const budget = new MatrixBudget(300 * (64 + 64))
+      const evicted: string[] = []
+      class Watched extends ScannedIndex {
+        readonly table: string
+        constructor(table: string) {
+          super(sql, table, measure, budget)
+          this.table = table
+        }
+        override evict(): void {
+          evicted.push(this.table)
+          super.evict()
+        }
+      }
+      const [one, two] = [new Watched('vectors_1'), new Watched('vectors_2')]
+      const vectors = randomVectors(200, 64)
+      for (const [seq, vector] of vectors.entries()) {
+        one.put(seq, vector)
+        two.put(seq + 1_000, vector)
+      }
+      expect(evicted).toEqual([])
+      const [query] = randomVectors(1, 64)
+      const found = one.nearest(query!, 1)
+      expect(two.nearest(query!, 1)).toEqual([{ ...found[0], seq: found[0]!.seq + 1_000 }])
+      expect(one.nearest(query!, 1)).toEqual(found)
+      expect(evicted).toEqual(['vectors_1', 'vectors_2'])
+      // One that grows past the room makes the other give way, too.
+      two.nearest(query!, 1)
+      for (const [seq, vector] of vectors.entries()) two.put(seq + 2_000, vector)
+      expect(evicted).toEqual(['vectors_1', 'vectors_2', 'vectors_1'])
     })
   })
 

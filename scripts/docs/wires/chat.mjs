@@ -1,4 +1,4 @@
-/** The routes of chat clients: the AI SDK's, OpenAI's and those of the AI Chat Protocol. */
+/** The routes of chat clients and agents. */
 import { route } from './wire.mjs'
 
 const QUESTION = 'How does Parley store history?'
@@ -145,6 +145,38 @@ const aiChat = {
   ],
 }
 
+const METADATA = '/.well-known/oauth-protected-resource'
+const SAME_METADATA = 'The same for the server at that address.'
+
+/** @type {import('./wire.mjs').WireGroup} */
+const mcp = {
+  title: 'Model Context Protocol',
+  about:
+    'JSON-RPC over streamable HTTP. Other methods than `POST` are answered with 405: there is no session to open or end.',
+  routes: [
+    route(
+      'POST',
+      '/mcp',
+      'Tools and resources of the assistant `default`, or of the one that the key is bound to.',
+      {
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      },
+    ),
+    route('POST', '/mcp/:assistant', 'The same of another assistant.', {
+      send: '/mcp/default',
+      body: {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'search', arguments: { query: QUESTION } },
+      },
+    }),
+    route('GET', METADATA, "OAuth's metadata of a protected resource: which keys the server takes, and how."),
+    route('GET', `${METADATA}/mcp`, SAME_METADATA),
+    route('GET', `${METADATA}/mcp/:assistant`, SAME_METADATA, { send: `${METADATA}/mcp/default` }),
+  ],
+}
+
 /** @type {import('./wire.mjs').Wire} */
 export const chat = {
   name: 'api/chat',
@@ -153,5 +185,5 @@ export const chat = {
     'An [assistant](/docs/assistants) in the words of chat clients. [Chat protocols](/docs/chat-protocols) says what each ' +
     'of them can do. The key goes in `Authorization: Bearer KEY`, `x-api-key` or `api-key`.',
   header: 'Authorization',
-  groups: [uiStream, openAi, aiChat],
+  groups: [uiStream, openAi, aiChat, mcp],
 }

@@ -6,14 +6,11 @@
 import { ApiError } from '../../errors'
 import { regExp } from '../../once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
-import type { Document, SearchParameters } from '../../search/types'
+import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/labels'
-import { hitsOf } from '../../turn/retrieve'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
-import { runSearches } from '../edge/plan'
-import { planRetrieval } from '../edge/retrieval'
+import { lookUp, quoted, wholeText } from '../turn/documents'
 import { type ChatCall, refuse } from './chat'
-import { textsOf } from './context'
 
 /** Documents of one citation: the pages of a file. */
 const MOST_PAGES = 250
@@ -45,14 +42,9 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
   const labelling = field === undefined ? {} : { field }
   // Front ends append to the name where in the document something was found.
   const wanted = label.replace(/ \([^()]*\)$/, '')
-  for (const { filter, isMeant } of lookUps(wanted, field)) {
-    const planned = await planRetrieval(env, access, assistant, { filterBy: filter })
-    const replies = await runSearches(
-      env,
-      planned.map(({ search }) => ({ ...search, params: asLookUp(search.params) })),
-    )
-    const found = replies
-      .flatMap((reply) => ('result' in reply ? hitsOf(reply.result) : []))
+  for (const { filter, isMeant } of meaningsOf(wanted, field)) {
+    const documents = await lookUp(env, access, assistant, { filterBy: filter, perPage: MOST_PAGES })
+    const found = documents
       .map(({ document }) => ({ document, name: labelOf(document, labelling) }))
       .filter(({ document, name }) => isMeant(document, name))
       .sort((a, b) => (a.name ?? '').localeCompare(b.name ?? '', 'en', { numeric: true }))
@@ -61,14 +53,7 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
   return []
 }
 
-/** The document's texts, one below the other, with their line breaks: they may be code, or a poem. */
-const wholeText = (document: Document, hidden: readonly (string | undefined)[]): string =>
-  textsOf(document, hidden)
-    .map((text) => text.trim())
-    .filter((text) => text !== '')
-    .join('\n')
-
-interface LookUp {
+interface Meaning {
   filter: string
   /** filters match more broadly than names do, so each document is checked */
   isMeant(document: Document, name: string | undefined): boolean
@@ -77,7 +62,7 @@ interface LookUp {
 const NO_WORD = regExp(String.raw`[^\p{L}\p{N}\p{M}]+`, 'gu')
 
 /** The documents that a label may mean, the likeliest first. */
-function lookUps(label: string, field: string | undefined): LookUp[] {
+function meaningsOf(label: string, field: string | undefined): Meaning[] {
   const { ids, names } = meaningOf(label)
   const byId = ids.map((id) => ({
     filter: `id:=${quoted(id)}`,
@@ -97,23 +82,4 @@ function lookUps(label: string, field: string | undefined): LookUp[] {
     ]
   })
   return [...byName, ...byId]
-}
-
-const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
-
-/** The search with only its filters and its shown fields. */
-function asLookUp({
-  filter_by,
-  query_by,
-  include_fields,
-  exclude_fields,
-}: SearchParameters): SearchParameters {
-  return {
-    q: '*',
-    per_page: String(MOST_PAGES),
-    ...(query_by !== undefined && { query_by }),
-    ...(filter_by !== undefined && { filter_by }),
-    ...(include_fields !== undefined && { include_fields }),
-    ...(exclude_fields !== undefined && { exclude_fields }),
-  }
 }

@@ -5,6 +5,7 @@ import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
 import type { RetrievalMode } from '../edge/retrieval'
+import { textsOf } from '../turn/documents'
 
 export interface DataPoints {
   /** `<citation>: <text>`, best first */
@@ -67,26 +68,6 @@ export const documentText = (
   document: Record<string, unknown>,
   hidden: readonly (string | undefined)[],
 ): string => textsOf(document, hidden).join(' ').replace(/\s+/g, ' ').trim()
-
-/**
- * The document's texts as they are, and other values with their names. Lists of numbers are left out: they are vectors.
- */
-export function textsOf(
-  document: Record<string, unknown>,
-  hidden: readonly (string | undefined)[],
-): string[] {
-  const said = (value: unknown, name: string): string[] => {
-    if (typeof value === 'string') return [value]
-    if (isNumeric(value) || typeof value === 'boolean') return [`${name}: ${value}`]
-    if (Array.isArray(value)) return isNumeric(value[0]) ? [] : value.flatMap((item) => said(item, name))
-    if (value === null || typeof value !== 'object') return []
-    return Object.entries(value).flatMap(([key, item]) => said(item, key))
-  }
-  return Object.entries(document).flatMap(([name, value]) => (hidden.includes(name) ? [] : said(value, name)))
-}
-
-const isNumeric = (value: unknown): value is number | bigint =>
-  typeof value === 'number' || typeof value === 'bigint'
 
 /** The beginning of a text, up to this many bytes of JSON, not cut within a character. */
 function shorten(text: string, bytes: number): string {

@@ -4,7 +4,8 @@ import { json } from './response'
 
 const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
 /** Headers that a page may read besides the standard ones. */
-const EXPOSED = 'Retry-After, X-Request-Id, X-Parley-Conversation-Id, X-Vercel-AI-UI-Message-Stream'
+const EXPOSED =
+  'Retry-After, X-Request-Id, X-Parley-Conversation-Id, X-Vercel-AI-UI-Message-Stream, WWW-Authenticate'
 const MAX_AGE = '3600'
 
 const entries = (list: string): string[] =>

@@ -1,5 +1,6 @@
 /** Reads request parameters from a query string, and joins parameters from several sources. */
 import { parseFilter } from '../../search/filter/parse'
+import { splitOutside } from '../../search/fragment'
 import type { SearchParameters } from '../../search/types'
 
 /**
@@ -33,12 +34,8 @@ const decode = (value: string): string =>
 /** True iff the parameter is exactly `true`. */
 export const isTrue = (value: string | undefined): boolean => value === 'true'
 
-/** Names in a comma-separated list. */
-export const listed = (value: string | undefined): string[] =>
-  (value ?? '')
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean)
+/** Names in a comma-separated list. A join such as `$authors(name, bio)` is one of them, commas and all. */
+export const listed = (value: string | undefined): string[] => splitOutside(value ?? '', ',').filter(Boolean)
 
 /** A value of a JSON body as a parameter. @returns undefined for a list, an object or null */
 export function parameterValue(value: unknown): string | undefined {

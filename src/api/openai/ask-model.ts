@@ -1,6 +1,7 @@
 /** Asks an assistant, which the request names as its model. Both of OpenAI's APIs use this. */
 
 import { ApiError } from '../../errors'
+import { textOf } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
 import { namedUser } from '../edge/admit-turn'
@@ -12,6 +13,7 @@ import type { OpenCall } from '../edge/route'
 import { type AssistantAnswering, askAssistant, type Changes } from '../turn/assistant'
 import { unknownModel } from './errors'
 import type { ModelQuestion } from './question'
+import { askTask, isTask } from './task'
 
 export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
   asked: Q
@@ -36,28 +38,44 @@ export async function askModel<Q extends ModelQuestion>(
   const assistant = await openAssistant(env, access, model, record).catch((error) => {
     throw error instanceof ApiError && error.code === 'unknown_assistant' ? unknownModel(model) : error
   })
+  const header = (name: string) => request.headers.get(name) || undefined
   const parties: ChatParties = {
     env,
     request,
     access,
     assistant,
-    user: namedUser(request, query) ?? asked.user,
+    user: namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id'),
   }
-  const name = asked.conversation ?? request.headers.get('x-conversation-id')
+  if (isTask(asked, access.forPages)) {
+    return { ...(await askTask(parties, asked, bodyText)), asked, assistant }
+  }
+  const opened = header('x-openwebui-chat-id')
+  const name = asked.conversation ?? header('x-conversation-id') ?? opened
   const chat = name ? await findChat(parties, name) : undefined
   check(asked, chat)
   const answering = await askAssistant({
     ...parties,
     transcript,
     ...chat,
+    ...(chat && name === opened && isAskedAgain(asked) && { replaces: { last: true } }),
     after: asked.after,
     record,
     question,
+    form: asked.form,
     changes: changesOf(assistant, asked, access.owner === 'admin'),
     protocol: 'openai',
     bodyText,
   })
   return { ...answering, asked, assistant }
+}
+
+/**
+ * Whether the question may be asked again for another answer, as Open WebUI does without saying so. A client that sends the
+ * whole transcript leaves that answer out; somebody who repeats a question has it there.
+ */
+function isAskedAgain({ question, transcript }: ModelQuestion): boolean {
+  const before = transcript.findLast(({ role }) => role === 'user')
+  return before === undefined || textOf(before.content) !== question
 }
 
 /** The changes that the assistant allows. Others are ignored, because clients send them by default. */

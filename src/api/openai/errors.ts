@@ -14,6 +14,8 @@ interface Row {
 const REQUEST = 'invalid_request_error'
 const SERVER: Row = { type: 'server_error', code: 'server_error' }
 
+const MODEL: Row = { type: 'server_error', code: 'model_error' }
+
 const TABLE: ErrorTable<Row> = {
   bad_request: { type: REQUEST, code: null },
   unauthorized: {
@@ -32,6 +34,16 @@ const TABLE: ErrorTable<Row> = {
   unsupported_media_type: { type: REQUEST, code: null },
   key_reused: { type: REQUEST, code: 'idempotency_error' },
   rate_limited: { type: 'rate_limit_error', code: 'rate_limit_exceeded' },
+  // The model or a search failed, not the request. These may end a stream.
+  model_failed: MODEL,
+  model_refused: MODEL,
+  model_denied: MODEL,
+  over_time: MODEL,
+  stopped: { type: 'server_error', code: 'stopped' },
+  interrupted: SERVER,
+  search_failed: SERVER,
+  search_timed_out: SERVER,
+  search_unavailable: SERVER,
   unavailable: SERVER,
   internal: SERVER,
 }

@@ -2,7 +2,10 @@
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { contentOf } from '../../parts'
+import type { AnswerForm } from '../../models/answer-form'
+import { once } from '../../once'
+import { contentOf, type ToolCallPart } from '../../parts'
+import { requireSchema } from '../../turn/form'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../turn/message-text'
@@ -10,43 +13,79 @@ import { textIn } from '../turn/message-text'
 export const LONGEST_ID = 512
 
 /** The most tokens of an answer. Some clients send -1 where they mean no limit of their own. */
-export const Tokens = v.pipe(
-  v.number(),
-  v.safeInteger(),
-  v.check((tokens) => tokens >= 1 || tokens === -1, 'The number of tokens must be 1 or more.'),
-  v.transform((tokens) => (tokens === -1 ? undefined : tokens)),
+export const Tokens = once(() =>
+  v.pipe(
+    v.number(),
+    v.safeInteger(),
+    v.check((tokens) => tokens >= 1 || tokens === -1, 'The number of tokens must be 1 or more.'),
+    v.transform((tokens) => (tokens === -1 ? undefined : tokens)),
+  ),
 )
 
-const ONLY_TEXT = 'Answers are text with citations. Leave it out, or ask for `{"type": "text"}`.'
-
-/** The form of an answer. A form that no answer has is refused: its reader would ask again and again. */
-export const Format = v.looseObject({
-  type: v.literal('text', `The model cannot be held to a schema. ${ONLY_TEXT}`),
+const named = () => ({
+  name: v.optional(v.pipe(v.string(), v.regex(/^[\w-]{1,64}$/)), 'answer'),
+  schema: v.record(v.string(), v.unknown()),
+  strict: v.nullish(v.boolean()),
 })
 
-const Called = v.pipe(
-  v.unknown(),
-  v.check(
-    (choice) => choice == null || choice === 'auto' || choice === 'none',
-    'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+/** The form of an answer, as both APIs ask for it: a schema stands in `json_schema`, or beside the type. */
+export const Format = once(() => {
+  const schema = named()
+  return v.variant('type', [
+    v.looseObject({ type: v.literal('text') }),
+    v.looseObject({ type: v.literal('json_object') }),
+    v.pipe(
+      v.object({ type: v.literal('json_schema'), json_schema: v.object(schema) }),
+      v.transform(({ type, json_schema }) => ({ type, ...json_schema })),
+    ),
+    v.object({ type: v.literal('json_schema'), ...schema }),
+  ])
+})
+
+/** @throws InvalidParameter for a schema that cannot be checked @param param where the format stands */
+export function formOf(
+  format: v.InferOutput<ReturnType<typeof Format>> | null | undefined,
+  param: string,
+): AnswerForm | undefined {
+  if (format == null || format.type === 'text') return undefined
+  if (format.type === 'json_object') return { type: 'json' }
+  const { name, schema, strict } = format
+  try {
+    requireSchema(schema)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new InvalidParameter(error.message, param)
+  }
+  return { type: 'schema', name, schema, ...(strict != null && { strict }) }
+}
+
+const Called = once(() =>
+  v.pipe(
+    v.unknown(),
+    v.check(
+      (choice) => choice == null || choice === 'auto' || choice === 'none',
+      'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+    ),
   ),
 )
 
 /** Open WebUI describes the user by an object. */
-const NamedUser = v.pipe(
-  v.looseObject({ id: v.optional(v.string()) }),
-  v.transform(({ id }) => id ?? ''),
+const NamedUser = once(() =>
+  v.pipe(
+    v.looseObject({ id: v.optional(v.string()) }),
+    v.transform(({ id }) => id ?? ''),
+  ),
 )
 
 /** Properties that both APIs have. */
-export const common = {
+export const common = once(() => ({
   model: v.pipe(v.string(), v.minLength(1)),
   stream: v.nullish(v.boolean()),
   temperature: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(2))),
   top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
-  user: v.nullish(v.union([v.string(), NamedUser])),
-  tool_choice: v.optional(Called),
-}
+  user: v.nullish(v.union([v.string(), NamedUser()])),
+  tool_choice: v.optional(Called()),
+}))
 
 export interface ModelQuestion {
   /** name of an assistant */
@@ -62,6 +101,8 @@ export interface ModelQuestion {
   conversation?: string
   /** the turn after which the question goes on; absent: the last one */
   after?: number
+  /** the form that the answer has to have; absent: text */
+  form?: AnswerForm
   /** properties of the language model, by the names that a conversation model has for them */
   sampling: Sampling
 }
@@ -95,28 +136,66 @@ export function checkBody<S extends v.GenericSchema>(schema: S, body: unknown): 
   throw new InvalidParameter(param === null ? issue.message : `\`${param}\`: ${issue.message}`, param)
 }
 
+/** A call of a tool in an earlier answer. */
+const ToolCall = () =>
+  v.looseObject({
+    id: v.string(),
+    function: v.looseObject({ name: v.string(), arguments: v.string() }),
+  })
+
+/** Properties of a message in a list. */
+export const message = () => ({
+  content: v.optional(v.unknown()),
+  tool_calls: v.nullish(v.array(ToolCall())),
+  tool_call_id: v.optional(v.string()),
+})
+
+export interface SaidMessage {
+  role: string
+  content?: unknown
+  tool_calls?: v.InferOutput<ReturnType<typeof ToolCall>>[] | null | undefined
+  tool_call_id?: string | undefined
+}
+
+const callPart = ({ id, function: called }: v.InferOutput<ReturnType<typeof ToolCall>>): ToolCallPart => ({
+  type: 'tool_call',
+  id,
+  name: called.name,
+  arguments: called.arguments,
+})
+
 /**
  * The question, and what was said before it.
  * @param list the parameter that the messages are in
  * @throws InvalidParameter
  */
 export function readMessages(
-  messages: readonly { role: string; content?: unknown }[],
+  messages: readonly SaidMessage[],
   list: string,
 ): Pick<ModelQuestion, 'question' | 'transcript' | 'instructions'> {
   const asked = messages.at(-1)
   if (asked?.role !== 'user') {
-    throw new InvalidParameter('The last message must have the role `user`: it is the question.', list)
+    const tool = asked?.role === 'tool' ? ' An assistant calls no tools, so it waits for no result.' : ''
+    throw new InvalidParameter(
+      `The last message must have the role \`user\`: it is the question.${tool}`,
+      list,
+    )
   }
   const question = readText(asked.content, `${list}.${messages.length - 1}.content`)
   if (question.trim() === '') throw new InvalidParameter('The last message has no text.', list)
   requireQuestion(question, `${list}.${messages.length - 1}.content`)
   const transcript: TranscriptMessage[] = []
   const instructions: string[] = []
-  for (const { role, content } of messages.slice(0, -1)) {
+  for (const { role, content, tool_calls: calls = [], tool_call_id: id = '' } of messages.slice(0, -1)) {
     const message = textIn(content, false)
-    if (role === 'user' || role === 'assistant') transcript.push({ role, content: contentOf(message) })
-    else if (role === 'system' || role === 'developer') instructions.push(message)
+    const text = contentOf(message)
+    if (role === 'user') transcript.push({ role, content: text })
+    else if (role === 'assistant')
+      transcript.push({ role, content: [...text, ...(calls ?? []).map(callPart)] })
+    // Tools that another model called: what came of them was said before, too.
+    else if (role === 'tool') {
+      transcript.push({ role: 'assistant', content: [{ type: 'tool_result', id, text: message }] })
+    } else if (role === 'system' || role === 'developer') instructions.push(message)
   }
   return { question, transcript, instructions: instructions.join('\n\n').trim() }
 }

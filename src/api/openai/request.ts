@@ -1,32 +1,34 @@
 /** Reads the body of /v1/chat/completions (contract 3.3). Pure. */
 import * as v from 'valibot'
+import { once } from '../../once'
 import {
   checkBody,
   common,
   Format,
+  formOf,
   givenOf,
   LONGEST_ID,
   type ModelQuestion,
+  message,
   readMessages,
   Tokens,
 } from './question'
 
-const Body = v.looseObject({
-  ...common,
-  messages: v.pipe(
-    v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
-    v.minLength(1),
-  ),
-  stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
-  n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
-  seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
-  max_tokens: v.nullish(Tokens),
-  max_completion_tokens: v.nullish(Tokens),
-  response_format: v.nullish(Format),
-  metadata: v.nullish(
-    v.looseObject({ conversation_id: v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID))) }),
-  ),
-})
+const Body = once(() =>
+  v.looseObject({
+    ...common(),
+    messages: v.pipe(v.array(v.looseObject({ role: v.string(), ...message() })), v.minLength(1)),
+    stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
+    n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
+    seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
+    max_tokens: v.nullish(Tokens()),
+    max_completion_tokens: v.nullish(Tokens()),
+    response_format: v.nullish(Format()),
+    metadata: v.nullish(
+      v.looseObject({ conversation_id: v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID))) }),
+    ),
+  }),
+)
 
 export interface ChatCompletionRequest extends ModelQuestion {
   includeUsage: boolean
@@ -37,8 +39,17 @@ export interface ChatCompletionRequest extends ModelQuestion {
  * @throws InvalidParameter
  */
 export function readChatCompletion(body: unknown): ChatCompletionRequest {
-  const { model, messages, stream, stream_options: options, user, metadata, ...given } = checkBody(Body, body)
+  const {
+    model,
+    messages,
+    stream,
+    stream_options: options,
+    user,
+    metadata,
+    ...given
+  } = checkBody(Body(), body)
   const { temperature, top_p, seed, max_tokens, max_completion_tokens } = given
+  const form = formOf(given.response_format, 'response_format')
   return {
     model,
     ...readMessages(messages, 'messages'),
@@ -46,6 +57,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     includeUsage: options?.include_usage ?? false,
     ...(user && { user }),
     ...(metadata?.conversation_id && { conversation: metadata.conversation_id }),
+    ...(form && { form }),
     sampling: givenOf({ temperature, top_p, seed, max_tokens: max_completion_tokens ?? max_tokens }),
   }
 }

@@ -1,37 +1,48 @@
 /** Reads the body of /v1/responses (contract 3.3). Pure. */
 import * as v from 'valibot'
+import { once } from '../../once'
 import { type Place, readPlace } from './ids'
 import {
   checkBody,
   common,
   Format,
+  formOf,
   givenOf,
   InvalidParameter,
   LONGEST_ID,
   type ModelQuestion,
   readMessages,
+  type SaidMessage,
   Tokens,
 } from './question'
 
-const Id = v.pipe(v.string(), v.maxLength(LONGEST_ID))
+const Id = once(() => v.pipe(v.string(), v.maxLength(LONGEST_ID)))
 
-/** Items without a role are references to earlier answers, tool calls, reasoning and the like, not messages. */
-const Item = v.looseObject({
-  type: v.optional(v.string()),
-  id: v.nullish(v.string()),
-  role: v.optional(v.string()),
-  content: v.optional(v.unknown()),
-})
+/** Items without a role are references to earlier answers, calls of tools and their results, reasoning and the like. */
+const Item = once(() =>
+  v.looseObject({
+    type: v.optional(v.string()),
+    id: v.nullish(v.string()),
+    role: v.optional(v.string()),
+    content: v.optional(v.unknown()),
+    call_id: v.optional(v.string()),
+    name: v.optional(v.string()),
+    arguments: v.optional(v.string()),
+    output: v.optional(v.unknown()),
+  }),
+)
 
-const Body = v.looseObject({
-  ...common,
-  input: v.union([v.string(), v.pipe(v.array(Item), v.minLength(1))]),
-  instructions: v.nullish(v.string()),
-  max_output_tokens: v.nullish(Tokens),
-  conversation: v.nullish(v.union([Id, v.looseObject({ id: Id })])),
-  previous_response_id: v.nullish(v.string()),
-  text: v.nullish(v.looseObject({ format: v.nullish(Format) })),
-})
+const Body = once(() =>
+  v.looseObject({
+    ...common(),
+    input: v.union([v.string(), v.pipe(v.array(Item()), v.minLength(1))]),
+    instructions: v.nullish(v.string()),
+    max_output_tokens: v.nullish(Tokens()),
+    conversation: v.nullish(v.union([Id(), v.looseObject({ id: Id() })])),
+    previous_response_id: v.nullish(v.string()),
+    text: v.nullish(v.looseObject({ format: v.nullish(Format()) })),
+  }),
+)
 
 export interface ResponseRequest extends ModelQuestion {
   /** the earlier response that this one follows. It has to exist */
@@ -54,19 +65,17 @@ export function readResponse(body: unknown): ResponseRequest {
     conversation,
     previous_response_id: previous,
     ...given
-  } = checkBody(Body, body)
+  } = checkBody(Body(), body)
   if (conversation != null && previous != null) {
     throw new InvalidParameter(
       'Give either `conversation` or `previous_response_id`.',
       'previous_response_id',
     )
   }
-  const messages =
-    typeof input === 'string'
-      ? [{ role: 'user', content: input }]
-      : input.flatMap(({ role, content }) => (role === undefined ? [] : [{ role, content }]))
+  const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : input.flatMap(messageOf)
   const said = readMessages(messages, 'input')
   const { temperature, top_p, max_output_tokens: max_tokens } = given
+  const form = formOf(given.text?.format, 'text.format')
   const referred = previous == null && typeof input !== 'string' ? lastReference(input) : undefined
   const place = referred === undefined ? placeOf(previous) : placeOfMessage(referred)
   const named = place?.conversation ?? (typeof conversation === 'string' ? conversation : conversation?.id)
@@ -80,8 +89,19 @@ export function readResponse(body: unknown): ResponseRequest {
     ...(previous != null && { previous }),
     ...(referred !== undefined && { referred }),
     ...(place && { after: place.turn }),
+    ...(form && { form }),
     sampling: givenOf({ temperature, top_p, seed: undefined, max_tokens }),
   }
+}
+
+/** What an item says, as a message of chat completions says it. */
+function messageOf(item: v.InferOutput<ReturnType<typeof Item>>): SaidMessage[] {
+  const { type, role, content, call_id: id = '', name = '', arguments: given = '', output } = item
+  if (role !== undefined) return [{ role, content }]
+  if (type === 'function_call') {
+    return [{ role: 'assistant', content: '', tool_calls: [{ id, function: { name, arguments: given } }] }]
+  }
+  return type === 'function_call_output' ? [{ role: 'tool', tool_call_id: id, content: output }] : []
 }
 
 /** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */
@@ -96,7 +116,7 @@ function placeOf(previous: string | null | undefined): Place | undefined {
  * The last earlier answer that the input refers to instead of repeating it, as the AI SDK does by default. The question
  * goes on from there: the conversation has the answer itself.
  */
-const lastReference = (items: readonly v.InferOutput<typeof Item>[]): string | undefined =>
+const lastReference = (items: readonly v.InferOutput<ReturnType<typeof Item>>[]): string | undefined =>
   items.findLast(({ type, id }) => type === 'item_reference' && id?.startsWith('msg_'))?.id ?? undefined
 
 /** The conversation and the turn of an answer. @throws InvalidParameter for an id that is not ours */

@@ -109,6 +109,13 @@ const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' }
 export const answer = (value: unknown, status = 200, indent?: number): Response =>
   new Response(JSON.stringify(value, null, indent), { status, headers: JSON_TYPE })
 
+/** OpenSearch's reply to a method that an address does not take. @param allowed the methods that it takes */
+export function incorrectMethod({ method, url }: Request, allowed: string): Response {
+  const { pathname } = new URL(url)
+  const error = `Incorrect HTTP method for uri [${pathname}] and method [${method}], allowed: [${allowed}]`
+  return answer({ error, status: 405 }, 405)
+}
+
 /** OpenSearch's reply to a path that no API handles. */
 export const noHandler = ({ method, url }: Request): Response =>
   answer(

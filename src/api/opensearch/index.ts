@@ -27,7 +27,7 @@ import { count, multiSearch, search } from './search'
 import { SEARCH_PARAMETERS } from './search-body'
 import { putSettings, settings } from './settings'
 
-export { noHandler } from './errors'
+export { incorrectMethod, noHandler } from './errors'
 
 const INDEX = '/:collection'
 const PIPELINES = '/_search/pipeline'

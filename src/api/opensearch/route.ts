@@ -17,6 +17,7 @@ import { type App, type Call, type OpenCall, type Route, register } from '../edg
 import {
   answer,
   illegalArgument,
+  incorrectMethod,
   indexNotFound,
   noHandler,
   OpenSearchError,
@@ -58,10 +59,8 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
       context.get('record').route = path
       await discardBody(request)
       if (isTaken(collection, reserved)) return elsewhere(collection, request)
-      const { pathname } = new URL(request.url)
       const allowed = [...new Set(own)].sort().join(', ')
-      const error = `Incorrect HTTP method for uri [${pathname}] and method [${request.method}], allowed: [${allowed}]`
-      const response = answer({ error, status: 405 }, 405)
+      const response = incorrectMethod(request, allowed)
       response.headers.set('allow', allowed)
       return response
     })

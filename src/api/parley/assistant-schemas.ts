@@ -1,5 +1,6 @@
 /** Schemas of requests that manage assistants. Like schemas.ts, this file imports nothing of the Worker. */
 import * as v from 'valibot'
+import { once } from '../../once.ts'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../origins.ts'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../registry/overrides.ts'
 import { CollectionName, Id, MOST_SEARCHES, Search } from './schemas.ts'
@@ -8,34 +9,36 @@ const LONGEST_PROMPT = 100_000
 const MOST_QUESTIONS = 20
 const LONGEST_QUESTION = 500
 
-const FieldName = v.pipe(v.string(), v.minLength(1), v.maxLength(256))
+const FieldName = once(() => v.pipe(v.string(), v.minLength(1), v.maxLength(256)))
 
-export const AssistantName = v.pipe(
-  v.string(),
-  v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
+export const AssistantName = once(() =>
+  v.pipe(
+    v.string(),
+    v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
+  ),
 )
 
-export const AssistantPath = v.object({ name: AssistantName })
+export const AssistantPath = once(() => v.object({ name: AssistantName() }))
 
 /** The name in a question's path. An impossible name is an unknown assistant, not an invalid request. */
-export const AskedAssistantPath = v.object({ assistant: v.string() })
+export const AskedAssistantPath = once(() => v.object({ assistant: v.string() }))
 
 const described = <S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   schema: S,
   description: string,
 ) => v.pipe(schema, v.description(description))
 
-export const assistantEntries = {
-  model: described(Id, 'Id of the conversation model'),
+export const assistantEntries = once(() => ({
+  model: described(Id(), 'Id of the conversation model'),
   collections: v.optional(
     described(
-      v.pipe(v.array(CollectionName), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+      v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
       'Collections to search with what they have: all indexed text, and vectors where there are any',
     ),
   ),
   searches: v.optional(
     described(
-      v.pipe(v.array(Search), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+      v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
       'Searches with parameters of their own, in place of `collections`',
     ),
   ),
@@ -75,14 +78,14 @@ export const assistantEntries = {
   ),
   citation_field: v.optional(
     described(
-      FieldName,
+      FieldName(),
       'The field with the name by which answers cite a document. Absent: its id and `.txt`',
     ),
   ),
-  title_field: v.optional(described(FieldName, "The field with a source's title")),
-  url_field: v.optional(described(FieldName, "The field with a source's address")),
+  title_field: v.optional(described(FieldName(), "The field with a source's title")),
+  url_field: v.optional(described(FieldName(), "The field with a source's address")),
   category_field: v.optional(
-    described(FieldName, 'The field that `include_category` and `exclude_category` are about'),
+    described(FieldName(), 'The field that `include_category` and `exclude_category` are about'),
     'category',
   ),
   followups: v.optional(
@@ -103,13 +106,15 @@ export const assistantEntries = {
     ),
     false,
   ),
-}
+}))
 
-export const AssistantBody = v.pipe(
-  v.strictObject(assistantEntries),
-  v.check(
-    ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
-    'Give either `collections` or `searches`.',
+export const AssistantBody = once(() =>
+  v.pipe(
+    v.strictObject(assistantEntries()),
+    v.check(
+      ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
+      'Give either `collections` or `searches`.',
+    ),
+    v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
   ),
-  v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
 )

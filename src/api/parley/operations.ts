@@ -16,10 +16,10 @@ export interface Operation {
   path: string
   /** a key has to allow one of these */
   actions: readonly string[]
-  params?: Parameters
-  query?: Parameters
-  headers?: Parameters
-  body?: Schema
+  params?: () => Parameters
+  query?: () => Parameters
+  headers?: () => Parameters
+  body?: () => Schema
 }
 
 const operation = <const O extends Operation>(given: O): O => given

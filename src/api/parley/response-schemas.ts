@@ -310,8 +310,8 @@ export const eventData = {
 }
 
 export const Assistant = v.object({
-  name: AssistantName,
-  ...assistantEntries,
+  name: AssistantName(),
+  ...assistantEntries(),
   created_at: Milliseconds,
   updated_at: Milliseconds,
 })
@@ -319,12 +319,12 @@ export const Assistant = v.object({
 export const Assistants = v.object({ assistants: v.array(Assistant) })
 
 export const AssistantFront = v.object({
-  name: AssistantName,
-  questions: assistantEntries.questions,
-  followups: assistantEntries.followups,
-  title_field: assistantEntries.title_field,
-  url_field: assistantEntries.url_field,
-  citation_field: assistantEntries.citation_field,
+  name: AssistantName(),
+  questions: assistantEntries().questions,
+  followups: assistantEntries().followups,
+  title_field: assistantEntries().title_field,
+  url_field: assistantEntries().url_field,
+  citation_field: assistantEntries().citation_field,
   attachments: v.optional(
     v.pipe(
       v.object({

@@ -14,7 +14,7 @@ import type { Route } from '../edge/route'
 import { parleyError } from './errors'
 import type { Operation, Schema } from './operations'
 
-type Checked<S> = S extends Schema ? InferOutput<S> : undefined
+type Checked<S> = S extends () => Schema ? InferOutput<ReturnType<S>> : undefined
 
 /** A checked request, typed by its schemas. */
 export interface Served<O extends Operation> {
@@ -73,8 +73,9 @@ export const route = <O extends Operation>(
 })
 
 /** @throws ApiError 400 that names the first fault and its place */
-function check(schema: Schema | undefined, given: unknown): unknown {
-  if (!schema) return undefined
+function check(schemaOf: (() => Schema) | undefined, given: unknown): unknown {
+  if (!schemaOf) return undefined
+  const schema = schemaOf()
   const result = safeParse(schema, given, { abortEarly: true })
   if (result.success) return result.output
   const [issue] = result.issues

@@ -3,6 +3,7 @@
  * file imports nothing of the Worker.
  */
 import * as v from 'valibot'
+import { once } from '../../once.ts'
 import { LONGEST_FILE_NAME, MOST_FILES } from '../../text-file.ts'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
@@ -14,162 +15,188 @@ export const MOST_SEARCHES = 50
 export const PAGE = 20
 const LONGEST_PAGE = 100
 
-export const Id = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID))
-export const CollectionName = v.pipe(v.string(), v.minLength(1))
+export const Id = once(() => v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID)))
+export const CollectionName = once(() => v.pipe(v.string(), v.minLength(1)))
 
 /** A search parameter in JSON. It becomes a string, as on Typesense's wire. */
-const Parameter = v.union([v.string(), v.number(), v.boolean()])
+const Parameter = once(() => v.union([v.string(), v.number(), v.boolean()]))
 
-export const Search = v.objectWithRest({ collection: CollectionName }, Parameter)
+export const Search = once(() => v.objectWithRest({ collection: CollectionName() }, Parameter()))
 
-const Replaced = v.pipe(
-  v.number(),
-  v.integer(),
-  v.minValue(1),
-  v.description(
-    'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
+const Replaced = once(() =>
+  v.pipe(
+    v.number(),
+    v.integer(),
+    v.minValue(1),
+    v.description(
+      'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
+    ),
   ),
 )
 
-const Files = v.pipe(
-  v.array(
-    v.strictObject({
-      name: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_FILE_NAME)),
-      type: v.optional(
-        v.pipe(v.string(), v.maxLength(255), v.description('Media type, such as `text/markdown`; text only')),
-      ),
-      text: v.string(),
-    }),
-  ),
-  v.maxLength(MOST_FILES),
-  v.description(
-    "Text files that this answer may use. Together they take half of the model's `max_bytes` at most. They are not stored",
+const Files = once(() =>
+  v.pipe(
+    v.array(
+      v.strictObject({
+        name: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_FILE_NAME)),
+        type: v.optional(
+          v.pipe(
+            v.string(),
+            v.maxLength(255),
+            v.description('Media type, such as `text/markdown`; text only'),
+          ),
+        ),
+        text: v.string(),
+      }),
+    ),
+    v.maxLength(MOST_FILES),
+    v.description(
+      "Text files that this answer may use. Together they take half of the model's `max_bytes` at most. They are not stored",
+    ),
   ),
 )
 
 const REPLACES_WHAT = '`replaces` needs the `conversation_id` of the turn.'
 
-export const Ask = v.pipe(
-  v.objectWithRest(
-    {
-      question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
-      conversation_id: v.optional(
-        v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
-      ),
-      model: v.optional(
-        v.pipe(Id, v.description('Id of the conversation model; needed unless the key fixes one')),
-      ),
-      collections: v.optional(
-        v.pipe(
-          v.array(CollectionName),
-          v.minLength(1),
-          v.maxLength(MOST_SEARCHES),
-          v.description(
-            'Collections to search with what they have: all indexed text, and vectors where there are any',
+export const Ask = once(() =>
+  v.pipe(
+    v.objectWithRest(
+      {
+        question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
+        conversation_id: v.optional(
+          v.pipe(Id(), v.description('The conversation to go on with. Absent: a new one')),
+        ),
+        model: v.optional(
+          v.pipe(Id(), v.description('Id of the conversation model; needed unless the key fixes one')),
+        ),
+        collections: v.optional(
+          v.pipe(
+            v.array(CollectionName()),
+            v.minLength(1),
+            v.maxLength(MOST_SEARCHES),
+            v.description(
+              'Collections to search with what they have: all indexed text, and vectors where there are any',
+            ),
           ),
         ),
+        searches: v.optional(
+          v.pipe(
+            v.array(Search()),
+            v.minLength(1),
+            v.maxLength(MOST_SEARCHES),
+            v.description('Searches with parameters of their own, in place of `collections`'),
+          ),
+        ),
+        replaces: v.optional(Replaced()),
+        files: v.optional(Files()),
+        followups: v.optional(
+          v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
+        ),
+        stream: v.optional(
+          v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream')),
+        ),
+      },
+      Parameter(),
+    ),
+    v.check(
+      ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
+      'Give either `collections` or `searches`.',
+    ),
+    v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
+    v.metadata({
+      description:
+        'Any further property is a search parameter of all searches, such as `filter_by` or `per_page`.',
+      // What `check` says, as a JSON schema says it.
+      oneOf: [{ required: ['collections'] }, { required: ['searches'] }],
+    }),
+  ),
+)
+
+export const AskAssistant = once(() =>
+  v.pipe(
+    v.strictObject({
+      question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION)),
+      conversation_id: v.optional(
+        v.pipe(Id(), v.description('The conversation to go on with. Absent: a new one')),
       ),
-      searches: v.optional(
+      replaces: v.optional(Replaced()),
+      files: v.optional(
         v.pipe(
-          v.array(Search),
-          v.minLength(1),
-          v.maxLength(MOST_SEARCHES),
-          v.description('Searches with parameters of their own, in place of `collections`'),
+          Files(),
+          v.description('Text files that this answer may use, if the assistant has `attachments`'),
         ),
       ),
-      replaces: v.optional(Replaced),
-      files: v.optional(Files),
       followups: v.optional(
-        v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
+        v.pipe(
+          v.boolean(),
+          v.description(
+            'Whether to suggest up to three questions to ask next. Default: as the assistant does',
+          ),
+        ),
       ),
       stream: v.optional(
         v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream')),
       ),
-    },
-    Parameter,
+    }),
+    v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
   ),
-  v.check(
-    ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
-    'Give either `collections` or `searches`.',
-  ),
-  v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
-  v.metadata({
-    description:
-      'Any further property is a search parameter of all searches, such as `filter_by` or `per_page`.',
-    // What `check` says, as a JSON schema says it.
-    oneOf: [{ required: ['collections'] }, { required: ['searches'] }],
-  }),
 )
 
-export const AskAssistant = v.pipe(
-  v.strictObject({
-    question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION)),
-    conversation_id: v.optional(
-      v.pipe(Id, v.description('The conversation to go on with. Absent: a new one')),
-    ),
-    replaces: v.optional(Replaced),
-    files: v.optional(
-      v.pipe(Files, v.description('Text files that this answer may use, if the assistant has `attachments`')),
-    ),
-    followups: v.optional(
+export const UserHeader = once(() =>
+  v.object({
+    'x-typesense-user-id': v.optional(
       v.pipe(
-        v.boolean(),
-        v.description('Whether to suggest up to three questions to ask next. Default: as the assistant does'),
+        v.string(),
+        v.maxLength(LONGEST_USER),
+        v.description('The user on whose behalf the key asks: a label, unless the key fixes the user'),
       ),
     ),
-    stream: v.optional(v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream'))),
+    'x-parley-visitor': v.optional(
+      v.pipe(
+        v.string(),
+        v.description(
+          'A secret of the visitor who asks: a random value of 32 to 256 letters, digits, dashes and underscores. What is asked with it is open to nobody else with this key',
+        ),
+        // Checked where every protocol is (auth/visitor.ts).
+        v.metadata({ minLength: 32, maxLength: 256 }),
+      ),
+    ),
   }),
-  v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
 )
 
-export const UserHeader = v.object({
-  'x-typesense-user-id': v.optional(
-    v.pipe(
-      v.string(),
-      v.maxLength(LONGEST_USER),
-      v.description('The user on whose behalf the key asks: a label, unless the key fixes the user'),
-    ),
-  ),
-  'x-parley-visitor': v.optional(
-    v.pipe(
-      v.string(),
-      v.description(
-        'A secret of the visitor who asks: a random value of 32 to 256 letters, digits, dashes and underscores. What is asked with it is open to nobody else with this key',
+export const AskHeaders = once(() =>
+  v.object({
+    ...UserHeader().entries,
+    'idempotency-key': v.optional(
+      v.pipe(
+        v.string(),
+        v.minLength(1),
+        v.maxLength(LONGEST_IDEMPOTENCY_KEY),
+        v.description('A second request with it joins the first one, and nothing is asked or paid twice'),
       ),
-      // Checked where every protocol is (auth/visitor.ts).
-      v.metadata({ minLength: 32, maxLength: 256 }),
     ),
-  ),
-})
-
-export const AskHeaders = v.object({
-  ...UserHeader.entries,
-  'idempotency-key': v.optional(
-    v.pipe(
-      v.string(),
-      v.minLength(1),
-      v.maxLength(LONGEST_IDEMPOTENCY_KEY),
-      v.description('A second request with it joins the first one, and nothing is asked or paid twice'),
-    ),
-  ),
-})
+  }),
+)
 
 /** `<turn>.<seq>`: the id of an event. */
-const Position = v.pipe(
-  v.string(),
-  v.regex(/^\d{1,9}\.\d{1,9}$/, 'Expected an event id of the form <turn>.<seq>.'),
+const Position = once(() =>
+  v.pipe(v.string(), v.regex(/^\d{1,9}\.\d{1,9}$/, 'Expected an event id of the form <turn>.<seq>.')),
 )
 
-export const EventsQuery = v.object({
-  after: v.optional(v.pipe(Position, v.description('Id of the last event that is known'))),
-})
+export const EventsQuery = once(() =>
+  v.object({
+    after: v.optional(v.pipe(Position(), v.description('Id of the last event that is known'))),
+  }),
+)
 
-export const EventsHeaders = v.object({
-  ...UserHeader.entries,
-  'last-event-id': v.optional(
-    v.pipe(Position, v.description('As `after`, from an EventSource that connects again; wins over it')),
-  ),
-})
+export const EventsHeaders = once(() =>
+  v.object({
+    ...UserHeader().entries,
+    'last-event-id': v.optional(
+      v.pipe(Position(), v.description('As `after`, from an EventSource that connects again; wins over it')),
+    ),
+  }),
+)
 
 /** A number in a query string, and in the document an integer. */
 const number = (minimum: number, maximum: number, metadata: Record<string, unknown>) =>
@@ -198,92 +225,107 @@ const flag = (what: string) =>
     v.description(what),
   )
 
-export const ListQuery = v.object({
-  user_id: v.optional(
-    v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('Only those of this user')),
-  ),
-  limit: v.optional(limit('Conversations on a page', PAGE)),
-  cursor: v.optional(
-    v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),
-  ),
-  q: v.optional(
-    v.pipe(
-      v.string(),
-      v.minLength(1),
-      v.maxLength(LONGEST_SEARCH),
-      v.description(
-        'Words that a question and its answer contain, or begin with. The latest 5,000 turns that match are looked at',
+export const ListQuery = once(() =>
+  v.object({
+    user_id: v.optional(
+      v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('Only those of this user')),
+    ),
+    limit: v.optional(limit('Conversations on a page', PAGE)),
+    cursor: v.optional(
+      v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),
+    ),
+    q: v.optional(
+      v.pipe(
+        v.string(),
+        v.minLength(1),
+        v.maxLength(LONGEST_SEARCH),
+        v.description(
+          'Words that a question and its answer contain, or begin with. The latest 5,000 turns that match are looked at',
+        ),
       ),
     ),
-  ),
-  rating: v.optional(
-    v.pipe(
-      v.picklist(['up', 'down'], 'Expected `up` or `down`.'),
-      v.description('Only those with an answer that is rated so'),
+    rating: v.optional(
+      v.pipe(
+        v.picklist(['up', 'down'], 'Expected `up` or `down`.'),
+        v.description('Only those with an answer that is rated so'),
+      ),
     ),
-  ),
-  unanswered: v.optional(flag('Only those with an answer that cites nothing')),
-  failed: v.optional(flag('Only those with a turn that failed')),
-  from: v.optional(
-    number(0, LATEST, { description: 'Last used at this moment or later, in Unix milliseconds' }),
-  ),
-  to: v.optional(number(0, LATEST, { description: 'Last used before this moment, in Unix milliseconds' })),
-})
+    unanswered: v.optional(flag('Only those with an answer that cites nothing')),
+    failed: v.optional(flag('Only those with a turn that failed')),
+    from: v.optional(
+      number(0, LATEST, { description: 'Last used at this moment or later, in Unix milliseconds' }),
+    ),
+    to: v.optional(number(0, LATEST, { description: 'Last used before this moment, in Unix milliseconds' })),
+  }),
+)
 
-export const ConversationQuery = v.object({
-  limit: v.optional(limit('Turns in the answer: the latest', LONGEST_PAGE)),
-  before: v.optional(number(1, HIGHEST_TURN, { description: 'Only turns before this one' })),
-})
+export const ConversationQuery = once(() =>
+  v.object({
+    limit: v.optional(limit('Turns in the answer: the latest', LONGEST_PAGE)),
+    before: v.optional(number(1, HIGHEST_TURN, { description: 'Only turns before this one' })),
+  }),
+)
 
-export const TraceQuery = v.object({
-  turn: v.optional(number(1, HIGHEST_TURN, { description: 'Only this turn. Absent: the latest 20' })),
-})
+export const TraceQuery = once(() =>
+  v.object({
+    turn: v.optional(number(1, HIGHEST_TURN, { description: 'Only this turn. Absent: the latest 20' })),
+  }),
+)
 
 /** Characters of a title, as of the one that a conversation begins with. */
 const LONGEST_TITLE = 200
 
-export const Rename = v.strictObject({
-  title: v.pipe(v.string(), v.regex(/\S/, 'Expected a title.'), v.maxLength(LONGEST_TITLE)),
-})
+export const Rename = once(() =>
+  v.strictObject({
+    title: v.pipe(v.string(), v.regex(/\S/, 'Expected a title.'), v.maxLength(LONGEST_TITLE)),
+  }),
+)
 
-export const ConversationPath = v.object({ id: Id })
-export const TurnPath = v.object({
-  id: Id,
-  turn: number(1, HIGHEST_TURN, { description: 'Number of the turn in its conversation' }),
-})
+export const ConversationPath = once(() => v.object({ id: Id() }))
+export const TurnPath = once(() =>
+  v.object({
+    id: Id(),
+    turn: number(1, HIGHEST_TURN, { description: 'Number of the turn in its conversation' }),
+  }),
+)
 
 const LONGEST_COMMENT = 2_000
 const MOST_REASONS = 10
 const LONGEST_REASON = 100
 
 /** What somebody says of an answer. */
-export const Feedback = v.pipe(
-  v.strictObject({
-    rating: v.optional(v.picklist(['up', 'down'], 'Expected `up` or `down`.')),
-    score: v.optional(
-      v.pipe(
-        v.number(),
-        v.integer(),
-        v.minValue(1),
-        v.maxValue(5),
-        v.description('Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`'),
+export const Feedback = once(() =>
+  v.pipe(
+    v.strictObject({
+      rating: v.optional(v.picklist(['up', 'down'], 'Expected `up` or `down`.')),
+      score: v.optional(
+        v.pipe(
+          v.number(),
+          v.integer(),
+          v.minValue(1),
+          v.maxValue(5),
+          v.description('Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`'),
+        ),
       ),
-    ),
-    comment: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_COMMENT))),
-    reasons: v.optional(
-      v.pipe(
-        v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_REASON))),
-        v.maxLength(MOST_REASONS),
-        v.description('Words of your own, such as `wrong` or `slow`'),
+      comment: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_COMMENT))),
+      reasons: v.optional(
+        v.pipe(
+          v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_REASON))),
+          v.maxLength(MOST_REASONS),
+          v.description('Words of your own, such as `wrong` or `slow`'),
+        ),
       ),
+    }),
+    v.check(
+      ({ rating, score, comment = '' }) =>
+        rating !== undefined || score !== undefined || comment.trim() !== '',
+      'Give a `rating`, a `score` or a `comment`.',
     ),
-  }),
-  v.check(
-    ({ rating, score, comment = '' }) => rating !== undefined || score !== undefined || comment.trim() !== '',
-    'Give a `rating`, a `score` or a `comment`.',
   ),
 )
-export const UserPath = v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) })
+export const UserPath = once(() =>
+  v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) }),
+)
 
 /** A day of the calendar; one that no month has is read by Date as one of the next. */
 const day = (what: string) =>
@@ -300,18 +342,24 @@ const day = (what: string) =>
 export const MOST_USAGE = 1_000
 const FURTHEST_ROW = 999_999_999
 
-export const UsageQuery = v.object({
-  from: v.optional(day('The first day, in UTC. Absent: 29 days before the last')),
-  to: v.optional(day('The last day. Absent: today')),
-  key: v.optional(
-    v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only of this key: its id, or `admin`')),
-  ),
-  model: v.optional(v.pipe(Id, v.description('Only of this conversation model'))),
-  limit: v.optional(number(1, MOST_USAGE, { default: MOST_USAGE, description: 'Rows in the answer' })),
-  offset: v.optional(number(0, FURTHEST_ROW, { default: 0, description: 'Rows to leave out' })),
-})
+export const UsageQuery = once(() =>
+  v.object({
+    from: v.optional(day('The first day, in UTC. Absent: 29 days before the last')),
+    to: v.optional(day('The last day. Absent: today')),
+    key: v.optional(
+      v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only of this key: its id, or `admin`')),
+    ),
+    model: v.optional(v.pipe(Id(), v.description('Only of this conversation model'))),
+    limit: v.optional(number(1, MOST_USAGE, { default: MOST_USAGE, description: 'Rows in the answer' })),
+    offset: v.optional(number(0, FURTHEST_ROW, { default: 0, description: 'Rows to leave out' })),
+  }),
+)
 
-export const ReconcileQuery = v.object({
-  collection: v.pipe(CollectionName, v.description('The one whose vectors are compared')),
-  after: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('`after` of the last answer'))),
-})
+export const ReconcileQuery = once(() =>
+  v.object({
+    collection: v.pipe(CollectionName(), v.description('The one whose vectors are compared')),
+    after: v.optional(
+      v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('`after` of the last answer')),
+    ),
+  }),
+)

@@ -14,7 +14,7 @@ import { planSearch } from '../edge/plan'
 import { operations } from './operations'
 import type { Ask } from './schemas'
 
-type AskBody = InferOutput<typeof Ask>
+type AskBody = InferOutput<ReturnType<typeof Ask>>
 
 /**
  * The searches to run, after checking the key for each collection.

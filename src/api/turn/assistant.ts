@@ -3,7 +3,9 @@ import type { Access } from '../../auth/access'
 import { countSearches } from '../../auth/searches'
 import { type Answering, ask } from '../../conversation/ask'
 import { ApiError } from '../../errors'
+import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
+import { requireFormOf } from '../../models/providers'
 import { acceptedBy } from '../../models/sampling'
 import { contentOf, type FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
@@ -52,6 +54,8 @@ export interface AssistantQuestion {
   /** texts sent with the question */
   files?: FilePart[]
   changes?: Changes
+  /** the form that the answer has to have */
+  form?: AnswerForm | undefined
   /** whether to suggest next questions; absent: as the assistant says */
   suggests?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
@@ -89,6 +93,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
   requireRoom(files, model)
+  if (asked.form) requireFormOf(model, asked.form)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
@@ -107,7 +112,9 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
       onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
       ...(asked.read && { read: asked.read }),
-      suggests: asked.suggests ?? assistant.followups,
+      ...(asked.form && { form: asked.form }),
+      // Text beside the JSON would break it.
+      suggests: !asked.form && (asked.suggests ?? assistant.followups),
       ...(asked.transcript && { transcript: asked.transcript }),
       // With the admin key they are the operator's own words, which need no judgement.
       ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { giveFeedback } from '../../conversation/conversations'
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import { unknownTurn } from '../../turn/errors'
 import { namedUser } from '../edge/admit-turn'
 import { askerOf } from '../edge/asker'
@@ -12,19 +13,21 @@ import type { OpenCall } from '../edge/route'
 import { placeOfMessage } from './message-id'
 
 /** `agentId` is the assistant's name in Algolia's world. Here the path has it. */
-const Body = v.strictObject({
-  messageId: v.string(),
-  agentId: v.optional(v.string()),
-  vote: v.picklist([0, 1], 'Expected 0 (down) or 1 (up).'),
-  notes: v.nullish(v.pipe(v.string(), v.maxLength(2_000))),
-  tags: v.nullish(v.pipe(v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(100))), v.maxLength(10))),
-})
+const Body = once(() =>
+  v.strictObject({
+    messageId: v.string(),
+    agentId: v.optional(v.string()),
+    vote: v.picklist([0, 1], 'Expected 0 (down) or 1 (up).'),
+    notes: v.nullish(v.pipe(v.string(), v.maxLength(2_000))),
+    tags: v.nullish(v.pipe(v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(100))), v.maxLength(10))),
+  }),
+)
 
 /** @throws ApiError 400, 404 */
 export async function rate({ env, request, record, path, query }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
   await openAssistant(env, access, path.assistant ?? '', record)
-  const parsed = v.safeParse(Body, parseJson(await readText(request)), { abortEarly: true })
+  const parsed = v.safeParse(Body(), parseJson(await readText(request)), { abortEarly: true })
   if (!parsed.success) {
     const [issue] = parsed.issues
     throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)

@@ -9,6 +9,7 @@
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../turn/message-text'
@@ -16,30 +17,34 @@ import { turnOf } from './message-id'
 
 const LONGEST_ID = 512
 
-const Message = v.looseObject({
-  // Only an id of ours means anything.
-  id: v.fallback(v.optional(v.string()), undefined),
-  role: v.string(),
-  parts: v.optional(v.array(v.unknown())),
-  content: v.optional(v.unknown()),
-})
-type Message = v.InferOutput<typeof Message>
+const Message = once(() =>
+  v.looseObject({
+    // Only an id of ours means anything.
+    id: v.fallback(v.optional(v.string()), undefined),
+    role: v.string(),
+    parts: v.optional(v.array(v.unknown())),
+    content: v.optional(v.unknown()),
+  }),
+)
+type Message = v.InferOutput<ReturnType<typeof Message>>
 
-const Name = v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID)))
+const Name = once(() => v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID))))
 
-const Body = v.looseObject({
-  id: Name,
-  threadId: Name,
-  conversation_id: Name,
-  messages: v.optional(v.array(Message)),
-  message: v.optional(Message),
-  trigger: v.optional(v.string()),
-  messageId: v.nullish(v.string()),
-  context: v.optional(v.unknown()),
-})
+const Body = once(() =>
+  v.looseObject({
+    id: Name(),
+    threadId: Name(),
+    conversation_id: Name(),
+    messages: v.optional(v.array(Message())),
+    message: v.optional(Message()),
+    trigger: v.optional(v.string()),
+    messageId: v.nullish(v.string()),
+    context: v.optional(v.unknown()),
+  }),
+)
 
 /** The part of a page's context that is for the assistant. Other clients use the property for other things. */
-const Context = v.object({ overrides: v.record(v.string(), v.unknown()) })
+const Context = once(() => v.object({ overrides: v.record(v.string(), v.unknown()) }))
 
 export interface UiRequest {
   /** the client's own name for the chat */
@@ -67,7 +72,7 @@ export interface Rewrite {
  * @throws ApiError 400 that names the place of the first fault
  */
 export function readUiRequest(body: unknown): UiRequest {
-  const parsed = v.safeParse(Body, body, { abortEarly: true })
+  const parsed = v.safeParse(Body(), body, { abortEarly: true })
   if (!parsed.success) {
     const [issue] = parsed.issues
     const place = v.getDotPath(issue)
@@ -89,7 +94,7 @@ export function readUiRequest(body: unknown): UiRequest {
   return {
     ...(chat !== undefined && { chat }),
     question,
-    overrides: v.is(Context, context) ? context.overrides : {},
+    overrides: v.is(Context(), context) ? context.overrides : {},
     transcript: said.flatMap((each) => {
       const { role } = each
       return role === 'user' || role === 'assistant'

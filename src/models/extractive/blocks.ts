@@ -1,4 +1,5 @@
 /** Splits Markdown or plain text into blocks. */
+import { regExp } from '../../once'
 
 export interface Block {
   text: string
@@ -28,7 +29,7 @@ const TABLE_RULE = /^[\s:|-]+$/
 /** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text is kept. */
 const BOX = /^\s*(?::::.*|(?:>\s*)?\[!\w+\]\s*)$/
 /** Only marks, such as the `…` for omitted passages. */
-const NOTHING_SAID = /^[^\p{L}\p{N}]*$/u
+const NOTHING_SAID = regExp(String.raw`^[^\p{L}\p{N}]*$`, 'u')
 
 /** Returns the paragraphs, list items and table rows of Markdown or plain text, each with its headings. */
 export function blocksOf(text: string): Block[] {
@@ -40,7 +41,7 @@ export function blocksOf(text: string): Block[] {
   let columns: string[] = []
   const close = () => {
     const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
-    if (!NOTHING_SAID.test(joined)) {
+    if (!NOTHING_SAID().test(joined)) {
       const above = headings.map((heading) => heading.text)
       blocks.push({ text: joined, headings: above, item, ...(row !== undefined && { row }) })
     }

@@ -1,6 +1,6 @@
 /** Chooses the sentences that answer, and writes them as Markdown with what belongs to them. */
 import type { Source } from '../language-model'
-import { STOPWORDS } from '../words'
+import { isStopword } from '../words'
 import { announced, announces, type Candidate, type Evidence, type Section } from './evidence'
 import type { Question } from './question'
 import { readOut } from './records'
@@ -57,7 +57,7 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
 /** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
 function repeats(a: Candidate, b: Candidate): boolean {
   const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
-  const telling = [...small].filter((stem) => !STOPWORDS.has(stem))
+  const telling = [...small].filter((stem) => !isStopword(stem))
   if (telling.length === 0) return true
   return telling.filter((stem) => large.has(stem)).length / telling.length > 0.7
 }

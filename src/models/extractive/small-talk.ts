@@ -1,4 +1,5 @@
 /** Small talk: what people say to somebody rather than ask of documents, and the replies. */
+import { once, regExp } from '../../once'
 
 const ABOUT =
   'I am the built-in answerer of Parley, a program and not a person. I answer questions from the documents here, in ' +
@@ -17,7 +18,7 @@ const FAREWELL =
   /^(?:bye+|goodbye|bye bye|good ?night|see|see ya|see later|later|cu|farewell|take care|have a (?:nice|good|great) (?:day|one|evening|weekend)|that is|that's it|i am done|i'm done)$/
 const HOW_ARE_YOU =
   /^(?:how are|how are doing|how is it going|how's it going|how do do|what is up|what's up|whats up|wassup|how was (?:your )?day|how have been|are ok|nice to meet|pleased to meet)$/
-const WHO_ARE_YOU = [
+const WHO_ARE_YOU = once(() => [
   /^(?:who|what) (?:are|r) (?:you|u)\b/,
   /^(?:what|whats|what's|what is) (?:is )?your name\b/,
   /^(?:are|r) (?:you|u) (?:an? |the )?(?:real |actual |just )?(?:ai|a\.i\.|bot|chat ?bot|robot|human|person|people|machine|computer|program|real|alive|sentient|conscious|chatgpt|gpt|claude|gemini|llm|language model|assistant)\b/,
@@ -31,17 +32,17 @@ const WHO_ARE_YOU = [
   /^how old are you$/,
   /^where (?:are|do) you (?:from|live)$/,
   /^do you (?:love|like|hate|know) me$/,
-]
+])
 /** Remarks to the answerer itself, or requests for more than quoting. */
-const TO_ME = [
+const TO_ME = once(() => [
   /^(?:you are|you're|ur|youre) (?:so |very |really |an? |the |such an? |pretty |not |my )*[\p{L}]+$/u,
   /^i (?:love|hate|like|miss) you$/,
   /^(?:tell|say|make|give|sing|write)(?: me| us)? (?:an? |another |some )?(?:\p{L}+ )?(?:jokes?|stor(?:y|ies)|poems?|songs?|riddles?|haikus?|limericks?)\b/u,
   /^(?:shut up|go away|stop it|leave me alone|test(?:ing)?|lol|haha+|wow|help)$/,
-]
+])
 
 /** Only figures and signs: a sum, or nothing at all. */
-const NO_WORDS = /^[^\p{L}]*$/u
+const NO_WORDS = regExp(String.raw`^[^\p{L}]*$`, 'u')
 
 /**
  * Replies to a greeting, to thanks, to a question about the answerer, and to what is no question. Returns undefined
@@ -50,7 +51,7 @@ const NO_WORDS = /^[^\p{L}]*$/u
 export function smallTalk(text: string): string | undefined {
   const parts = partsOf(text)
   if (parts.length === 0) {
-    return NO_WORDS.test(text) ? `That is no question that documents could answer. ${ASK}` : undefined
+    return NO_WORDS().test(text) ? `That is no question that documents could answer. ${ASK}` : undefined
   }
   const replies = parts.map(replyTo)
   if (replies.includes(undefined)) return undefined
@@ -78,8 +79,8 @@ const partsOf = (text: string): string[] =>
 /** '' if the part needs no reply of its own; undefined if it is no small talk. */
 function replyTo(part: string): string | undefined {
   if (part.length > 80) return undefined
-  if (WHO_ARE_YOU.some((pattern) => pattern.test(part))) return ABOUT
-  if (TO_ME.some((pattern) => pattern.test(part))) return `I can only quote the documents here. ${ASK}`
+  if (WHO_ARE_YOU().some((pattern) => pattern.test(part))) return ABOUT
+  if (TO_ME().some((pattern) => pattern.test(part))) return `I can only quote the documents here. ${ASK}`
   const bare = part.replace(FILLER, ' ').replace(/\s+/g, ' ').trim()
   const said = bare === '' ? part : bare
   if (GREETING.test(said)) return `Hello! ${ASK}`

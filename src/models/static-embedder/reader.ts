@@ -15,7 +15,7 @@
  */
 import { regExp } from '../../once'
 import { passagesOf } from '../passages'
-import { STOPWORDS, stemOf } from '../words'
+import { isStopword, stemOf } from '../words'
 import type { StaticTable } from './table'
 import { wordsOf } from './word-piece'
 
@@ -194,7 +194,7 @@ export class PassageReader {
     for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! / length
     const words: number[] = []
     for (const word of wordsOf(`${above} ${text}`)) {
-      if (STOPWORDS.has(word) || !LETTER().test(word)) continue
+      if (isStopword(word) || !LETTER().test(word)) continue
       words.push(this.#number(word))
     }
     return { vector, words: Int32Array.from(words) }

@@ -7,6 +7,7 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import type { Draft } from '../documents/document'
 import type { Store } from '../documents/store'
 import type { Writer } from '../documents/writer'
@@ -22,7 +23,7 @@ const FLUSH_MS = 60_000
 /** Documents changed in one step. */
 const FLUSHED = 200
 
-const documentShape = v.record(v.string(), v.string())
+const documentShape = once(() => v.record(v.string(), v.string()))
 
 export class Ledger {
   readonly #storage: DurableObjectStorage
@@ -227,7 +228,7 @@ export class Ledger {
       this.#sql.exec('DELETE FROM analytics_queries WHERE rule = ? AND id = ?', rule, id)
     }
     const documents = rows.map(({ id, body, count }) => ({
-      ...v.parse(documentShape, JSON.parse(body)),
+      ...v.parse(documentShape(), JSON.parse(body)),
       id,
       $operations: { increment: { count } },
     }))

@@ -1,5 +1,6 @@
 /** The log of a collection's `log` rules, in its object. */
 import * as v from 'valibot'
+import { once } from '../../once'
 import type { LogRecord } from './records'
 
 /** How long an event stays, how many of a collection stay, and how many bytes they have. */
@@ -9,7 +10,7 @@ export const MOST_LOG_BYTES = 64 * 1024 * 1024
 /** Events deleted in one step. */
 const EXPIRED = 1_000
 
-const eventShape = v.record(v.string(), v.unknown())
+const eventShape = once(() => v.record(v.string(), v.unknown()))
 
 export class EventLog {
   readonly #sql: () => SqlStorage
@@ -54,7 +55,7 @@ export class EventLog {
         most,
       )
       .toArray()
-      .map(({ event }) => v.parse(eventShape, JSON.parse(event)))
+      .map(({ event }) => v.parse(eventShape(), JSON.parse(event)))
   }
 
   /** Erases the log of a rule, or what it has of one user. @returns how many events it had */

@@ -5,6 +5,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
+import { nameOf } from '../../object-stubs'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'
@@ -55,7 +56,7 @@ export class Collection extends DurableObject implements CollectionRpc {
   #life = new CollectionLife({
     storage: this.ctx.storage,
     env: this.env,
-    objectId: this.ctx.id.name as string,
+    objectId: nameOf(this.ctx.id),
     alarm: new Alarm(this.ctx.storage),
   })
   #altering = new Altering()

@@ -68,6 +68,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     },
     questions: new RecentQuestions(),
     count: () => store.count,
+    columns: store.columns,
     hasWordIndex: () => hasWords,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),

@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import { detectFields } from '../documents/detect'
 import { coerceDocument, type Draft } from '../documents/document'
 import { embeddingText } from '../documents/embedding-text'
@@ -18,16 +19,18 @@ import type { Embedders } from '../vectors/embedders'
 import { shortest } from '../vectors/vector-math'
 import type { CarriedVectors } from './alter'
 
-const jobShape = v.object({
-  /** distinguishes a job from the one that it replaced */
-  generation: v.number(),
-  /** sequence numbers: the next document, and the first one that is too new to concern */
-  next: v.number(),
-  until: v.number(),
-  carried: v.array(v.object({ name: v.string(), table: v.string() })),
-})
+const jobShape = once(() =>
+  v.object({
+    /** distinguishes a job from the one that it replaced */
+    generation: v.number(),
+    /** sequence numbers: the next document, and the first one that is too new to concern */
+    next: v.number(),
+    until: v.number(),
+    carried: v.array(v.object({ name: v.string(), table: v.string() })),
+  }),
+)
 
-type Job = v.InferOutput<typeof jobShape>
+type Job = v.InferOutput<ReturnType<typeof jobShape>>
 
 /** Documents in a step; fewer if each may need a vector. */
 const STEP = 200
@@ -48,7 +51,7 @@ export class Reindex {
   }
 
   get #job(): Job | undefined {
-    return readMeta(this.#store.sql, 'reindex', jobShape)
+    return readMeta(this.#store.sql, 'reindex', jobShape())
   }
 
   get pending(): boolean {

@@ -34,14 +34,9 @@ export function isProjected(name: string, include: string, exclude: string): boo
 
 /** Whether `exclude`, as `project` takes it, covers a whole field. */
 export const isExcluded = (field: string, exclude: string): boolean =>
-  exclude
-    .split(',')
-    .map((name) => name.trim())
-    .some((name) =>
-      name.endsWith('*')
-        ? field.startsWith(name.slice(0, -1))
-        : field === name || field.startsWith(`${name}.`),
-    )
+  splitOutside(exclude, ',').some((name) =>
+    name.endsWith('*') ? field.startsWith(name.slice(0, -1)) : field === name || field.startsWith(`${name}.`),
+  )
 
 const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
 

@@ -7,8 +7,10 @@
  */
 import * as v from 'valibot'
 import { parseExact } from '../../exact-json'
+import { once } from '../../once'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
+import { ColumnMemory } from '../schema/column-memory'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
@@ -24,13 +26,15 @@ import { PendingEmbeddings } from './pending-embeddings'
 import { bodiesOf, type Statements, statementsFor } from './rows'
 import { isSameText, TextEntries, type Texts, textsOf } from './text-entries'
 
-const countersShape = v.object({
-  /** the next document's sequence number */
-  nextSeq: v.number(),
-  count: v.number(),
-})
+const countersShape = once(() =>
+  v.object({
+    /** the next document's sequence number */
+    nextSeq: v.number(),
+    count: v.number(),
+  }),
+)
 
-type Counters = v.InferOutput<typeof countersShape>
+type Counters = v.InferOutput<ReturnType<typeof countersShape>>
 
 /** New vectors of a document, by field name. Null removes a vector; fields that are not in the map keep theirs. */
 export type Vectors = Map<string, Float32Array | null>
@@ -46,6 +50,7 @@ export class Store {
 
   readonly pending: PendingEmbeddings
   readonly vectorFields: VectorFields
+  readonly columns = new ColumnMemory()
 
   /** The collection is gone. Whoever still holds the store must not write. */
   closed = false
@@ -100,6 +105,7 @@ export class Store {
   }
 
   #adopt(schema: StoredSchema): void {
+    this.columns.clear()
     this.#schema = schema
     this.#plan = planOf(schema)
     this.#statements = statementsFor(this.#plan)
@@ -123,7 +129,7 @@ export class Store {
   }
 
   #readCounters(): Counters {
-    return readMeta(this.#sql, 'counters', countersShape) ?? { nextSeq: 0, count: 0 }
+    return readMeta(this.#sql, 'counters', countersShape()) ?? { nextSeq: 0, count: 0 }
   }
 
   vectors(field: Field): VectorIndex {
@@ -223,6 +229,7 @@ export class Store {
   }
 
   remove(seq: number, id: string): void {
+    this.columns.forget(seq)
     this.#textEntries.remove(seq)
     this.#removeLists(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
@@ -247,6 +254,7 @@ export class Store {
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
+    this.columns.clear()
     noteRemoved(this.#sql, this.#schema)
     this.#sql.exec('DELETE FROM join_keys')
     this.#sql.exec('DELETE FROM unstored')
@@ -296,6 +304,7 @@ export class Store {
     const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
     const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return () => {
+      this.columns.forget(seq)
       this.writeKeys(seq, keys)
       for (const [number, row] of rows.entries())
         sql.exec(this.#statements.insertColumns[number] as string, ...row)

@@ -9,6 +9,7 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import type { EmbeddingModel } from '../../models/embedding-model'
 import { ProviderError } from '../../models/provider-error'
+import { once } from '../../once'
 import { embeddingText } from '../documents/embedding-text'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'
@@ -24,15 +25,17 @@ const PARALLEL_CALLS = 4
 const CALL_CHARACTERS = 400_000
 
 /** Why a model is not being asked. */
-const stallShape = v.object({
-  message: v.string(),
-  /** consecutive ones */
-  failures: v.number(),
-  /** unix milliseconds of the next try */
-  until: v.number(),
-})
+const stallShape = once(() =>
+  v.object({
+    message: v.string(),
+    /** consecutive ones */
+    failures: v.number(),
+    /** unix milliseconds of the next try */
+    until: v.number(),
+  }),
+)
 
-export type Stall = v.InferOutput<typeof stallShape>
+export type Stall = v.InferOutput<ReturnType<typeof stallShape>>
 
 /** The `meta` key of a slot's stall. */
 export const stallKey = ({ slot }: FieldSlot): string => `embedding_stall:${slot}`
@@ -69,7 +72,7 @@ export class EmbeddingQueue implements Background {
   }
 
   get stall(): Stall | undefined {
-    return readMeta(this.#around.store.sql, stallKey(this.#slot), stallShape)
+    return readMeta(this.#around.store.sql, stallKey(this.#slot), stallShape())
   }
 
   /** Forgets why the model was not being asked. */

@@ -8,6 +8,7 @@
  */
 
 import * as v from 'valibot'
+import { once } from '../../once'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'
 import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
@@ -59,7 +60,7 @@ export function completeReplacement(storage: DurableObjectStorage, store: Store,
 }
 
 /** Names of tables to be dropped. */
-const tables = v.array(v.string())
+const tables = once(() => v.array(v.string()))
 
 /**
  * Discards the vectors of an embedding field, pending ones included. The background drops the table, which can be as
@@ -70,7 +71,7 @@ export function discardVectors(store: Store, slot: FieldSlot): void {
   store.pending.forgetSlot(slot)
   writeMeta(store.sql, stallKey(slot), undefined)
   store.vectorFields.retire(slot)
-  writeMeta(store.sql, 'discarded', [...(readMeta(store.sql, 'discarded', tables) ?? []), table])
+  writeMeta(store.sql, 'discarded', [...(readMeta(store.sql, 'discarded', tables()) ?? []), table])
 }
 
 /** Rows deleted in a step: 3 MB at 1,536 dimensions. */
@@ -81,7 +82,7 @@ export const discarding = (storage: DurableObjectStorage): Background => ({
   name: 'discarding',
   async step() {
     const { sql } = storage
-    const [table, ...others] = readMeta(sql, 'discarded', tables) ?? []
+    const [table, ...others] = readMeta(sql, 'discarded', tables()) ?? []
     if (table === undefined) return undefined
     storage.transactionSync(() => {
       sql.exec(`DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} LIMIT ${DISCARD_ROWS})`)

@@ -1,6 +1,7 @@
 /** Reads and writes the documents of a history collection as messages of conversations. */
 
 import * as v from 'valibot'
+import { once } from '../../once'
 import { fromStored, promptText } from '../../parts'
 import { removeAll } from '../documents/bulk'
 import type { Store } from '../documents/store'
@@ -91,7 +92,7 @@ export function noteOrigin(sql: SqlStorage, origin: string, documentIds: string[
   sql.exec('INSERT INTO origins (origin, documents) VALUES (?, ?)', origin, JSON.stringify(documentIds))
 }
 
-const ids = v.array(v.string())
+const ids = once(() => v.array(v.string()))
 
 /** The ids of the questions and answers of turns. */
 function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
@@ -100,7 +101,7 @@ function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
     'SELECT documents FROM origins WHERE origin IN (SELECT value FROM json_each(?))',
     JSON.stringify(origins),
   )
-  const lists = rows.toArray().map(({ documents }) => v.parse(ids, JSON.parse(documents)))
+  const lists = rows.toArray().map(({ documents }) => v.parse(ids(), JSON.parse(documents)))
   return new Set(lists.flatMap((list) => list.slice(-MESSAGES_A_TURN)))
 }
 

@@ -11,6 +11,8 @@ export interface QueryField {
   rank: number
   /** whether the last word of the query may be unfinished */
   prefix: boolean
+  /** typos that its words may have; undefined: as many as the search allows */
+  typos: number | undefined
 }
 
 /** From which end words are dropped while too little is found. */
@@ -61,6 +63,17 @@ export function parseDropTokensMode(text = ''): DropTokensMode {
     bothSides: Number(match[2] ?? 0),
     given: text !== '',
   }
+}
+
+/** When words are also looked for as one, or split. */
+export type SplitJoin = 'fallback' | 'always' | 'off'
+
+/** @throws ApiError 400 */
+export function parseSplitJoin(text = ''): SplitJoin {
+  if (text === '' || text === 'true' || text === 'fallback') return 'fallback'
+  if (text === 'false' || text === 'off') return 'off'
+  if (text === 'always') return 'always'
+  throw new ApiError(400, 'Parameter `split_join_tokens` must be `fallback`, `always` or `off`.')
 }
 
 const HEAVIEST = 15

@@ -8,7 +8,6 @@ const PERSONAL = refused('Parley does not personalize searches.')
 /** What is refused, by name. The tests list what becomes of all others (test/search/typesense-parameters.ts). */
 export const REFUSED_PARAMETERS: Readonly<Record<string, Refused>> = {
   pre_segmented_query: refused('Parley segments queries as it segments documents.', 'false'),
-  split_join_tokens: refused('Words are neither split nor joined.', 'off', 'false', 'fallback', 'true'),
   voice_query: refused('Parley does not transcribe speech.'),
   nl_query: refused('Unions, conversations and assistants take no queries in plain language.', 'false'),
   personalization_user_id: PERSONAL,

@@ -4,7 +4,6 @@
  */
 import { ApiError } from '../../errors'
 import type { EmbeddingLimits } from '../../models/embedding-model'
-import { splitOutside } from '../fragment'
 import {
   CUTOFF_MS,
   checkLimits,
@@ -32,13 +31,17 @@ import {
   type DropTokensMode,
   parseDropTokensMode,
   parseRanking,
+  parseSplitJoin,
   type QueryField,
   type RankingRules,
+  type SplitJoin,
   weighted,
 } from './matching'
 import { requireSupported } from './parameters'
 import { type PinnedHit, parsePinned } from './pinned'
 import { parseSort, type SortKey, splitSort } from './sort'
+import { list, unsigned } from './texts'
+import { parsePrefixes, parseTypos } from './typos'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 export interface HighlightOptions {
@@ -82,6 +85,7 @@ export interface SearchRequest {
   dropTokensThreshold: number
   dropTokensMode: DropTokensMode
   typoTokensThreshold: number
+  splitJoin: SplitJoin
   typos: TypoRules
   /** how text matches are compared */
   ranking: RankingRules
@@ -133,7 +137,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     throw new ApiError(400, `Value of \`group_limit\` must be between 1 and ${MAX_GROUP_LIMIT}.`)
   }
   requireAtMost('group_by', groupBy.length, MAX_GROUP_FIELDS)
-  const typos = parseTypos(params, queryBy.length)
+  const { each: typosOfFields, ...typos } = parseTypos(params, queryBy.length)
   const prefixes = parsePrefixes(params, queryBy.length)
   const vectorQuery = params.vector_query ? parseVectorQuery(params.vector_query, schema) : undefined
   const { queryFields, embeddingField } = parseQueryBy(schema, {
@@ -141,6 +145,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     queryBy,
     weights,
     prefixes,
+    typos: typosOfFields,
     vectorField: vectorQuery?.field.name,
   })
   const infix = parseInfix(
@@ -198,6 +203,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     dropTokensThreshold: numbers.dropTokensThreshold,
     dropTokensMode: parseDropTokensMode(params.drop_tokens_mode),
     typoTokensThreshold: numbers.typoTokensThreshold,
+    splitJoin: parseSplitJoin(params.split_join_tokens),
     typos,
     ranking: parseRanking(params),
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
@@ -234,16 +240,6 @@ function checkDepth(offset: number, perPage: number, groupLimit: number): void {
   }
 }
 
-const list = (text: string | undefined): string[] =>
-  splitOutside(text ?? '', ',').filter((part) => part !== '')
-
-function unsigned(name: string, text: string): number {
-  if (!/^\d{1,10}$/.test(text.trim())) {
-    throw new ApiError(400, `Parameter \`${name}\` must be an unsigned integer.`)
-  }
-  return Number(text)
-}
-
 function parseNumbers(params: SearchParameters) {
   const number = (name: string, otherwise: number): number => {
     const text = params[name]
@@ -273,28 +269,6 @@ function parseWindow(params: SearchParameters, page: number): SearchRequest['win
   return params.page === undefined && offset > 0 ? { offset } : { page: Math.max(page, 1) }
 }
 
-function parseTypos(params: SearchParameters, fields: number): TypoRules {
-  const each = list(params.num_typos ?? '2').map((text) => unsigned('num_typos', text))
-  if (fields > 0 && each.length !== 1 && each.length !== fields) {
-    throw new ApiError(400, 'Number of values in `num_typos` does not match number of `query_by` fields.')
-  }
-  return {
-    maxTypos: Math.min(2, Math.max(0, ...each)),
-    minLengthOneTypo: params.min_len_1typo ? unsigned('min_len_1typo', params.min_len_1typo) : 4,
-    minLengthTwoTypos: params.min_len_2typo ? unsigned('min_len_2typo', params.min_len_2typo) : 7,
-    withDigits: params.enable_typos_for_alpha_numerical_tokens !== 'false',
-    numbers: params.enable_typos_for_numerical_tokens !== 'false',
-  }
-}
-
-function parsePrefixes(params: SearchParameters, fields: number): boolean[] {
-  const each = list(params.prefix || 'true').map((text) => text === 'true')
-  if (fields > 0 && each.length !== 1 && each.length !== fields) {
-    throw new ApiError(400, 'Number of prefix values in `prefix` does not match number of `query_by` fields.')
-  }
-  return each
-}
-
 function parseQueryBy(
   schema: StoredSchema,
   given: {
@@ -302,6 +276,8 @@ function parseQueryBy(
     queryBy: string[]
     weights: number[]
     prefixes: boolean[]
+    /** empty: the same for all */
+    typos: number[]
     vectorField: string | undefined
   },
 ): { queryFields: QueryField[]; embeddingField: Field | undefined } {
@@ -324,7 +300,8 @@ function parseQueryBy(
         continue
       }
       const prefix = given.prefixes[index] ?? given.prefixes[0]!
-      queryFields.push({ field, weight: given.weights[index] ?? -1, rank: 0, prefix })
+      const typos = given.typos[index]
+      queryFields.push({ field, weight: given.weights[index] ?? -1, rank: 0, prefix, typos })
     }
   }
   requireAtMost('query_by', queryFields.length, MAX_QUERY_FIELDS)

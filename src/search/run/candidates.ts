@@ -31,6 +31,8 @@ export interface Candidates {
   vector: boolean
   /** the number of matches, if already known */
   found: number | undefined
+  /** The same matches in memory, where that is possible (match-set.ts). Resolves to undefined if it turns out not to be. */
+  set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
 }
 
 /** A filter for the documents of a range; `1` passes all of them. */
@@ -82,9 +84,11 @@ export const textMatchesIn = (
     first === undefined
       ? 'rank'
       : `rank - iif(rowid IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?), ${FIRST}, 0)`
+  // With a bare rowid SQLite may look up the rows of an `a OR b` in the filter one by one, and not the words at all, which FTS5
+  // refuses ("unable to use function MATCH").
   return where(
     fragment(
-      `SELECT rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
+      `SELECT +rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
          FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
       ...(first === undefined ? [] : [first, low, high]),
       match,

@@ -1,6 +1,7 @@
 /** What a search needs of its collection. The Collection object provides it, and so can tests. */
 import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
+import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
@@ -22,6 +23,8 @@ export interface SearchContext {
   questions?: RecentQuestions
   /** how many documents the collection has */
   count(): number
+  /** values of its fields in memory */
+  columns: ColumnMemory
   /** whether the index of words has all documents */
   hasWordIndex(): boolean
   /** the index of a vector field */

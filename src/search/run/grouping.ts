@@ -88,13 +88,14 @@ function count(grouping: Grouping, key: GroupRow['group_key'], hits: number): vo
     return
   }
   grouping.sizes.set(key, (grouping.sizes.get(key) ?? 0) + hits)
-  if (grouping.sizes.size > MAX_DISTINCT) {
-    throw new ApiError(
-      422,
-      `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`,
-    )
-  }
+  if (grouping.sizes.size > MAX_DISTINCT) throw tooManyGroups()
 }
+
+export const tooManyGroups = (): ApiError =>
+  new ApiError(
+    422,
+    `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`,
+  )
 
 const wrapped = (
   before: string,

@@ -11,6 +11,7 @@
  * ones (text/typo.ts).
  */
 
+import { editDistance } from '../../nearest'
 import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import type { SearchRequest } from '../request/request'
@@ -28,9 +29,9 @@ import {
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
-import { similarWords } from '../text/similar'
+import { distanceToBeginning, similarWords } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
-import { corrections, vocabularyOf } from '../text/typo'
+import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
 import {
   countedWindow,
@@ -44,6 +45,7 @@ import {
 import type { SearchContext } from './context'
 import { type Gathered, gather } from './gathered'
 import type { Pace } from './pace'
+import { splitOrJoined, splitsAndJoins } from './split-join'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -112,6 +114,8 @@ export async function planKeywordSearch(
     const corrected = correct(context, request, query.terms)
     if (corrected !== undefined) search = await attempt(corrected, 'AND')
   }
+  const spaced = splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms)
+  if (spaced) search = await attempt(spaced, 'AND')
   if (needsRelaxing(request, search)) {
     const relaxed = await attempt(relax(search.terms), 'OR')
     if (relaxed.found > search.found) return relaxed
@@ -155,9 +159,10 @@ export const columnsOf = (
   { schema }: SearchContext,
   { queryFields, index }: SearchRequest,
 ): SearchedColumn[] =>
-  queryFields.map(({ field, prefix }) => ({
+  queryFields.map(({ field, prefix, typos }) => ({
     column: textColumn(schema.slots[field.name]!),
     prefix,
+    typos,
     analyzer: analyzerOf(index, rulesOf(schema, field)),
   }))
 
@@ -178,12 +183,15 @@ const RARE = 10
  */
 export async function withSimilar(
   { sql, schema }: SearchContext,
-  { index, typos }: SearchRequest,
+  { index, typos, queryFields }: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
 ): Promise<Term[] | undefined> {
   let any = false
   const all = [...terms]
+  const isMixed = queryFields.some(
+    ({ prefix, typos: own }) => prefix !== queryFields[0]!.prefix || own !== undefined,
+  )
   const read = (query: SqlFragment) => pace.query<{ term: string; doc: number }>(sql, query)
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
   const documentsOf = documentsWith(sql, index, schema, single)
@@ -195,10 +203,21 @@ export async function withSimilar(
     const words = similarWords(sql, read, index, word, term.prefix, typos)
     any ||= words.length > 0
     all[at] = { ...term, corrections: [...term.corrections, ...words] }
+    if (isMixed) all[at].typos = distancesOf(word, words, typosAllowed(word, typos))
     if (!(await pace.rest())) break
   }
   return any ? all : undefined
 }
+
+/** How far words are from a typed one. More than allowed is too far for every field. */
+const distancesOf = (word: string, words: readonly string[], allowed: number): Term['typos'] =>
+  new Map(
+    words.map((other) => {
+      const distance = editDistance(word, other, allowed)
+      const whole = distance > allowed ? Number.POSITIVE_INFINITY : distance
+      return [other, { whole, beginning: distanceToBeginning(word, other, allowed) }]
+    }),
+  )
 
 /** The terms with corrections for words that the index lacks; undefined if there are none. */
 export function correct(context: SearchContext, request: SearchRequest, terms: Term[]): Term[] | undefined {
@@ -214,11 +233,29 @@ export function correct(context: SearchContext, request: SearchRequest, terms: T
 }
 
 function isKnown(context: SearchContext, request: SearchRequest, term: Term): boolean {
-  const { table } = request.index
   const match = matchExpression([term], [], columnsOf(context, request), 'AND')
-  const rows = context.sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match)
-  return rows.toArray().length > 0
+  return isInIndex(context.sql, request.index, match)
 }
+
+/** The terms with words joined or split; undefined if no document has such words. */
+export const withSpacing = (
+  context: SearchContext,
+  request: SearchRequest,
+  { excluded }: ParsedQuery,
+  terms: readonly Term[],
+): Term[] | undefined => {
+  const { sql, schema } = context
+  const { index } = request
+  const columns = columnsOf(context, request)
+  return splitOrJoined(terms, {
+    analyzer: analyzerOf(index, rulesOf(schema, request.queryFields[0]?.field)),
+    documentsOf: (words) => documentsWith(sql, index, schema, words),
+    isFound: (some) => isInIndex(sql, index, matchExpression(some, excluded, columns, 'AND')),
+  })
+}
+
+const isInIndex = (sql: SqlStorage, { table }: TextIndex, match: string): boolean =>
+  sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match).toArray().length > 0
 
 /** Documents without any of the excluded words, for a query that only excludes. */
 export function withoutExcluded(

@@ -192,6 +192,15 @@ export class Pace {
     return rows
   }
 
+  /** `query`, to hand on. */
+  readonly read = <Row extends object>(sql: SqlStorage, query: SqlFragment): Row[] =>
+    this.query<Row>(sql, query)
+
+  /** Counts what was read outside of `query`, as the number of rows that take as long. */
+  countRows(number: number): void {
+    this.#rows += number
+  }
+
   /** The sequence numbers of the oldest and the newest document, as they were when others last had a turn. */
   ends(sql: SqlStorage): Range {
     if (this.#ends === undefined) {

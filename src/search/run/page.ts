@@ -3,7 +3,7 @@
 import { EVERYWHERE } from '../range'
 import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
-import { completeSort, distanceColumn, orderBy } from '../request/sort'
+import { completeSort, distanceColumn, orderBy, type SortKey } from '../request/sort'
 import type { TextIndex } from '../text/analyzer'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
@@ -15,11 +15,14 @@ import {
   rowsAsRelation,
   type Top,
 } from './candidates'
+import { fieldsOfOrder } from './column-order'
 import type { SearchContext } from './context'
 import { gather } from './gathered'
-import { type GroupRow, groupHits, groupValues } from './grouping'
+import { type GroupRow, type Groups, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import { addRanks } from './join-order'
+import { listed, sizeOf } from './match-set'
+import { groupsInMemory, windowInMemory } from './memory-page'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { besidePinned, type Pinned, withPinned } from './pinned'
@@ -44,6 +47,8 @@ export interface Found {
   sortVectors?: VectorSearch[]
 }
 
+type Windowed = { rows: HitRow[]; found: number }
+
 type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'> & {
   /** the sequence numbers of `hits`, in order */
   seqs: number[]
@@ -60,22 +65,59 @@ export async function makePage(
   const { terms, index, pinned, texts } = search
   const sort = completeSort(request.sort, schema, search.candidates)
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
-  const candidates = await withColumns(context, search, order, pace)
+  const quick = await pageInMemory(context, request, search, sort, pace)
+  // Where facets or memory need the set of all matches, it is not found a second time.
+  const needsSet = request.facets.length > 0 || fieldsOfOrder(sort) !== undefined
+  const known = needsSet ? await listed(search.candidates, pace) : search.candidates
+  const candidates =
+    quick === undefined ? await withColumns(context, { ...search, candidates: known }, order, pace) : known
   const { text, vector } = candidates
   const hitContext: HitContext = { terms, index, text, vector, sort, texts }
   if (request.groupBy.length > 0) {
-    const found = candidates.found ?? (await countOf(sql, candidates.parts, pace))
-    const groups = await groupedPage(context, request, candidates, { order, hitContext, pace })
+    const found =
+      candidates.found ??
+      (await sizeInMemory(candidates, pace)) ??
+      (await countOf(sql, candidates.parts, pace))
+    const groups = await groupedPage(context, request, candidates, {
+      order,
+      hitContext,
+      pace,
+      groups: quick?.groups,
+    })
     return { ...groups, found_docs: found, seqs: [] }
   }
   const page = { offset: request.offset, limit: request.perPage, order, byScore: false }
   const { rows, found } =
     search.top ??
+    quick?.window ??
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
       : await countedWindow(sql, candidates, page, pace))
   const hits = await buildHits(context, request, rows.map(withDistance), hitContext, pace)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
+}
+
+/** The page as far as values in memory tell it; undefined if SQL has to find it. */
+async function pageInMemory(
+  context: SearchContext,
+  request: SearchRequest,
+  { candidates, pinned }: Found,
+  sort: SortKey[],
+  pace: Pace,
+): Promise<{ groups?: Groups; window?: Windowed } | undefined> {
+  if (candidates.set === undefined) return undefined
+  if (request.groupBy.length > 0) {
+    const groups = await groupsInMemory(context, request, candidates, sort, pace)
+    return groups && { groups }
+  }
+  const page = { offset: request.offset, limit: request.perPage }
+  const others = await windowInMemory(context, candidates, sort, besidePinned(page, pinned), pace)
+  return others && { window: withPinned(others, pinned, page) }
+}
+
+async function sizeInMemory({ set }: Candidates, pace: Pace): Promise<number | undefined> {
+  const found = await set?.(pace)
+  return found && sizeOf(found)
 }
 
 /** Hits that a facet with `top_k` counts, as in Typesense. */
@@ -99,6 +141,7 @@ export async function bestMatches(
   return {
     ...candidates,
     found: rows.length,
+    set: undefined,
     async *parts() {
       yield { relation, range: EVERYWHERE }
     },
@@ -142,9 +185,14 @@ async function groupedPage(
   context: SearchContext,
   request: SearchRequest,
   candidates: Candidates,
-  { order, hitContext, pace }: { order: Order; hitContext: HitContext; pace: Pace },
+  {
+    order,
+    hitContext,
+    pace,
+    groups: known,
+  }: { order: Order; hitContext: HitContext; pace: Pace; groups: Groups | undefined },
 ): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
-  const groups = await groupHits(context, request, candidates, order, pace)
+  const groups = known ?? (await groupHits(context, request, candidates, order, pace))
   const hits = await buildHits(context, request, groups.rows, hitContext, pace)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
   let key: GroupRow['group_key'] | undefined

@@ -9,6 +9,8 @@ export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
+/** A range of less than this part of the one before ought to cost less than the other part of it. */
+const [LESS, NEARLY] = [0.9, 0.7]
 /** If a slice uses less than this part of its time, the next one is wider. */
 const QUICK = 0.5
 const VERY_QUICK = 0.15
@@ -21,6 +23,8 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
   const { low: lowest, high: highest } = pace.ends(sql)
   // After a cutoff only the newest documents are read.
   let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / pace.weight)
+  let least = LEAST_WIDTH
+  let last: { width: number; cost: number } | undefined
   for (let high = highest; high >= lowest; ) {
     const low = Math.max(lowest, high - width + 1)
     // The clock takes a while to read, so nobody looks at it for the last range.
@@ -30,7 +34,13 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
     if (high < lowest) return
     const cost = pace.used - before
     if (!(await pace.rest())) return
-    width = Math.min(pace.slice.width, Math.max(LEAST_WIDTH, Math.floor(width * widening(cost))))
+    // Part of a statement's cost does not depend on its range: FTS5 collects all words with a beginning first. Where half of
+    // the documents cost nearly as much, narrower ranges would only pay that part more often.
+    if (last !== undefined && cost > 1 && width < last.width * LESS && cost > last.cost * NEARLY) {
+      least = Math.max(least, last.width)
+    }
+    last = { width, cost }
+    width = Math.min(pace.slice.width, Math.max(least, Math.floor(width * widening(cost))))
   }
 }
 

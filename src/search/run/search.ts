@@ -8,7 +8,7 @@
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+import { balanced, fragment, not, oneOf, type SqlFragment, splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
@@ -24,6 +24,7 @@ import { fuse, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import { filteredSet, gatheredSet } from './match-set'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
@@ -295,7 +296,7 @@ async function find(
       query = await withInfix(context, request, query, request.infix.fallback, pace)
       found = await plain()
     }
-    return found ?? all(context, filter, pinned)
+    return found ?? all(context, request, query, filter, pinned)
   }
   const how = {
     top: pinned.length === 0 ? top : undefined,
@@ -314,7 +315,7 @@ async function find(
     return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
   }
   if (vector === undefined) {
-    if (keyword === undefined) return all(context, filter, pinned)
+    if (keyword === undefined) return all(context, request, query, filter, pinned)
     const { found } = keyword
     const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
     const parts = textMatches(sql, keyword.match, filter)
@@ -347,10 +348,23 @@ async function find(
 }
 
 /** Every document that passes the filter. */
-function all({ sql, count }: SearchContext, filter: RangedFilter, pinned: Found['pinned']): Found {
+function all(
+  context: SearchContext,
+  request: SearchRequest,
+  { excluded }: ParsedQuery,
+  filter: RangedFilter,
+  pinned: Found['pinned'],
+): Found {
+  const { sql, count } = context
   const found = filter(NOWHERE).sql === '1' ? count() : undefined
+  const hidden = request.hiddenHits.length > 0 ? sequenceNumbers(sql, request.hiddenHits).values() : []
+  const without = [...hidden, ...pinned.map(({ seq }) => seq)]
+  const parts = everything(sql, filter)
+  const set =
+    (excluded.length === 0 ? filteredSet(context, request.filterBy, without) : undefined) ??
+    gatheredSet(sql, parts)
   return {
-    candidates: { parts: everything(sql, filter), text: false, vector: false, found },
+    candidates: { parts, text: false, vector: false, found, set },
     terms: [],
     pinned,
   }
@@ -387,7 +401,7 @@ function effectiveFilter(
 }
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
-  const names = excludeFields.split(',').map((name) => name.trim())
+  const names = splitOutside(excludeFields, ',')
   for (const name of ['out_of', 'search_time_ms'] as const) if (names.includes(name)) delete result[name]
   return result
 }

@@ -8,7 +8,7 @@
 import { type Analyzer, stemAnalyzer } from './analyzer'
 import { STOPWORDS } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
-import { type ParsedQuery, type Term, termOf, typed } from './term'
+import { type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 import { PLAIN } from './words'
 
 export type { ParsedQuery, Term }
@@ -92,11 +92,18 @@ export const isShort = (question: string): boolean =>
 /**
  * A term as an FTS5 expression.
  * @param prefix whether the last word may match by its beginning
+ * @param typos that a correction may have; undefined: any number
  * @returns undefined if the analyzer finds no words in it
  */
-export function termExpression(term: Term, analyzer: Analyzer, prefix: boolean): string | undefined {
+export function termExpression(
+  term: Term,
+  analyzer: Analyzer,
+  prefix: boolean,
+  typos?: number,
+): string | undefined {
   const { text, begins } = analyzer.phrase(typed(term))
   if (text === '') return undefined
+  const others = correctionsFor(term, prefix, typos)
   const alternatives = [`"${text}"`]
   if (begins || (prefix && term.prefix)) alternatives[0] += '*'
   if (prefix && term.prefix) {
@@ -104,9 +111,12 @@ export function termExpression(term: Term, analyzer: Analyzer, prefix: boolean):
       alternatives.push(...analyzer.completions(term.tokens[0]!).map((word) => `"${word}"`))
     }
   }
-  alternatives.push(...term.corrections.map((word) => `"${word.replaceAll('"', '""')}"`))
+  alternatives.push(...others.map((word) => `"${word.replaceAll('"', '""')}"`))
   return alternatives.length === 1 ? alternatives[0]! : `(${alternatives.join(' OR ')})`
 }
+
+/** The most that any search allows. */
+const MOST_TYPOS = 2
 
 /** A text column to search. */
 export interface SearchedColumn {
@@ -114,10 +124,33 @@ export interface SearchedColumn {
   /** whether the last word of the query may match by its beginning */
   prefix: boolean
   analyzer: Analyzer
+  /** typos that its words may have; undefined: as many as the search allows */
+  typos?: number | undefined
 }
 
-/** Columns with the same analyzer, which take prefixes or not. */
-type Group = Omit<SearchedColumn, 'column'> & { names: string }
+/** Columns with the same rules. */
+export type ColumnGroup = Omit<SearchedColumn, 'column'> & { names: string }
+
+/** The terms as some columns take them: unfinished only where prefixes count, and with no more typos than allowed. */
+export const termsFor = (terms: readonly Term[], { prefix, typos }: Omit<SearchedColumn, 'column'>): Term[] =>
+  terms.map((term) => ({
+    ...term,
+    prefix: term.prefix && prefix,
+    corrections: correctionsFor(term, prefix, typos),
+  }))
+
+function correctionsFor(
+  { corrections, typos, prefix }: Term,
+  takesPrefix: boolean,
+  most = MOST_TYPOS,
+): string[] {
+  if (typos === undefined) return corrections
+  const isEnough = ({ whole, beginning }: Typos) => (prefix && takesPrefix ? beginning : whole) <= most
+  return corrections.filter((word) => {
+    const distance = typos.get(word)
+    return distance === undefined || isEnough(distance)
+  })
+}
 
 /**
  * The MATCH expression of a query.
@@ -146,23 +179,26 @@ export function matchExpression(
 
 const names = (columns: { column: string }[]): string => `{${columns.map(({ column }) => column).join(' ')}}`
 
-function groupsOf(columns: SearchedColumn[]): Group[] {
+/** Columns that take the same words, together. */
+export function groupsOf(columns: readonly SearchedColumn[]): ColumnGroup[] {
   const groups: (Omit<SearchedColumn, 'column'> & { columns: SearchedColumn[] })[] = []
   for (const column of columns) {
-    const { analyzer, prefix } = column
-    const group = groups.find((other) => other.analyzer === analyzer && other.prefix === prefix)
-    if (group === undefined) groups.push({ analyzer, prefix, columns: [column] })
+    const { analyzer, prefix, typos } = column
+    const group = groups.find(
+      (other) => other.analyzer === analyzer && other.prefix === prefix && other.typos === typos,
+    )
+    if (group === undefined) groups.push({ analyzer, prefix, typos, columns: [column] })
     else group.columns.push(column)
   }
   return groups.map(({ columns: some, ...group }) => ({ ...group, names: names(some) }))
 }
 
 /** A term in any of the columns. Undefined if it has no word in any of them. */
-function inColumns(term: Term, groups: Group[]): string | undefined {
+function inColumns(term: Term, groups: ColumnGroup[]): string | undefined {
   const [only] = groups
-  if (groups.length === 1) return termExpression(term, only!.analyzer, only!.prefix)
-  const either = groups.flatMap(({ analyzer, prefix, names: some }) => {
-    const expression = termExpression(term, analyzer, prefix)
+  if (groups.length === 1) return termExpression(term, only!.analyzer, only!.prefix, only!.typos)
+  const either = groups.flatMap(({ analyzer, prefix, typos, names: some }) => {
+    const expression = termExpression(term, analyzer, prefix, typos)
     return expression === undefined ? [] : [`${some} : (${expression})`]
   })
   return either.length === 0 ? undefined : `(${either.join(' OR ')})`

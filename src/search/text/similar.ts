@@ -83,7 +83,7 @@ export function similarWords(
 }
 
 /** Typos between a word and the nearest beginning of another. */
-function distanceToBeginning(word: string, term: string, limit: number): number {
+export function distanceToBeginning(word: string, term: string, limit: number): number {
   let least = limit + 1
   const last = Math.min(term.length, word.length + limit)
   for (let length = Math.max(1, word.length - limit); length <= last; length++) {

@@ -12,10 +12,19 @@ export interface Term {
   prefix: boolean
   /** words of the index to use instead, because it lacks this one */
   corrections: string[]
+  /** typos of each correction, where fields differ in what they take. Words that are not in it have none */
+  typos?: ReadonlyMap<string, Typos>
   /** a phrase in quotes: no synonym replaces it */
   quoted?: true
   /** what may stand for this term and those after it */
   synonyms?: Standing
+}
+
+/** How far a word is from the one that was typed. */
+export interface Typos {
+  whole: number
+  /** from its nearest beginning */
+  beginning: number
 }
 
 /** What may stand for a term and those after it. */

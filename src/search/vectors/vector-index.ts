@@ -12,6 +12,7 @@ import { MAX_MATRIX_BYTES } from '../limits'
 import { type FieldSlot, type StoredSchema, vectorsTable } from '../schema/layout'
 import type { Field } from '../types'
 import { Int8Matrix, matrixBytes } from './int8-matrix'
+import { MatrixBudget } from './matrix-budget'
 import { cosineDistance, dot, fromBlob, norm, toBlob } from './vector-math'
 
 export interface Neighbour {
@@ -97,6 +98,9 @@ const oversampled = (k: number): number => 4 * k + 100
 
 const READ_BATCH = 500
 
+/** of this isolate */
+const matrices = new MatrixBudget(MAX_MATRIX_BYTES)
+
 export interface Measure {
   /** `vec_dist` of the field */
   distance: 'cosine' | 'ip'
@@ -109,20 +113,24 @@ export class ScannedIndex implements VectorIndex {
   #sql: SqlStorage
   #table: string
   #measure: Measure
+  #budget: MatrixBudget
   #matrix: Int8Matrix | undefined
   /** cached: counting the rows of a large table takes as long as a search */
   #size: number | undefined
 
-  constructor(sql: SqlStorage, table: string, measure: Measure) {
+  /** @param budget that all matrices share */
+  constructor(sql: SqlStorage, table: string, measure: Measure, budget = matrices) {
     this.#sql = sql
     this.#table = table
     this.#measure = measure
+    this.#budget = budget
   }
 
   put(seq: number, vector: Float32Array): void {
     const added = this.has(seq) ? 0 : 1
     const size = this.size
     this.#sql.exec(`INSERT OR REPLACE INTO ${this.#table} (seq, vector) VALUES (?, ?)`, seq, toBlob(vector))
+    if (this.#matrix !== undefined) this.#budget.use(this, this.memory(size + added))
     this.#matrix?.put(seq, vector)
     this.#size = size + added
   }
@@ -151,8 +159,14 @@ export class ScannedIndex implements VectorIndex {
     return row && fromBlob(row.vector)
   }
 
-  #forget(): void {
+  /** Frees memory. The next search loads the matrix again. */
+  evict(): void {
     this.#matrix = undefined
+  }
+
+  #forget(): void {
+    this.evict()
+    this.#budget.release(this)
     this.#size = undefined
   }
 
@@ -211,6 +225,7 @@ export class ScannedIndex implements VectorIndex {
   }
 
   #load(): Int8Matrix {
+    this.#budget.use(this, this.memory(this.size))
     if (this.#matrix !== undefined) return this.#matrix
     const matrix = new Int8Matrix()
     for (const { seq, vector } of this.#rows()) matrix.put(seq, fromBlob(vector))

@@ -120,6 +120,14 @@ describe('an override', () => {
     ])
   })
 
+  it('keeps the fields of a join together that a search leaves out', async () => {
+    const assistant = (await findAssistant(env, 'vectors'))!
+    const exclude_fields = '$plans(id, text),title'
+    const searches = [{ ...searchesOf(assistant)[0]!, exclude_fields }]
+    const planned = await planRetrieval(env, ADMIN, { ...assistant, searches }, {})
+    expect(planned.map(({ search }) => search.params.exclude_fields)).toEqual([`${exclude_fields},embedding`])
+  })
+
   it('can leave out all documents', async () => {
     const [status, { context }] = await override({ send_text_sources: false })
     expect([status, context.data_points.text]).toEqual([200, []])

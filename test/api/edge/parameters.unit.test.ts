@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fill, override, parameterValue, parseQuery } from '../../../src/api/edge/parameters'
+import { fill, listed, override, parameterValue, parseQuery } from '../../../src/api/edge/parameters'
 
 describe('query strings', () => {
   it.each([
@@ -101,5 +101,17 @@ describe('values of a JSON body', () => {
     [{}, undefined],
   ])('%j', (value, expected) => {
     expect(parameterValue(value)).toBe(expected)
+  })
+})
+
+describe('lists of names', () => {
+  it.each([
+    [undefined, []],
+    [' a , b,', ['a', 'b']],
+    // The commas of a join are its own.
+    ['$authors(name, bio), title', ['$authors(name, bio)', 'title']],
+    ['$a($b(x, y), z),$a(w)', ['$a($b(x, y), z)', '$a(w)']],
+  ])('%j', (text, names) => {
+    expect(listed(text)).toEqual(names)
   })
 })

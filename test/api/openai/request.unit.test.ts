@@ -40,6 +40,7 @@ describe('a chat completion request', () => {
       transcript: [
         { role: 'user', content: contentOf('How high?') },
         { role: 'assistant', content: contentOf('330 m') },
+        { role: 'assistant', content: [{ type: 'tool_result', id: '1', text: 'x' }] },
       ],
       instructions: 'Be brief.\n\nIn French.',
       stream: true,

@@ -117,6 +117,7 @@ describe('a response request', () => {
       transcript: [
         { role: 'user', content: contentOf('How high?') },
         { role: 'assistant', content: contentOf('330 m') },
+        { role: 'assistant', content: [{ type: 'tool_call', id: '1', name: 'f', arguments: '{}' }] },
       ],
       instructions: 'Be brief.\n\nIn French.',
       stream: true,

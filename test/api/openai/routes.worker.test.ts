@@ -277,7 +277,7 @@ describe('an error', () => {
     const response = await complete({ model: 'spoken', stream: true })
     expect(response.status).toBe(400)
     expect(await json(response)).toMatchObject({
-      error: { message: expect.stringContaining('out of order'), type: 'invalid_request_error' },
+      error: { message: expect.stringContaining('out of order'), type: 'server_error' },
     })
   })
 })

@@ -300,6 +300,10 @@ describe('what is not there', () => {
       400,
       { error: `no handler found for uri [/${index}/_flush?x=1] and method [POST]` },
     ])
-    expect(await ask('PUT', '/collections')).toEqual([404, { message: 'Not Found' }])
+    expect(await ask('PUT', '/collections')).toEqual([
+      405,
+      { message: '/collections takes GET, POST, not PUT.' },
+    ])
+    expect(await ask('PUT', '/nope/nope')).toEqual([404, { message: 'Not Found' }])
   })
 })

@@ -1,6 +1,9 @@
 /** Workers AI's errors: https://developers.cloudflare.com/workers-ai/platform/errors/ */
 
-/** Internal code -> HTTP status and description. 5006 and 5021 are not in the page's table, but in its replies. */
+/**
+ * Internal code -> HTTP status and description. 5006, 5021 and 5028 are not in the page's table, but in its replies; the
+ * status of 5028 is a guess.
+ */
 export const ERRORS: Record<number, { status: number; description: string }> = {
   3003: { status: 400, description: 'Request is missing headers or body: body' },
   3006: { status: 413, description: 'Request is too large' },
@@ -23,6 +26,11 @@ export const ERRORS: Record<number, { status: number; description: string }> = {
   5016: { status: 403, description: 'User has not agreed to Llama3.2 model terms' },
   5018: { status: 403, description: 'The account is not allowed to access this model' },
   5019: { status: 405, description: 'Request trying to use deprecated SDK version' },
+  5028: {
+    status: 410,
+    description: 'This model was deprecated on 2026-05-30. Please use an alternative model.',
+  },
+  5035: { status: 403, description: 'This model requires the Workers Paid plan.' },
   5021: { status: 400, description: 'The tokens exceeded this model context window limit' },
 }
 

@@ -5,7 +5,7 @@ import { expect, describe as group, test } from 'vitest'
 import { advice } from '../../../scripts/deploy/advice.mjs'
 import { inEnvironment, namedFor } from '../../../scripts/deploy/names.mjs'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
-import { addRecords, CREATE_OWNER, markOwner } from '../../../scripts/deploy/owner.mjs'
+import { addRecords, CREATE_OWNER, markOwner, type Record } from '../../../scripts/deploy/owner.mjs'
 import {
   command,
   describe,
@@ -209,9 +209,13 @@ group('the plan of a deployment', () => {
       secrets: SECRETS,
     }
     const steps = plan(goal, NOTHING)
+    const FIRST: Record[] = [
+      { kind: 'd1', name: 'parley' },
+      { kind: 'jurisdiction', name: 'none' },
+    ]
     expect(steps.map((step) => command(step).join(' '))).toEqual([
       'd1 create parley',
-      `d1 execute DB --remote --yes --command=${markOwner('parley', [{ kind: 'd1', name: 'parley' }])}`,
+      `d1 execute DB --remote --yes --command=${markOwner('parley', FIRST)}`,
       'vectorize create parley-1024 --dimensions=1024 --metric=cosine',
       `d1 execute DB --remote --yes --command=${addRecords([{ kind: 'vectorize', name: 'parley-1024' }])}`,
       'vectorize create-metadata-index parley-1024 --propertyName=a --type=string',

@@ -10,6 +10,7 @@ import { Writer } from '../../../src/search/documents/writer'
 import { compileFilter } from '../../../src/search/filter/compile'
 import type { SearchContext } from '../../../src/search/run/context'
 import { executeSearch } from '../../../src/search/run/search'
+import { ColumnMemory } from '../../../src/search/schema/column-memory'
 import { parseSchema } from '../../../src/search/schema/schema'
 import { readSchema, writeSchema } from '../../../src/search/schema/stored'
 import { createTables } from '../../../src/search/schema/tables'
@@ -169,6 +170,7 @@ export class LabelledCollection {
       sql: this.sql,
       schema: this.store.schema,
       requireOpen() {},
+      columns: new ColumnMemory(),
       count: () => this.store.count,
       hasWordIndex: () => true,
       vectors: (field) => this.store.vectors(field),
@@ -196,7 +198,7 @@ export async function withLabelled(
   options: Options = {},
 ): Promise<void> {
   const namespace = env.COLLECTION as DurableObjectNamespace
-  await runInDurableObject(namespace.get(namespace.newUniqueId()), (_object, { storage }) =>
+  await runInDurableObject(namespace.getByName(crypto.randomUUID()), (_object, { storage }) =>
     work(new LabelledCollection(storage, options)),
   )
 }

@@ -115,7 +115,7 @@ export class Stage {
 
 export async function withStage(work: (stage: Stage) => Promise<void>): Promise<void> {
   const namespace = env.COLLECTION as DurableObjectNamespace
-  await runInDurableObject(namespace.get(namespace.newUniqueId()), (_object, { storage }) =>
+  await runInDurableObject(namespace.getByName(crypto.randomUUID()), (_object, { storage }) =>
     work(new Stage(storage)),
   )
 }

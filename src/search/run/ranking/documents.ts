@@ -2,7 +2,7 @@
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
 import type { Analyzer } from '../../text/analyzer'
-import type { Term } from '../../text/query'
+import { type Term, termsFor } from '../../text/query'
 import { waysOf } from '../../text/synonyms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
@@ -119,10 +119,15 @@ export class DocumentScorer {
 }
 
 function wayOf(context: SearchContext, request: SearchRequest, terms: readonly Term[]): Way {
-  const known = new Map<Analyzer, WordReader>()
-  const readers = columnsOf(context, request).map(({ analyzer }) => {
-    const reader = known.get(analyzer) ?? new WordReader(terms, analyzer, request.ranking.tokenPosition)
-    known.set(analyzer, reader)
+  const known = new Map<Analyzer, Map<string, WordReader>>()
+  const readers = columnsOf(context, request).map((column) => {
+    const { analyzer, prefix, typos } = column
+    const alike = known.get(analyzer) ?? new Map<string, WordReader>()
+    known.set(analyzer, alike)
+    const rules = `${prefix} ${typos}`
+    const reader =
+      alike.get(rules) ?? new WordReader(termsFor(terms, column), analyzer, request.ranking.tokenPosition)
+    alike.set(rules, reader)
     return reader
   })
   return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }

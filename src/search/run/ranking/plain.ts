@@ -21,8 +21,9 @@ import {
   textMatches,
 } from '../candidates'
 import type { SearchContext } from '../context'
-import { columnsOf, rankOf, withSimilar } from '../keyword'
+import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
+import { splitsAndJoins } from '../split-join'
 import { countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
 import type { Counted } from './window'
@@ -129,6 +130,11 @@ export async function planPlainSearch(
       terms = corrected
       search = await attempt(expression(terms))
     }
+  }
+  const spaced = splitsAndJoins(request, foundBy(search)) && withSpacing(context, request, query, terms)
+  if (spaced) {
+    terms = spaced
+    search = await attempt(expression(terms))
   }
   const needed = [terms]
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold

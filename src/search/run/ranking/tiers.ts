@@ -5,7 +5,7 @@
  * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
  */
 import type { Analyzer } from '../../text/analyzer'
-import { matchExpression, type SearchedColumn, type Term, typed } from '../../text/query'
+import { groupsOf, matchExpression, type SearchedColumn, type Term, termsFor, typed } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import type { TextMatch } from '../candidates'
 
@@ -79,15 +79,14 @@ function together(
   columns: readonly Column[],
   how: 'initial' | 'phrase' | 'near',
 ): string {
-  const analyzers = [...new Set(columns.map(({ analyzer }) => analyzer))]
-  const expressions = analyzers.map((analyzer) => {
-    const names = columns.filter((column) => column.analyzer === analyzer).map(({ column }) => column)
-    const words = writings(terms, analyzer).map((strings) =>
+  const expressions = groupsOf(columns).map((group) => {
+    const taken = termsFor(terms, group)
+    const words = writings(taken, group.analyzer).map((strings) =>
       how !== 'near'
-        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"${terms.at(-1)!.prefix ? ' *' : ''}`
+        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"${taken.at(-1)!.prefix ? ' *' : ''}`
         : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`,
     )
-    return `{${names.join(' ')}} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
+    return `${group.names} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
   })
   return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
 }

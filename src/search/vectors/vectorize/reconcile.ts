@@ -8,6 +8,7 @@
  */
 import * as v from 'valibot'
 import { ApiError, reasonOf } from '../../../errors'
+import { once } from '../../../once'
 import { readMeta, writeMeta } from '../../meta'
 import type { Background, Surroundings } from '../../work'
 import { MAX_GET, type VectorizeBinding, vectorizeFor } from './binding'
@@ -38,9 +39,9 @@ interface Documents {
 }
 
 /** Where a comparison continues: the next id's slot and sequence number. */
-const placeShape = v.object({ slot: v.number(), seq: v.number() })
+const placeShape = once(() => v.object({ slot: v.number(), seq: v.number() }))
 
-export type Place = v.InferOutput<typeof placeShape>
+export type Place = v.InferOutput<ReturnType<typeof placeShape>>
 
 /** The background compares this many ids at a time, hourly, and starts over a week after it is through. */
 const SLICE_CALLS = 10
@@ -148,7 +149,7 @@ export class Reconciler {
     // What was just sent cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
-    let place = readMeta(this.#sql, 'reconcile_place', placeShape) ?? { slot: 0, seq: 0 }
+    let place = readMeta(this.#sql, 'reconcile_place', placeShape()) ?? { slot: 0, seq: 0 }
     const counts = nothing()
     for (let call = 0; call < SLICE_CALLS; call++) {
       const next = await this.step(place, counts)

@@ -1,0 +1,82 @@
+/** JSON-RPC 2.0, which MCP and A2A speak (https://www.jsonrpc.org/specification). */
+import * as v from 'valibot'
+import { ApiError, inFull } from '../../errors'
+import { once } from '../../once'
+import { codeOf } from '../../turn/errors'
+import { type FailedRequest, failureOf } from './response'
+
+export const PARSE_ERROR = -32700
+export const INVALID_REQUEST = -32600
+export const METHOD_NOT_FOUND = -32601
+export const INVALID_PARAMS = -32602
+/** The first number of those that a server may give its own errors. */
+const SERVER_ERROR = -32000
+
+export type RpcId = string | number
+
+export interface RpcRequest {
+  /** absent: a notification, which gets no reply */
+  id?: RpcId
+  method: string
+  params: Record<string, unknown>
+}
+
+/** An error that the protocol has a number for. */
+export class RpcError extends ApiError {
+  constructor(
+    readonly number: number,
+    message: string,
+    status = 400,
+  ) {
+    super(status, message)
+  }
+}
+
+const Message = once(() =>
+  v.looseObject({
+    jsonrpc: v.literal('2.0'),
+    id: v.optional(v.union([v.string(), v.number()])),
+    method: v.optional(v.string()),
+    params: v.optional(v.record(v.string(), v.unknown())),
+  }),
+)
+
+/**
+ * Reads one message of a body.
+ * @returns undefined for a reply, which a server that asks nothing has no use for
+ * @throws RpcError for anything but a message
+ */
+export function readMessage(body: unknown): RpcRequest | undefined {
+  const parsed = v.safeParse(Message(), body, { abortEarly: true })
+  if (!parsed.success) {
+    const [issue] = parsed.issues
+    throw new RpcError(INVALID_REQUEST, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
+  }
+  const { id, method, params = {} } = parsed.output
+  if (method === undefined) {
+    if ('result' in parsed.output || 'error' in parsed.output) return undefined
+    throw new RpcError(INVALID_REQUEST, '`method` is missing.')
+  }
+  return { ...(id !== undefined && { id }), method, params }
+}
+
+export const rpcResult = (id: RpcId, result: unknown) => ({ jsonrpc: '2.0', id, result })
+
+/** A thrown error as the `error` of a reply. `data` has Parley's own code. */
+export function rpcError(error: unknown, id: RpcId | null, request?: FailedRequest) {
+  const failure = failureOf(error, request)
+  const number = error instanceof RpcError ? error.number : SERVER_ERROR
+  const data = error instanceof RpcError ? undefined : { code: codeOf(failure), status: failure.status }
+  return { jsonrpc: '2.0', id, error: { code: number, message: inFull(failure), ...(data && { data }) } }
+}
+
+/** A request that failed as a whole, with its HTTP status. */
+export function rpcRefusal(error: unknown, request?: FailedRequest): Response {
+  const { status, retryAfter } = failureOf(error, request)
+  const response = Response.json(rpcError(error, null, request), { status })
+  if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
+  return response
+}
+
+/** One message as server-sent event. */
+export const rpcFrame = (message: unknown): string => `event: message\ndata: ${JSON.stringify(message)}\n\n`

@@ -1,0 +1,9 @@
+import type { ChatParties } from '../edge/chat-names'
+import type { OpenCall } from '../edge/route'
+
+/** One HTTP request, and who sends it to which assistant. */
+export interface Session extends ChatParties {
+  call: OpenCall
+  /** the body as it was sent */
+  bodyText: string
+}

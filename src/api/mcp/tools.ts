@@ -1,0 +1,161 @@
+/** The tools of the MCP server: what they take and what they give. */
+import * as v from 'valibot'
+import { requireAccess } from '../../auth/admit'
+import { countSearches } from '../../auth/searches'
+import { listConversations } from '../../conversation/conversations'
+import { ApiError } from '../../errors'
+import { once } from '../../once'
+import { searchesOf } from '../../registry/assistants'
+import { passagesOf } from '../../turn/passage'
+import { LONGEST_QUESTION } from '../../turn/question-length'
+import { askerOf } from '../edge/asker'
+import { INVALID_PARAMS, RpcError, type RpcRequest } from '../edge/json-rpc'
+import { searchDocuments } from '../turn/documents'
+import { sourcesOf } from '../turn/sources'
+import { askStreaming, askWhole } from './ask'
+import { fetchDocument } from './resources'
+import { failedResult, type ToolResult } from './result'
+import { definitions } from './schemas'
+import type { Session } from './session'
+
+const MOST_RESULTS = 50
+const USUAL_RESULTS = 10
+
+const text = (longest: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(longest))
+
+/** What each tool takes. The JSON schemas of schemas.ts say the same to clients. */
+export const INPUTS = once(() => ({
+  search: v.strictObject({
+    query: text(LONGEST_QUESTION),
+    limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MOST_RESULTS))),
+  }),
+  fetch: v.strictObject({ id: text(2_000) }),
+  ask: v.strictObject({
+    question: text(LONGEST_QUESTION),
+    conversation_id: v.optional(text(512)),
+  }),
+  list_conversations: v.strictObject({
+    q: v.optional(text(1_000)),
+    limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(100))),
+    cursor: v.optional(text(512)),
+  }),
+}))
+
+type Name = keyof ReturnType<typeof INPUTS>
+type Input<N extends Name> = v.InferOutput<ReturnType<typeof INPUTS>[N]>
+
+export const listTools = () => definitions()
+
+/**
+ * Calls a tool. What goes wrong is its result, so that the model that called it can read why.
+ * @throws RpcError for a tool that does not exist
+ */
+export async function callTool(session: Session, params: Record<string, unknown>): Promise<ToolResult> {
+  const name = toolName(params)
+  try {
+    return await run(session, name, params.arguments ?? {})
+  } catch (error) {
+    return failedResult(error, session.call.record)
+  }
+}
+
+/** Streams a call of `ask`, if the client reads streams. @returns undefined for any other message */
+export async function streamTool(session: Session, { id, method, params }: RpcRequest) {
+  const streams = session.request.headers.get('accept')?.includes('text/event-stream')
+  if (method !== 'tools/call' || params.name !== 'ask' || !streams) return undefined
+  const input = v.safeParse(INPUTS().ask, params.arguments ?? {})
+  if (!input.success) return undefined
+  const token = v.safeParse(Progress(), params._meta)
+  try {
+    return await askStreaming(
+      session,
+      id!,
+      input.output,
+      token.success ? token.output.progressToken : undefined,
+    )
+  } catch (error) {
+    const result = failedResult(error, session.call.record)
+    return Response.json({ jsonrpc: '2.0', id, result })
+  }
+}
+
+const Progress = once(() => v.object({ progressToken: v.union([v.string(), v.number()]) }))
+
+function toolName({ name }: Record<string, unknown>): Name {
+  if (typeof name === 'string' && Object.hasOwn(INPUTS(), name)) return name as Name
+  throw new RpcError(
+    INVALID_PARAMS,
+    `There is no tool \`${name}\`. \`tools/list\` names those that there are.`,
+  )
+}
+
+async function run(session: Session, name: Name, given: unknown): Promise<ToolResult> {
+  switch (name) {
+    case 'search':
+      return search(session, checked(name, given))
+    case 'fetch':
+      return fetch(session, checked(name, given))
+    case 'ask':
+      return askWhole(session, checked(name, given))
+    case 'list_conversations':
+      return list(session, checked(name, given))
+  }
+}
+
+function checked<N extends Name>(name: N, given: unknown): Input<N> {
+  const parsed = v.safeParse(INPUTS()[name], given, { abortEarly: true })
+  if (parsed.success) return parsed.output as Input<N>
+  const [issue] = parsed.issues
+  throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'arguments'}\`: ${issue.message}`)
+}
+
+/** Clients that know no structured content read the same as JSON in the text. */
+const structured = (content: Record<string, unknown>): ToolResult => ({
+  content: [{ type: 'text', text: JSON.stringify(content) }],
+  structuredContent: content,
+})
+
+async function search(
+  session: Session,
+  { query, limit = USUAL_RESULTS }: Input<'search'>,
+): Promise<ToolResult> {
+  const { env, access, assistant, call } = session
+  call.record.question = query
+  await countSearches(env, Array(Math.max(0, searchesOf(assistant).length - 1)).fill(access))
+  const found = await searchDocuments(env, access, assistant, access.embedded.q ?? query, limit)
+  return structured({
+    results: found.map(({ id, title, url, text }) => ({
+      id,
+      title,
+      ...(url !== undefined && { url }),
+      text,
+    })),
+  })
+}
+
+async function fetch(session: Session, { id }: Input<'fetch'>): Promise<ToolResult> {
+  const { collection, document, text } = await fetchDocument(session, id)
+  const [source] = sourcesOf(passagesOf([{ collection, document }]), session.assistant)
+  const { title = id, url } = source ?? {}
+  return structured({ id, title, text, ...(url !== undefined && { url }), metadata: { collection } })
+}
+
+async function list(session: Session, { limit = 20, ...narrowed }: Input<'list_conversations'>) {
+  const { env, request, access, user, call } = session
+  requireAccess(access, undefined, ['conversations:list', 'documents:search'], undefined, call.record)
+  const asker = await askerOf(
+    { request, accesses: [access], userId: user, query: call.query },
+    'conversations:list',
+  )
+  const { conversations, next_cursor: cursor } = await listConversations(env, asker, { ...narrowed, limit })
+  return structured({
+    conversations: conversations.map(({ id, title, turn_count, created_at, updated_at }) => ({
+      id,
+      title,
+      turn_count,
+      created_at,
+      updated_at,
+    })),
+    ...(cursor !== undefined && { next_cursor: cursor }),
+  })
+}

@@ -1,0 +1,142 @@
+/** Counts facet values in memory (schema/column-memory.ts). */
+import type { FacetQuery, FacetRequest } from '../request/facet-request'
+import { type Column, isKept } from '../schema/column-memory'
+import { isString } from '../schema/layout'
+import { rulesOf } from '../text/rules'
+import { tokenize } from '../text/words'
+import type { SearchContext } from './context'
+import type { Values } from './facet-values'
+import { columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet } from './match-set'
+import type { Pace } from './pace'
+
+/** Whether a facet can be counted in memory. Ranges, and orders by another field, are left to SQL. */
+export const isCountable = (
+  { field, ranges, order, returnParent }: FacetRequest,
+  query: FacetQuery | undefined,
+): boolean =>
+  isKept(field) &&
+  ranges.length === 0 &&
+  !returnParent &&
+  (order === undefined || order.by === 'value') &&
+  (query === undefined || isString(field))
+
+/** @returns false if SQL has to count */
+export async function countInMemory(
+  context: SearchContext,
+  set: MatchSet,
+  { field }: FacetRequest,
+  query: FacetQuery | undefined,
+  values: Values,
+  pace: Pace,
+): Promise<boolean> {
+  if (!isWorthKeeping(context, set, [field])) return false
+  const columns = columnsOf(context, [field])
+  if (columns === undefined) return false
+  const column = columns.of(field)
+  const counter = column.isText ? new TextCounter(column) : new NumberCounter()
+  const counted = await ifKept(async () => {
+    let document = 0
+    await eachBlock(set, pace, (number, offsets) => {
+      const { values: all, starts } = columns.block(column, number, pace)
+      for (const at of offsets) {
+        document++
+        if (starts === undefined) counter.add(all[at]!, document)
+        else
+          for (let place = starts[at]!; place < starts[at + 1]!; place++) counter.add(all[place]!, document)
+      }
+    })
+    return true
+  })
+  if (counted === undefined) return false
+  const passes = query === undefined ? undefined : beginningTest(context, column, query)
+  for (const { value, count, times } of counter.counted()) {
+    if (passes === undefined || passes(value)) {
+      values.addCounted(column.isText ? column.words[value]! : value, count, times)
+    }
+  }
+  return true
+}
+
+interface Count {
+  /** an id, or a number */
+  value: number
+  /** documents that have it */
+  count: number
+  /** how often they have it */
+  times: number
+}
+
+/** Counts strings by their ids. */
+class TextCounter {
+  #counts: Uint32Array
+  #times: Uint32Array
+  /** by id: the document that had it last */
+  #last: Uint32Array
+
+  constructor({ words }: Column) {
+    this.#counts = new Uint32Array(words.length)
+    this.#times = new Uint32Array(words.length)
+    this.#last = new Uint32Array(words.length)
+  }
+
+  add(id: number, document: number): void {
+    if (id >= this.#counts.length) this.#grow(id)
+    this.#times[id]!++
+    if (this.#last[id] === document) return
+    this.#last[id] = document
+    this.#counts[id]!++
+  }
+
+  /** Reading blocks finds further strings. */
+  #grow(id: number): void {
+    const larger = (before: Uint32Array): Uint32Array => {
+      const after = new Uint32Array(2 * id + 16)
+      after.set(before)
+      return after
+    }
+    this.#counts = larger(this.#counts)
+    this.#times = larger(this.#times)
+    this.#last = larger(this.#last)
+  }
+
+  *counted(): Generator<Count> {
+    for (let id = 1; id < this.#counts.length; id++) {
+      const count = this.#counts[id]!
+      if (count > 0) yield { value: id, count, times: this.#times[id]! }
+    }
+  }
+}
+
+class NumberCounter {
+  readonly #counts = new Map<number, Count & { last: number }>()
+
+  add(value: number, document: number): void {
+    if (Number.isNaN(value)) return
+    const known = this.#counts.get(value)
+    if (known === undefined) {
+      this.#counts.set(value, { value, count: 1, times: 1, last: document })
+      return
+    }
+    known.times++
+    if (known.last === document) return
+    known.last = document
+    known.count++
+  }
+
+  counted(): Iterable<Count> {
+    return this.#counts.values()
+  }
+}
+
+/** Whether each word of a facet query begins a word of the value. */
+function beginningTest(
+  { schema }: SearchContext,
+  column: Column,
+  query: FacetQuery,
+): (id: number) => boolean {
+  const beginnings = tokenize(query.text, rulesOf(schema, column.field)).map((token) => ` ${token.text}`)
+  return (id) => {
+    const norm = ` ${column.norm(id)}`
+    return beginnings.every((beginning) => norm.includes(beginning))
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The matches of one search, found once for its page, its facets and its groups: the documents of each block of
+ * sequence numbers (schema/column-memory.ts), 2 bytes a match.
+ */
+import { fieldsInMemory, selectOf } from '../filter/memory'
+import { parseFilter } from '../filter/parse'
+import { fragment, join } from '../fragment'
+import { BLOCK, type Block, type Column, NotKept, type Offsets } from '../schema/column-memory'
+import type { Field } from '../types'
+import type { Candidates } from './candidates'
+import type { SearchContext } from './context'
+import type { Pace } from './pace'
+
+/** By the number of a block: the documents of it that match. The newest block comes first. */
+export type MatchSet = ReadonlyMap<number, Offsets>
+
+/** Values in memory take about this part of the time that SQLite takes to read a row. */
+const ROWS_A_BLOCK = BLOCK / 16
+
+/** Values that a search has in its hands, whatever is written or dropped meanwhile. */
+export class Columns {
+  readonly #context: SearchContext
+  readonly #columns = new Map<string, Column>()
+  readonly #blocks = new Map<Column, Map<number, Block>>()
+
+  constructor(context: SearchContext, columns: readonly Column[]) {
+    this.#context = context
+    for (const column of columns) this.#columns.set(column.field.name, column)
+  }
+
+  of = (field: Field): Column => this.#columns.get(field.name)!
+
+  /** The values of a column in a block. @throws NotKept */
+  block(column: Column, number: number, pace: Pace): Block {
+    const blocks = this.#blocks.get(column) ?? new Map<number, Block>()
+    this.#blocks.set(column, blocks)
+    const { sql, columns } = this.#context
+    const block = blocks.get(number) ?? columns.block(sql, column, number, pace.read)
+    blocks.set(number, block)
+    return block
+  }
+}
+
+/** The columns of these fields; undefined if SQL has to read them. */
+export function columnsOf(context: SearchContext, fields: readonly Field[]): Columns | undefined {
+  const columns = context.columns.columns(context.schema, [...new Set(fields)], context.count())
+  return columns && new Columns(context, columns)
+}
+
+/**
+ * Calls `visit` for every block of the matches, the newest first. Others get a turn in between.
+ * @returns false when the search was cut off on the way
+ */
+export async function eachBlock(
+  set: MatchSet,
+  pace: Pace,
+  visit: (number: number, offsets: Offsets) => void,
+): Promise<boolean> {
+  for (const [number, offsets] of set) {
+    visit(number, offsets)
+    pace.countRows(ROWS_A_BLOCK)
+    if (!(await pace.rest())) return false
+  }
+  return true
+}
+
+export const sizeOf = (set: MatchSet): number => {
+  let size = 0
+  for (const { length } of set.values()) size += length
+  return size
+}
+
+/** What SQL does where memory cannot. @returns undefined if a field turns out not to be kept */
+export async function ifKept<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof NotKept) return undefined
+    throw error
+  }
+}
+
+/**
+ * Finds every document that passes a filter, at most once.
+ * @param without sequence numbers of documents that do not count
+ * @returns undefined if memory cannot evaluate the filter
+ */
+export function filteredSet(
+  context: SearchContext,
+  filterBy: string,
+  without: readonly number[],
+): Candidates['set'] {
+  const tree = parseFilter(filterBy)
+  const fields = tree === undefined ? [] : fieldsInMemory(context.schema, tree)
+  if (fields === undefined) return undefined
+  const find = async (pace: Pace): Promise<MatchSet | undefined> => {
+    const { sql, schema } = context
+    const columns = columnsOf(context, fields)
+    if (columns === undefined) return undefined
+    const select = tree && selectOf(tree, schema, columns.of)
+    const [ends] = pace.query<{ low: number | null; high: number | null }>(
+      sql,
+      fragment('SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high'),
+    )
+    const set = new Map<number, Offsets>()
+    if (ends === undefined || ends.low === null || ends.high === null) return set
+    const left = new Set(without)
+    for (let number = Math.floor(ends.high / BLOCK); number >= Math.floor(ends.low / BLOCK); number--) {
+      const present = context.columns.present(sql, schema, context.count(), number, pace.read)
+      const passed = select ? select(present, (column) => columns.block(column, number, pace)) : present
+      const offsets = left.size > 0 ? passed.filter((at) => !left.has(number * BLOCK + at)) : passed
+      if (offsets.length > 0) set.set(number, offsets)
+      pace.countRows(ROWS_A_BLOCK)
+      if (!(await pace.rest())) break
+    }
+    return set
+  }
+  return once(find)
+}
+
+/** The matches of candidates that come as relations. */
+export const gatheredSet = (sql: SqlStorage, parts: Candidates['parts']): NonNullable<Candidates['set']> =>
+  once(async (pace) => {
+    const seqs: number[][] = []
+    for await (const { relation } of parts(pace)) {
+      const [row] = pace.query<{ seqs: string }>(
+        sql,
+        join([fragment('SELECT json_group_array(seq) AS seqs FROM ('), relation, fragment(')')], ''),
+      )
+      seqs.push(JSON.parse(row!.seqs) as number[])
+    }
+    return setOf(seqs.flat())
+  })
+
+/** @param seqs in any order, none twice */
+export function setOf(seqs: readonly number[]): MatchSet {
+  const sorted = Float64Array.from(seqs).sort()
+  const set = new Map<number, Offsets>()
+  for (let to = sorted.length; to > 0; ) {
+    const number = Math.floor(sorted[to - 1]! / BLOCK)
+    let from = to
+    while (from > 0 && sorted[from - 1]! >= number * BLOCK) from--
+    set.set(
+      number,
+      Uint16Array.from(sorted.subarray(from, to), (seq) => seq - number * BLOCK),
+    )
+    to = from
+  }
+  return set
+}
+
+/** Matches as relations without scores. */
+export const partsOf = (set: MatchSet): Candidates['parts'] =>
+  async function* (pace) {
+    for (const [number, offsets] of set) {
+      const low = number * BLOCK
+      yield {
+        relation: fragment(
+          'SELECT value AS seq, NULL AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
+          `[${Array.from(offsets, (at) => low + at).join(',')}]`,
+        ),
+        range: { low, high: low + BLOCK - 1 },
+      }
+      if (!(await pace.rest())) return
+    }
+  }
+
+/** Up to so many matches, SQL reads them from a list rather than find them again. */
+const MOST_LISTED = 16_384
+
+/** The same candidates, for SQL: as a list where their set is known to be small. */
+export async function listed(candidates: Candidates, pace: Pace): Promise<Candidates> {
+  const set = await candidates.set?.(pace)
+  if (set === undefined || sizeOf(set) > MOST_LISTED) return candidates
+  return { ...candidates, parts: partsOf(set), found: candidates.found ?? sizeOf(set) }
+}
+
+function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<Candidates['set']> {
+  let found: Promise<MatchSet | undefined> | undefined
+  return (pace) => {
+    found ??= ifKept(() => find(pace))
+    return found
+  }
+}
+
+/** Reading so many documents of a block takes about as long as reading one match by itself. */
+const DOCUMENTS_A_MATCH = 8
+
+/** Whether it is worth having these columns in memory: for a few matches SQL reads less than the blocks around them. */
+export function isWorthKeeping(context: SearchContext, set: MatchSet, fields: readonly Field[]): boolean {
+  const columns = context.columns.columns(context.schema, [...new Set(fields)], context.count())
+  if (columns === undefined) return false
+  let missing = 0
+  for (const number of set.keys()) {
+    for (const column of columns) if (!context.columns.has(column, number)) missing++
+  }
+  const documents = missing * Math.min(BLOCK, context.count())
+  return documents <= DOCUMENTS_A_MATCH * sizeOf(set) * columns.length
+}

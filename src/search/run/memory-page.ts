@@ -1,0 +1,265 @@
+/** Orders and groups the matches of a search in memory (schema/column-memory.ts), where all keys of the order are there. */
+import { MAX_DISTINCT } from '../limits'
+import type { SearchRequest } from '../request/request'
+import type { SortKey } from '../request/sort'
+import { BLOCK, type Column } from '../schema/column-memory'
+import { findField } from '../schema/find-field'
+import type { Candidates, OrderedMatch } from './candidates'
+import { First, fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed } from './column-order'
+import type { SearchContext } from './context'
+import { type GroupRow, type Groups, tooManyGroups } from './grouping'
+import {
+  type Columns,
+  columnsOf,
+  eachBlock,
+  ifKept,
+  isWorthKeeping,
+  type MatchSet,
+  sizeOf,
+} from './match-set'
+import type { Pace } from './pace'
+
+interface Window {
+  offset: number
+  limit: number
+}
+
+const match = (seq: number) => ({ seq, score: null, distance: null, fused: null })
+
+/** A window of the matches, and how many there are. @returns undefined if SQL has to find it */
+export async function windowInMemory(
+  context: SearchContext,
+  candidates: Candidates,
+  sort: readonly SortKey[],
+  { offset, limit }: Window,
+  pace: Pace,
+): Promise<{ rows: OrderedMatch[]; found: number } | undefined> {
+  const fields = candidates.text || candidates.vector ? undefined : fieldsOfOrder(sort)
+  const columns = fields && candidates.set && columnsOf(context, fields)
+  const set = columns && (await candidates.set!(pace))
+  if (set === undefined || !isWorthKeeping(context, set, fields!)) return undefined
+  const found = candidates.found ?? sizeOf(set)
+  if (limit <= 0) return { rows: [], found }
+  return ifKept(async () => {
+    const goodness = await goodnessOf(sort, columns!, set, pace)
+    const first = await firstOf(set, goodness, offset + limit, pace)
+    return { rows: first.slice(offset).map(({ seq }) => match(seq)), found }
+  })
+}
+
+/** A group: its best match, how many it has, and its key. */
+interface Group extends Placed {
+  size: number
+  key: GroupRow['group_key']
+}
+
+/** What is known of a group while its members are counted. */
+interface Counted extends Placed {
+  size: number
+}
+
+/** Two fields have so many different values at most that their numbers fit into one whole number together. */
+const RADIX = 2 ** 26
+const MOST_FIELDS = 2
+
+/**
+ * The groups of a page with their best hits.
+ * @returns undefined if SQL has to find them
+ * @throws ApiError 422 for more groups than are counted
+ */
+export async function groupsInMemory(
+  context: SearchContext,
+  request: SearchRequest,
+  candidates: Candidates,
+  sort: readonly SortKey[],
+  pace: Pace,
+): Promise<Groups | undefined> {
+  const { groupBy, groupLimit, groupMissingValues } = request
+  const fields = groupBy.map((name) => findField(context.schema, name)!)
+  const ordered = candidates.text || candidates.vector ? undefined : fieldsOfOrder(sort, true)
+  if (ordered === undefined || fields.length > MOST_FIELDS || candidates.set === undefined) return undefined
+  const columns = columnsOf(context, [...fields, ...ordered])
+  if (columns === undefined || fields.some((field) => columns.of(field).isList)) return undefined
+  const set = await candidates.set(pace)
+  if (set === undefined || !isWorthKeeping(context, set, [...fields, ...ordered])) return undefined
+  return ifKept(async () => {
+    const goodness = await goodnessOf(sort, columns, set, pace)
+    const grouping = new Grouping(
+      fields.map((field) => columns.of(field)),
+      columns,
+      groupMissingValues,
+    )
+    const { groups, alone } = await grouping.count(set, goodness, pace)
+    const wanted = request.offset + request.perPage
+    const heads = grouping.heads(groups, alone, sort, wanted).slice(request.offset)
+    const rows = groupLimit > 1 ? await grouping.members(set, goodness, heads, groupLimit, pace) : heads
+    const found = groups.size + alone.length
+    return {
+      rows: rows.map(({ seq, key, size }) => ({ ...match(seq), group_key: key, group_found: size })),
+      found,
+    }
+  })
+}
+
+/** A document without a value is a group of its own. */
+const NO_GROUP = -1
+
+class Grouping {
+  readonly #by: Column[]
+  readonly #columns: Columns
+  readonly #groupsMissing: boolean
+  /** of each field of numbers: a number for each value */
+  readonly #numbers: Map<number, number>[]
+
+  constructor(by: Column[], columns: Columns, groupsMissing: boolean) {
+    this.#by = by
+    this.#columns = columns
+    this.#groupsMissing = groupsMissing
+    this.#numbers = by.map(() => new Map())
+  }
+
+  /** Tells the group of each document of a block: a number, or NO_GROUP. */
+  #groupsOf(number: number, pace: Pace): (at: number) => number {
+    const parts = this.#by.map((column, index) => {
+      const { values } = this.#columns.block(column, number, pace)
+      if (column.isText) return (at: number) => values[at]!
+      const numbers = this.#numbers[index]!
+      return (at: number) => {
+        const value = values[at]!
+        if (Number.isNaN(value)) return 0
+        const known = numbers.get(value)
+        if (known !== undefined) return known
+        numbers.set(value, numbers.size + 1)
+        return numbers.size
+      }
+    })
+    const isGrouped = this.#groupsMissing
+    return (at) => {
+      let group = 0
+      for (const part of parts) {
+        const value = part(at)
+        if (value === 0 && !isGrouped) return NO_GROUP
+        group = group * RADIX + value
+      }
+      return group
+    }
+  }
+
+  /** Counts the groups and finds their best documents. @throws ApiError 422 */
+  async count(
+    set: MatchSet,
+    goodness: Goodness,
+    pace: Pace,
+  ): Promise<{ groups: Map<number, Counted>; alone: Placed[] }> {
+    const groups = new Map<number, Counted>()
+    const alone: Placed[] = []
+    await eachBlock(set, pace, (number, offsets) => {
+      const groupOf = this.#groupsOf(number, pace)
+      const parts = goodness(number)
+      for (let index = offsets.length - 1; index >= 0; index--) {
+        const at = offsets[index]!
+        const group = groupOf(at)
+        const seq = number * BLOCK + at
+        if (group === NO_GROUP) {
+          alone.push({ seq, keys: parts.map((part) => part(at)) })
+          continue
+        }
+        const known = groups.get(group)
+        if (known === undefined) {
+          groups.set(group, { seq, keys: parts.map((part) => part(at)), size: 1 })
+          continue
+        }
+        known.size++
+        improve(known, parts, seq, at)
+      }
+      if (groups.size > MAX_DISTINCT) throw tooManyGroups()
+    })
+    return { groups, alone }
+  }
+
+  /** The first groups in order. */
+  heads(
+    groups: ReadonlyMap<number, Counted>,
+    alone: readonly Placed[],
+    sort: readonly SortKey[],
+    wanted: number,
+  ): Group[] {
+    const first = new First<Group>(wanted)
+    const offer = (group: Group) => {
+      for (const [at, key] of sort.entries()) {
+        if (key.kind === 'group_found') group.keys[at] = key.direction === 'ASC' ? -group.size : group.size
+      }
+      first.offer(group)
+    }
+    for (const [number, { seq, keys, size }] of groups) offer({ seq, keys, size, key: this.#keyOf(number) })
+    for (const { seq, keys } of alone) offer({ seq, keys, size: 1, key: seq })
+    return first.items
+  }
+
+  /** The values of a group, as the JSON that SQL would make of them. */
+  #keyOf(group: number): string {
+    const numbers: number[] = []
+    for (let rest = group; numbers.length < this.#by.length; rest = Math.floor(rest / RADIX)) {
+      numbers.unshift(rest % RADIX)
+    }
+    const values = numbers.map((number, index) => {
+      if (number === 0) return null
+      if (this.#by[index]!.isText) return this.#by[index]!.words[number]!
+      return this.#valueOf(index, number)
+    })
+    return JSON.stringify(values)
+  }
+
+  readonly #values: number[][] = []
+
+  #valueOf(index: number, number: number): number {
+    const numbers = this.#numbers[index]!
+    // Numbers are given in the order in which values are first seen.
+    if (this.#values[index]?.length !== numbers.size) this.#values[index] = [...numbers.keys()]
+    return this.#values[index]![number - 1]!
+  }
+
+  /** The first members of each of these groups, group by group. */
+  async members(
+    set: MatchSet,
+    goodness: Goodness,
+    heads: readonly Group[],
+    limit: number,
+    pace: Pace,
+  ): Promise<Group[]> {
+    const found = new Map(heads.map((head) => [head.key, { head, first: new First<Placed>(limit) }]))
+    const known = new Map<number, { first: First<Placed> } | undefined>()
+    await eachBlock(set, pace, (number, offsets) => {
+      const groupOf = this.#groupsOf(number, pace)
+      const parts = goodness(number)
+      const [main] = parts
+      for (let index = offsets.length - 1; index >= 0; index--) {
+        const at = offsets[index]!
+        const group = groupOf(at)
+        if (group === NO_GROUP) continue
+        if (!known.has(group)) known.set(group, found.get(this.#keyOf(group)))
+        const wanted = known.get(group)
+        if (wanted === undefined || !wanted.first.takes(main === undefined ? 0 : main(at))) continue
+        wanted.first.offer({ seq: number * BLOCK + at, keys: parts.map((part) => part(at)) })
+      }
+    })
+    return heads.flatMap((head) => {
+      if (typeof head.key === 'number') return [head]
+      const { items } = found.get(head.key)!.first
+      return items.map(({ seq, keys }) => ({ ...head, seq, keys }))
+    })
+  }
+}
+
+/** Puts a document in place of a group's best one if it comes before it. */
+function improve(best: Placed, parts: ((at: number) => number)[], seq: number, at: number): void {
+  for (const [index, part] of parts.entries()) {
+    const value = part(at)
+    if (value === best.keys[index]) continue
+    if (value < best.keys[index]!) return
+    best.seq = seq
+    best.keys = parts.map((each) => each(at))
+    return
+  }
+  if (seq > best.seq) best.seq = seq
+}

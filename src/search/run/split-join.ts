@@ -1,0 +1,85 @@
+/**
+ * `split_join_tokens`: words of a query that people also write as one, or the other way round. `note book` finds
+ * `notebook`, and `blueprint` finds `blue print`.
+ *
+ * As in Typesense, all words are joined first, then neighbours, and then single words are split. The first way that a
+ * document has is taken, and it counts beside the query as it was typed.
+ */
+import type { SearchRequest } from '../request/request'
+import type { Analyzer } from '../text/analyzer'
+import { type Term, termOf, typed } from '../text/term'
+
+/** Only so many words at the beginning of a query are joined or split. */
+const MOST_WORDS = 5
+/** Longer words are not split. */
+const MOST_LETTERS = 32
+/** Ways that are looked up in the index. */
+const MOST_WAYS = 64
+
+/** Words in the place of some terms. */
+interface Way {
+  at: number
+  span: number
+  words: string[]
+}
+
+/** Whether a search that found so many documents splits and joins words. */
+export const splitsAndJoins = ({ splitJoin }: SearchRequest, found: number): boolean =>
+  splitJoin === 'always' || (splitJoin === 'fallback' && found === 0)
+
+/** What the index knows. */
+export interface KnownWords {
+  analyzer: Analyzer
+  /** in how many documents a folded word is, for some words */
+  documentsOf(words: string[]): (word: string) => number
+  /** whether any document has all terms */
+  isFound(terms: Term[]): boolean
+}
+
+/**
+ * The terms with what stands for some of them when words are joined or split.
+ * @returns undefined if no document has such words
+ */
+export function splitOrJoined(
+  terms: readonly Term[],
+  { analyzer, documentsOf, isFound }: KnownWords,
+): Term[] | undefined {
+  const made = waysOf(terms)
+    .slice(0, MOST_WAYS)
+    .map((way) => ({ ...way, instead: way.words.flatMap((word) => termOf(word, analyzer) ?? []) }))
+  const tokensOf = (some: Term[]) => some.flatMap(({ tokens }) => tokens)
+  const documents = documentsOf(tokensOf(made.flatMap(({ instead }) => instead)))
+  for (const { at, span, words, instead } of made) {
+    const isKnown = instead.length === words.length && tokensOf(instead).every((word) => documents(word) > 0)
+    const known = terms[at]!.synonyms
+    if (!isKnown || (known !== undefined && known.span !== span)) continue
+    // The parts of a word stand side by side.
+    const phrase = termOf(words.join(' '), analyzer)
+    if (phrase === undefined || !isFound([...terms.slice(0, at), phrase, ...terms.slice(at + span)])) continue
+    const synonyms = { span, instead: [...(known?.instead ?? []), instead] }
+    return terms.with(at, { ...terms[at]!, synonyms })
+  }
+  return undefined
+}
+
+const isWord = ({ tokens, quoted }: Term): boolean => tokens.length === 1 && !quoted
+
+function waysOf(terms: readonly Term[]): Way[] {
+  const ways: Way[] = []
+  const joined = (at: number, span: number) => {
+    const some = terms.slice(at, at + span)
+    if (some.every(isWord)) ways.push({ at, span, words: [some.map(typed).join('')] })
+  }
+  const first = terms.slice(0, MOST_WORDS)
+  if (terms.length > 1) joined(0, terms.length)
+  if (terms.length > 2) for (let at = 0; at + 1 < first.length; at++) joined(at, 2)
+  for (const [at, term] of first.entries()) {
+    const letters = isWord(term) ? [...term.tokens[0]!] : []
+    if (letters.length > MOST_LETTERS) continue
+    for (let length = letters.length - 1; length > 0; length--) {
+      const words = [letters.slice(0, length).join(''), letters.slice(length).join('')]
+      ways.push({ at, span: 1, words })
+    }
+  }
+  return ways
+}

@@ -1,0 +1,294 @@
+/**
+ * Typed values in memory, for what looks at every match of a search: filters, facets, groups and orders. SQLite takes
+ * up to a microsecond for a value, this some nanoseconds.
+ *
+ * Values are kept in blocks of 4,096 sequence numbers, read when a search first needs them. A write forgets the block
+ * of its document, so nothing here is ever written back, and a rollback does no harm. Strings are numbers of a
+ * dictionary, 2 bytes a document; numbers and booleans take 8 bytes.
+ *
+ * Some fields cannot be kept: those with too many different strings, and those with numbers that a double would round
+ * or that are infinite. Then SQL reads them, as it does whenever memory is short.
+ */
+import type { SqlFragment } from '../fragment'
+import { fragment } from '../fragment'
+import { MAX_COLUMN_BYTES } from '../limits'
+import { rulesOf } from '../text/rules'
+import { normalForm } from '../text/words'
+import type { Field } from '../types'
+import {
+  columnsTable,
+  hasValues,
+  isArray,
+  isBool,
+  isNumber,
+  isString,
+  type StoredSchema,
+  scalarColumn,
+  valuesTable,
+} from './layout'
+
+/** Sequence numbers of a block. */
+export const BLOCK = 4_096
+
+/** Different strings of a field: an id has 16 bits, and 0 stands for no value. */
+const MOST_WORDS = 65_535
+/** Characters of a field's different strings. */
+const MOST_CHARACTERS = 2_000_000
+/** Bytes of a different string in memory, besides its characters, and of a character in both of its forms. */
+const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
+
+/** Runs a query, and counts what it reads. */
+export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
+
+/** The documents of a block: their sequence numbers less the block's first, in ascending order. */
+export type Offsets = Uint16Array
+
+/** A field's values in a block. */
+export interface Block {
+  /** by offset: ids of strings with 0 for none, or numbers with NaN for none. Of a list, one value after the other */
+  values: Uint16Array | Float64Array
+  /** of a list: where each document's values begin, and where the last one's end */
+  starts: Uint16Array | Uint32Array | undefined
+}
+
+/** A field cannot be kept in memory: SQL has to read it. */
+export class NotKept extends Error {}
+
+/** The values of a field. */
+export class Column {
+  /** strings by id */
+  readonly words: string[] = ['']
+  readonly isText: boolean
+  readonly isList: boolean
+  readonly blocks = new Map<number, Block>()
+  bytes = 0
+  /** when a search last used it */
+  used = 0
+  readonly #ids = new Map<string, number>()
+  readonly #norms: string[] = []
+  #characters = 0
+
+  constructor(
+    readonly field: Field,
+    readonly schema: StoredSchema,
+  ) {
+    this.isText = isString(field)
+    this.isList = isArray(field)
+  }
+
+  /** The normal form of a string (text/words.ts). */
+  norm(id: number): string {
+    const known = this.#norms[id]
+    if (known !== undefined) return known
+    const norm = normalForm(this.words[id]!, rulesOf(this.schema, this.field))
+    this.#norms[id] = norm
+    return norm
+  }
+
+  /** Reads a block. @throws NotKept */
+  read(sql: SqlStorage, number: number, read: Read): Block {
+    const slot = this.schema.slots[this.field.name]!
+    const low = number * BLOCK
+    const [table, value] = this.isList
+      ? [valuesTable(slot), 'value']
+      : [columnsTable(slot), scalarColumn(slot)]
+    const isExact = this.field.type.startsWith('float')
+    const rows = `SELECT seq - ? AS at, ${value} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL ORDER BY seq${this.isList ? ', pos' : ''}`
+    const bindings = [low, low, low + BLOCK - 1]
+    // SQLite writes a fraction as JSON with the loss of its last digits, so fractions are read one by one.
+    if (isExact) {
+      const found = read<{ at: number; value: number }>(sql, fragment(rows, ...bindings))
+      return this.#block(
+        found.map(({ at }) => at),
+        found.map((row) => row.value),
+      )
+    }
+    const [row] = read<{ ats: string; found: string }>(
+      sql,
+      fragment(
+        `SELECT json_group_array(at) AS ats, json_group_array(value) AS found FROM (${rows})`,
+        ...bindings,
+      ),
+    )
+    return this.#block(JSON.parse(row!.ats) as number[], JSON.parse(row!.found) as (string | number)[])
+  }
+
+  #block(ats: number[], found: (string | number)[]): Block {
+    const size = this.isList ? found.length : BLOCK
+    const values = this.isText ? new Uint16Array(size) : new Float64Array(size).fill(Number.NaN)
+    for (let index = 0; index < found.length; index++) {
+      const value = found[index]!
+      values[this.isList ? index : ats[index]!] = typeof value === 'string' ? this.#idOf(value) : exact(value)
+    }
+    if (!this.isList) return { values, starts: undefined }
+    const starts = new Uint32Array(BLOCK + 1)
+    for (const at of ats) starts[at + 1]!++
+    for (let at = 0; at < BLOCK; at++) starts[at + 1]! += starts[at]!
+    return { values, starts }
+  }
+
+  /** @throws NotKept */
+  #idOf(word: string): number {
+    const known = this.#ids.get(word)
+    if (known !== undefined) return known
+    this.#characters += word.length
+    if (this.words.length > MOST_WORDS || this.#characters > MOST_CHARACTERS) throw new NotKept()
+    const id = this.words.push(word) - 1
+    this.#ids.set(word, id)
+    this.bytes += WORD_BYTES + CHARACTER_BYTES * word.length
+    return id
+  }
+}
+
+/** @throws NotKept for a number that may have been rounded, and for an infinite one */
+function exact(value: number): number {
+  if (Math.abs(value) > Number.MAX_SAFE_INTEGER) throw new NotKept()
+  return value
+}
+
+const bytesOf = ({ values, starts }: Block): number => values.byteLength + (starts?.byteLength ?? 0)
+
+/** Whether a field has values that can be kept. */
+export const isKept = (field: Field): boolean =>
+  hasValues(field) && (isString(field) || isNumber(field) || isBool(field))
+
+/** The offsets of a block in which no document is missing. */
+let whole: Offsets | undefined
+const wholeBlock = (): Offsets => {
+  whole ??= Uint16Array.from({ length: BLOCK }, (_, at) => at)
+  return whole
+}
+
+/** The values of one collection. */
+export class ColumnMemory {
+  readonly #columns = new Map<number, Column>()
+  /** slots of fields that cannot be kept */
+  readonly #refused = new Set<number>()
+  readonly #present = new Map<number, Offsets>()
+  #presentTable: string | undefined
+  #clock = 0
+
+  constructor(readonly limit = MAX_COLUMN_BYTES) {}
+
+  /** Forgets what is known of a document. */
+  forget(seq: number): void {
+    const number = Math.floor(seq / BLOCK)
+    this.#present.delete(number)
+    for (const column of this.#columns.values()) this.#drop(column, number)
+  }
+
+  /** Forgets everything: the schema has changed, or there are no more documents. */
+  clear(): void {
+    this.#columns.clear()
+    this.#refused.clear()
+    this.#present.clear()
+    this.#presentTable = undefined
+  }
+
+  #drop(column: Column, number: number): void {
+    const block = column.blocks.get(number)
+    if (block === undefined) return
+    column.blocks.delete(number)
+    column.bytes -= bytesOf(block)
+  }
+
+  /** Bytes that are in use. */
+  get bytes(): number {
+    let bytes = this.#present.size * BLOCK * Uint16Array.BYTES_PER_ELEMENT
+    for (const column of this.#columns.values()) bytes += column.bytes
+    return bytes
+  }
+
+  /**
+   * The columns of fields, for a search that needs all of them together.
+   * @param count documents of the collection
+   * @returns undefined if they cannot be kept, or would not fit
+   */
+  columns(schema: StoredSchema, fields: readonly Field[], count: number): Column[] | undefined {
+    let needed = 0
+    for (const field of fields) {
+      const slot = schema.slots[field.name]
+      if (slot === undefined || !isKept(field) || this.#refused.has(slot.slot)) return undefined
+      needed += count * (isString(field) ? 2 : 8)
+    }
+    if (needed > this.limit) return undefined
+    this.#clock++
+    return fields.map((field) => {
+      const { slot } = schema.slots[field.name]!
+      const column = this.#columns.get(slot) ?? new Column(field, schema)
+      column.used = this.#clock
+      this.#columns.set(slot, column)
+      return column
+    })
+  }
+
+  /** Whether a block is in memory. */
+  has = (column: Column, number: number): boolean => column.blocks.has(number)
+
+  /** The block of a column. @throws NotKept */
+  block(sql: SqlStorage, column: Column, number: number, read: Read): Block {
+    const known = column.blocks.get(number)
+    if (known !== undefined) return known
+    const { slot } = column.schema.slots[column.field.name]!
+    let block: Block
+    try {
+      block = column.read(sql, number, read)
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error
+      this.#columns.delete(slot)
+      this.#refused.add(slot)
+      throw error
+    }
+    column.blocks.set(number, block)
+    column.bytes += bytesOf(block)
+    this.#makeRoom(column.used)
+    return block
+  }
+
+  /** Drops the columns that no search has used for longest. Those of the present one stay. */
+  #makeRoom(present: number): void {
+    while (this.bytes > this.limit) {
+      const [oldest] = [...this.#columns].sort(([, a], [, b]) => a.used - b.used)
+      if (oldest === undefined || oldest[1].used === present) return
+      this.#columns.delete(oldest[0])
+    }
+  }
+
+  /**
+   * The documents of a block.
+   * @param count documents of the collection
+   */
+  present(sql: SqlStorage, schema: StoredSchema, count: number, number: number, read: Read): Offsets {
+    const known = this.#present.get(number)
+    if (known !== undefined) return known
+    const low = number * BLOCK
+    this.#presentTable ??= smallestTable(sql, schema, count)
+    const [row] = read<{ ats: string }>(
+      sql,
+      fragment(
+        `SELECT json_group_array(seq - ?) AS ats FROM (SELECT seq FROM ${this.#presentTable} WHERE seq BETWEEN ? AND ? ORDER BY seq)`,
+        low,
+        low,
+        low + BLOCK - 1,
+      ),
+    )
+    const ats = JSON.parse(row!.ats) as number[]
+    const offsets = ats.length === BLOCK ? wholeBlock() : Uint16Array.from(ats)
+    this.#present.set(number, offsets)
+    return offsets
+  }
+}
+
+/**
+ * The smallest table with a row for every document: reading `documents` reads the documents. While a field is being
+ * added, its table may lack some.
+ */
+function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): string {
+  const field = schema.fields.find(
+    (each) => hasValues(each) && !isArray(each) && schema.slots[each.name] !== undefined,
+  )
+  if (field === undefined) return 'documents'
+  const table = columnsTable(schema.slots[field.name]!)
+  const { rows } = sql.exec<{ rows: number }>(`SELECT count(*) AS rows FROM ${table}`).one()
+  return rows === count ? table : 'documents'
+}

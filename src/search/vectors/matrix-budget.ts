@@ -1,0 +1,55 @@
+/**
+ * Bounds the memory of all vector matrices in an isolate. The platform may run several objects of a class in one
+ * isolate of 128 MB, and each of them alone would be within its limit.
+ *
+ * A matrix can be loaded again from its rows, so the one that was searched longest ago makes room.
+ */
+export interface Holder {
+  /** Frees the matrix. */
+  evict(): void
+}
+
+/** An object that is gone leaves its matrix to the garbage collector, so the budget must not keep it. */
+interface Entry {
+  holder: WeakRef<Holder>
+  bytes: number
+}
+
+export class MatrixBudget {
+  readonly #most: number
+  /** the one used last is last */
+  #entries: Entry[] = []
+
+  /** @param most bytes of all matrices together */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /**
+   * Call this before a matrix is loaded, searched or grown. Evicts others until it fits. One that is larger than the
+   * budget stays alone.
+   * @param bytes that it will take
+   */
+  use(holder: Holder, bytes: number): void {
+    const others = this.#without(holder)
+    let total = others.reduce((sum, entry) => sum + entry.bytes, bytes)
+    while (total > this.#most && others.length > 0) {
+      const [oldest] = others.splice(0, 1)
+      total -= oldest!.bytes
+      oldest!.holder.deref()?.evict()
+    }
+    this.#entries = [...others, { holder: new WeakRef(holder), bytes }]
+  }
+
+  /** The matrix was freed. */
+  release(holder: Holder): void {
+    this.#entries = this.#without(holder)
+  }
+
+  #without(holder: Holder): Entry[] {
+    return this.#entries.filter((entry) => {
+      const held = entry.holder.deref()
+      return held !== undefined && held !== holder
+    })
+  }
+}

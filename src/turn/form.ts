@@ -1,0 +1,142 @@
+/**
+ * Checks that an answer has the form that its request asks for.
+ *
+ * A schema comes from a caller and runs in an isolate that others share. So only keywords whose work is bounded are checked:
+ * `pattern`, `format` and `uniqueItems` are left to the provider. A schema that could branch without end is refused
+ * before a model is asked.
+ */
+import { ApiError, coded } from '../errors'
+import { requireShallow } from '../json-depth'
+import type { AnswerForm } from '../models/answer-form'
+import type { Generated } from './generate'
+
+type Schema = Record<string, unknown>
+
+/** Characters of a schema's JSON. */
+const LONGEST_SCHEMA = 64_000
+/** Levels of an answer that are counted. Answers do not nest deeper. */
+const DEEPEST = 32
+/** Schemas that may be applied on a path through an answer of that depth. */
+const MOST_WORK = 20_000
+
+const PLAIN = [
+  'type',
+  'enum',
+  'const',
+  'required',
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'minProperties',
+  'maxProperties',
+  '$ref',
+]
+/** Keywords that apply schemas to the same value, to values in it, and that only name them. */
+const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
+const SINGLE = ['not', 'items', 'additionalProperties']
+const NAMED = ['properties', '$defs', 'definitions']
+
+const isObject = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The schema with the keywords that are checked. */
+function checkedPart(schema: unknown): unknown {
+  if (!isObject(schema)) return schema !== false
+  const part: Schema = {}
+  for (const [word, value] of Object.entries(schema)) {
+    if (PLAIN.includes(word)) part[word] = value
+    else if (SINGLE.includes(word)) part[word] = checkedPart(value)
+    else if (ALTERNATIVES.includes(word) && Array.isArray(value)) part[word] = value.map(checkedPart)
+    else if (NAMED.includes(word) && isObject(value)) {
+      part[word] = Object.fromEntries(Object.entries(value).map(([name, each]) => [name, checkedPart(each)]))
+    }
+  }
+  return part
+}
+
+/** @throws ApiError 400 for a schema that is too long, refers to what it does not hold, or could branch without end */
+export function requireSchema(schema: Schema): void {
+  if (JSON.stringify(schema).length > LONGEST_SCHEMA) {
+    throw new ApiError(400, `The schema is longer than ${LONGEST_SCHEMA} characters.`)
+  }
+  const root = checkedPart(schema) as Schema
+  if (workOf(root, root, DEEPEST, new Map()) > MOST_WORK) {
+    throw new ApiError(
+      400,
+      'The schema has too many alternatives within alternatives, or refers to itself without a property between.',
+    )
+  }
+}
+
+/** How many schemas may be applied to a value and to those in it, to a depth. @param known by schema and depth */
+function workOf(root: Schema, schema: unknown, depth: number, known: Map<unknown, number[]>): number {
+  if (!isObject(schema) || depth < 0) return 0
+  const works = known.get(schema) ?? []
+  known.set(schema, works)
+  if (works[depth] !== undefined) return works[depth]
+  // Whoever comes here again before this is known goes in a circle.
+  works[depth] = Number.POSITIVE_INFINITY
+  const { $ref, not, items, additionalProperties, properties } = schema
+  const each = (value: unknown) => (Array.isArray(value) ? value : [])
+  const here = [not, ...each(schema.anyOf), ...each(schema.oneOf), ...each(schema.allOf)]
+  if ($ref !== undefined) here.push(referred(root, $ref))
+  const below = [items, additionalProperties, ...each(schema.prefixItems), ...Object.values(properties ?? {})]
+  const sum = (of: unknown[], at: number) =>
+    of.reduce<number>((total, one) => total + workOf(root, one, at, known), 0)
+  works[depth] = 1 + sum(here, depth) + sum(below, depth - 1)
+  return works[depth]
+}
+
+/** @throws ApiError 400 */
+function referred(root: Schema, ref: unknown): unknown {
+  const path = String(ref)
+  const found = /^#(\/.*)?$/.test(path)
+    ? path
+        .split('/')
+        .slice(1)
+        .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+        .reduce<unknown>((at, step) => (isObject(at) && Object.hasOwn(at, step) ? at[step] : undefined), root)
+    : undefined
+  if (found === undefined) throw new ApiError(400, `The schema has no \`${path}\`, which its \`$ref\` names.`)
+  return found
+}
+
+/** @throws ApiError 400 for an answer that is not of the form. One that was cut off is not checked */
+export async function requireForm(
+  form: AnswerForm,
+  { text, finish }: Pick<Generated, 'text' | 'finish'>,
+): Promise<void> {
+  if (finish !== 'stop') return
+  const value = parsed(text)
+  if (form.type === 'json') {
+    if (!isObject(value)) throw unfit('it is not a JSON object')
+    return
+  }
+  if (value === undefined) throw unfit('it is not JSON')
+  // Loaded where a form is asked for, so that nothing of it runs at the start.
+  const { Validator } = await import('@cfworker/json-schema')
+  const { valid, errors } = new Validator(checkedPart(form.schema) as Schema, '2020-12').validate(value)
+  const fault = errors.at(-1)
+  if (!valid) throw unfit(fault ? `at ${fault.instanceLocation}: ${fault.error}` : 'it is another value')
+}
+
+function parsed(text: string): unknown {
+  try {
+    requireShallow(text)
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const unfit = (why: string): ApiError =>
+  coded(
+    'model_failed',
+    400,
+    `The model's answer does not fit the form that was asked for: ${why}. Ask again.`,
+  )

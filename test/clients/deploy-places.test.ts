@@ -1,0 +1,69 @@
+/** Regions, jurisdictions and the Free plan. `npm test` leaves them out of a short run. */
+import { expect, inject, test } from 'vitest'
+import { ADMIN, api, deploy, loggedIn, stageDeployments } from './deploy-stage'
+
+stageDeployments()
+
+const variables = (worker: string) =>
+  Object.fromEntries(
+    api.workers
+      .get(worker)!
+      .bindings.filter(({ type }) => type === 'plain_text')
+      .map(({ name, text }) => [name, text]),
+  )
+const bound = (worker: string) => api.workers.get(worker)!.bindings.map(({ type }) => type)
+
+test('a jurisdiction is chosen once, and a plan is found out before anything is made', {
+  timeout: 1_800_000,
+}, async () => {
+  api.plan = 'free'
+  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
+  const args = ['--url', inject('url'), '--model', 'local/extractive']
+  const first = await deploy(env, '--jurisdiction', 'eu', ...args)
+  expect(first.output).toContain('The account is on the Workers Free plan.')
+  expect(first.output).toContain('Create the D1 database parley in the jurisdiction eu')
+  expect(first.code).toBe(0)
+  const database = api.databases.get('parley')!
+  expect(database).toMatchObject({ jurisdiction: 'eu', location: undefined })
+  expect(variables('parley')).toMatchObject({ JURISDICTION: 'eu', REGION: '', VECTORS: 'embedded' })
+  expect(api.indexes.size).toBe(0)
+  expect(bound('parley')).not.toContain('vectorize')
+  const worker = () => api.workers.get('parley')!
+  expect(worker().limits).toBeUndefined()
+  expect(JSON.stringify(worker().placement)).toContain('aws:eu-central-1')
+
+  for (const [options, why] of [
+    [['--jurisdiction', 'us'], 'has the jurisdiction eu'],
+    [['--region', 'apac'], 'decides where the data is'],
+  ] as const) {
+    api.calls.length = 0
+    const refused = await deploy(env, ...options, ...args)
+    expect(refused.code).toBe(1)
+    expect(refused.output).toContain(why)
+    expect(api.changes().filter((call) => !/\/query$/.test(call))).toEqual([])
+  }
+
+  // An upgrade to the Paid plan: the place stays without being named, and the index is made.
+  api.plan = 'paid'
+  const upgraded = await deploy(env, ...args)
+  expect(upgraded.output).not.toContain('Free plan')
+  expect(upgraded.code).toBe(0)
+  expect(variables('parley')).toMatchObject({ JURISDICTION: 'eu', VECTORS: 'vectorize' })
+  expect(worker().limits).toEqual({ cpu_ms: 300_000 })
+  expect([...api.indexes.keys()]).toEqual(['parley-1024'])
+  expect(api.databases.get('parley')).toBe(database)
+})
+
+test('a region and a plan are remembered', { timeout: 1_800_000 }, async () => {
+  api.plan = 'free'
+  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
+  const args = ['--url', inject('url'), '--model', 'local/extractive']
+  expect((await deploy(env, '--region', 'oc', ...args)).code).toBe(0)
+  expect(api.databases.get('parley')).toMatchObject({ location: 'oc', jurisdiction: undefined })
+  api.plan = undefined
+  const second = await deploy(env, ...args)
+  expect(second.output).toContain('The account is on the Workers Free plan.')
+  expect(second.code).toBe(0)
+  expect(variables('parley')).toMatchObject({ JURISDICTION: '', REGION: 'oc', VECTORS: 'embedded' })
+  expect(api.indexes.size).toBe(0)
+})

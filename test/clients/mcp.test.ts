@@ -1,0 +1,369 @@
+/** The Model Context Protocol, by the official SDK's client and the Inspector's command line over real sockets. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  createAssistant,
+  createModel,
+  createShows,
+  KEY,
+  request,
+  client as typesense,
+  unique,
+  url,
+} from './harness'
+import { type Llm, startLlm } from './llm'
+import { type Paced, startPaced, words } from './paced'
+
+let llm: Llm
+let paced: Paced
+let shows: string
+let assistant: string
+let slow: string
+
+beforeAll(async () => {
+  llm = await startLlm()
+  paced = await startPaced()
+  shows = await createShows()
+  const model = await createModel({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url })
+  assistant = await createAssistant({ model, collections: [shows] })
+  const writing = await createModel({ model_name: 'openai/paced-40-5', openai_url: paced.url })
+  slow = await createAssistant({ model: writing, collections: [shows] })
+})
+afterAll(() => Promise.all([llm.stop(), paced.stop()]))
+
+const at = (path: string) => new URL(url + path)
+
+/** A client that has connected. It checks structured content against the tools' schemas. */
+async function connect(path = `/mcp/${assistant}`, key = KEY, headers: Record<string, string> = {}) {
+  const client = new Client({ name: 'a test', version: '1' })
+  const transport = new StreamableHTTPClientTransport(at(path), {
+    requestInit: { headers: { authorization: `Bearer ${key}`, ...headers } },
+  })
+  await client.connect(transport)
+  await client.listTools()
+  return client
+}
+
+const textIn = ({ content }: Record<string, unknown>): string =>
+  (content as { text: string }[]).map(({ text }) => text).join('')
+
+interface Answer {
+  conversation_id: string
+  turn: number
+  answer: string
+  sources: { id: string; title: string; cited: boolean }[]
+}
+
+async function ask(client: Client, args: Record<string, unknown>): Promise<Answer> {
+  const result = await client.callTool({ name: 'ask', arguments: args })
+  expect(result.isError, textIn(result)).toBeUndefined()
+  return result.structuredContent as unknown as Answer
+}
+
+/** A message as a program without the SDK sends it. */
+async function post(body: unknown, headers: Record<string, string> = {}, path = `/mcp/${assistant}`) {
+  const response = await fetch(at(path), {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${KEY}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  const text = await response.text()
+  // biome-ignore lint/suspicious/noExplicitAny: replies are checked field by field
+  const json: any = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
+  return { status: response.status, headers: response.headers, text, json }
+}
+
+const rpc = (method: string, params: unknown = {}, id = 1) => ({ jsonrpc: '2.0', id, method, params })
+const notification = (method: string) => ({ jsonrpc: '2.0', method })
+
+describe("the SDK's client", () => {
+  test('learns what the server is and which tools it has', async () => {
+    const client = await connect()
+    expect(client.getServerVersion()).toMatchObject({ name: 'parley' })
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name)).toEqual(['search', 'fetch', 'ask', 'list_conversations'])
+    await client.ping()
+    await client.close()
+  })
+
+  test('searches, and reads a document that was found', async () => {
+    const client = await connect()
+    const { structuredContent, ...found } = await client.callTool({
+      name: 'search',
+      arguments: { query: 'a crew that salvages warships', limit: 2 },
+    })
+    const { results } = structuredContent as { results: { id: string; title: string; text: string }[] }
+    expect(results).toHaveLength(2)
+    expect(results[0]).toMatchObject({ id: `${shows}/salvage`, title: 'Starship Salvage' })
+    expect(JSON.parse(textIn(found))).toEqual({ results })
+    const read = await client.callTool({ name: 'fetch', arguments: { id: results[0]!.id } })
+    expect(read.structuredContent).toMatchObject({
+      id: `${shows}/salvage`,
+      title: 'Starship Salvage',
+      text: expect.stringContaining('An action series about a crew that salvages warships.'),
+      metadata: { collection: shows },
+    })
+    await client.close()
+  })
+
+  test('asks, and goes on from the answer', async () => {
+    const client = await connect()
+    const first = await ask(client, { question: 'an action series' })
+    expect(first.answer).toBe('You asked: an action series')
+    expect(first.sources.map(({ id }) => id)).toContain(`${shows}/quest`)
+    const second = await ask(client, { question: 'and another?', conversation_id: first.conversation_id })
+    expect(second).toMatchObject({ conversation_id: first.conversation_id, turn: 2 })
+    expect(second.answer).toBe('You asked: standalone: and another?')
+    const { body } = await request('GET', `/conversations/${first.conversation_id}`)
+    expect(body).toMatchObject({ protocol: 'mcp', turn_count: 2 })
+    await client.close()
+  })
+
+  test('is told how far an answer is while it is written', async () => {
+    const client = await connect(`/mcp/${slow}`)
+    const seen: { progress: number; message?: string | undefined }[] = []
+    const { structuredContent } = await client.callTool(
+      { name: 'ask', arguments: { question: unique('an action series') } },
+      undefined,
+      { onprogress: (progress) => seen.push(progress) },
+    )
+    expect(seen[0]).toMatchObject({ message: expect.stringMatching(/^\d+ documents found\.$/) })
+    expect(seen.length).toBeGreaterThan(3)
+    expect(seen.every(({ progress }, index) => index === 0 || progress > seen[index - 1]!.progress)).toBe(
+      true,
+    )
+    const written = seen
+      .slice(1)
+      .map(({ message }) => message)
+      .join('')
+    expect(written).toBe(words(40).join(''))
+    expect(structuredContent).toMatchObject({ answer: written })
+    await client.close()
+  })
+
+  test('lists documents as resources, page by page, and reads them', async () => {
+    const client = await connect()
+    const { resources, nextCursor } = await client.listResources()
+    expect(nextCursor).toBeUndefined()
+    expect(resources.map(({ title }) => title).sort()).toEqual([
+      'Galactic Quest',
+      'Night Court',
+      'Quiet Kitchen',
+      'Reef',
+      'Starship Salvage',
+    ])
+    const reef = resources.find(({ title }) => title === 'Reef')!
+    const { contents } = await client.readResource({ uri: reef.uri })
+    expect(contents).toEqual([
+      { uri: reef.uri, mimeType: 'text/plain', text: expect.stringContaining('coral') },
+    ])
+    const { resourceTemplates } = await client.listResourceTemplates()
+    expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual([
+      'parley://documents/{collection}/{id}',
+    ])
+    const gone = client.readResource({ uri: `parley://documents/${shows}/nothing` })
+    await expect(gone).rejects.toMatchObject({ code: -32002 })
+    await client.close()
+  })
+
+  test('pages through more documents than one page holds', async () => {
+    const name = unique('many')
+    await request('POST', '/collections', { name, fields: [{ name: 'title', type: 'string' }] })
+    const lines = Array.from({ length: 120 }, (_, n) => JSON.stringify({ id: `d ${n}`, title: `Title ${n}` }))
+    await request('POST', `/collections/${name}/documents/import`, lines.join('\n'))
+    const model = await createModel({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url })
+    const client = await connect(`/mcp/${await createAssistant({ model, collections: [name] })}`)
+    const uris: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await client.listResources(cursor === undefined ? {} : { cursor })
+      uris.push(...page.resources.map(({ uri }) => uri))
+      cursor = page.nextCursor
+    } while (cursor !== undefined)
+    expect(new Set(uris).size).toBe(120)
+    const { contents } = await client.readResource({ uri: uris[60]! })
+    expect(contents[0]).toMatchObject({ text: expect.stringMatching(/^Title \d+$/) })
+    await client.close()
+  })
+
+  test('reads in a result what went wrong', async () => {
+    const client = await connect()
+    const bad = await client.callTool({ name: 'search', arguments: { query: 'x', limit: 1000 } })
+    expect(bad).toMatchObject({ isError: true })
+    expect(textIn(bad)).toContain('`limit`')
+    const unknown = await client.callTool({
+      name: 'ask',
+      arguments: { question: 'And?', conversation_id: crypto.randomUUID() },
+    })
+    expect(unknown).toMatchObject({ isError: true })
+    expect(textIn(unknown)).toMatch(/conversation/i)
+    const nothing = await client.callTool({ name: 'fetch', arguments: { id: `${shows}/nothing` } })
+    expect(textIn(nothing)).toContain('There is no document')
+    await expect(client.callTool({ name: 'delete', arguments: {} })).rejects.toMatchObject({ code: -32602 })
+    await client.close()
+  })
+
+  test('is refused without a key, and told where to read about it', async () => {
+    await expect(connect(`/mcp/${assistant}`, 'wrong')).rejects.toThrow(/401|a valid/)
+    const refused = await post(rpc('ping'), { authorization: '' })
+    expect(refused.status).toBe(401)
+    expect(refused.json).toMatchObject({
+      jsonrpc: '2.0',
+      id: null,
+      error: { data: { code: 'unauthorized' } },
+    })
+    const [, metadata] = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate')!)!
+    const described = await (await fetch(metadata!)).json()
+    expect(described).toMatchObject({
+      resource: `${url}/mcp/${assistant}`,
+      bearer_methods_supported: ['header'],
+    })
+  })
+})
+
+describe('a key', () => {
+  const makeKey = async (key: Record<string, unknown>): Promise<string> => {
+    const { status, body } = await request('POST', '/keys', { description: 'a page', ...key })
+    expect(status).toBe(201)
+    return body.value
+  }
+
+  test('that is bound to an assistant reaches it alone, at the address without a name too', async () => {
+    const key = await makeKey({ actions: ['assistants:ask'], collections: ['*'], limits: { assistant } })
+    const client = await connect('/mcp', key)
+    expect(client.getServerVersion()?.title).toBe(`Parley: ${assistant}`)
+    expect((await ask(client, { question: 'an action series' })).answer).toContain('You asked')
+    await client.close()
+    await expect(connect(`/mcp/${slow}`, key)).rejects.toThrow(/not found/i)
+  })
+
+  test('that fixes a filter finds, reads and lists nothing else', async () => {
+    const parent = await makeKey({ actions: ['documents:search'], collections: [shows] })
+    const scoped = typesense().keys().generateScopedSearchKey(parent, { filter_by: 'points:>70' })
+    const client = await connect(`/mcp/${assistant}`, scoped)
+    const { resources } = await client.listResources()
+    expect(resources.map(({ title }) => title).sort()).toEqual(['Galactic Quest', 'Starship Salvage'])
+    const { structuredContent } = await client.callTool({
+      name: 'search',
+      arguments: { query: 'cooking with old recipes', limit: 50 },
+    })
+    expect(JSON.stringify(structuredContent)).not.toContain('Kitchen')
+    const hidden = await client.callTool({ name: 'fetch', arguments: { id: `${shows}/kitchen` } })
+    expect(hidden).toMatchObject({ isError: true })
+    const uri = `parley://documents/${shows}/kitchen`
+    await expect(client.readResource({ uri })).rejects.toMatchObject({ code: -32002 })
+    await client.close()
+  })
+
+  test('of two visitors shows each their own conversations', async () => {
+    const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
+    const visitor = () => ({
+      'x-parley-visitor': `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll('-', ''),
+    })
+    const [ann, bob] = [await connect(undefined, key, visitor()), await connect(undefined, key, visitor())]
+    const first = await ask(ann, { question: 'My name is Ann.' })
+    await ask(bob, { question: 'My name is Bob.' })
+    const listed = await ann.callTool({ name: 'list_conversations', arguments: {} })
+    const { conversations } = listed.structuredContent as { conversations: { id: string; title: string }[] }
+    expect(conversations).toMatchObject([{ id: first.conversation_id, title: 'My name is Ann.' }])
+    const stolen = await bob.callTool({
+      name: 'ask',
+      arguments: { question: 'Who am I?', conversation_id: first.conversation_id },
+    })
+    expect(stolen).toMatchObject({ isError: true })
+    expect(textIn(stolen)).not.toContain('Ann')
+    const nobody = await connect(undefined, key)
+    expect(await nobody.callTool({ name: 'list_conversations', arguments: {} })).toMatchObject({
+      isError: true,
+    })
+    await Promise.all([ann.close(), bob.close(), nobody.close()])
+  })
+})
+
+describe('the wire', () => {
+  const hello = (protocolVersion: string) =>
+    rpc('initialize', { protocolVersion, capabilities: {}, clientInfo: { name: 'a test', version: '1' } })
+
+  test.each([
+    ['2025-11-25', '2025-11-25'],
+    ['2025-06-18', '2025-06-18'],
+    ['2025-03-26', '2025-03-26'],
+    ['2024-11-05', '2025-11-25'],
+    ['9999-01-01', '2025-11-25'],
+  ])('agrees on a revision: asked for %s it offers %s', async (asked, offered) => {
+    const { json, headers } = await post(hello(asked))
+    expect(json.result.protocolVersion).toBe(offered)
+    // There is no session: each request stands alone.
+    expect(headers.get('mcp-session-id')).toBeNull()
+  })
+
+  test('says in JSON-RPC what is wrong with a message', async () => {
+    const codes = async (body: unknown, headers = {}) => {
+      const { status, json } = await post(body, headers)
+      return [status, json.error.code]
+    }
+    expect(await codes('{')).toEqual([400, -32700])
+    expect(await codes({ method: 'ping', id: 1 })).toEqual([400, -32600])
+    expect(await codes({ jsonrpc: '2.0', id: 1 })).toEqual([400, -32600])
+    expect(await codes([])).toEqual([400, -32600])
+    expect(await codes(rpc('prompts/list'))).toEqual([200, -32601])
+    expect(await codes(rpc('tools/call', { name: 'nothing' }))).toEqual([200, -32602])
+    expect(await codes(rpc('resources/list', { cursor: 'x' }))).toEqual([200, -32602])
+    expect(await codes(rpc('ping'), { 'mcp-protocol-version': '1999-01-01' })).toEqual([400, -32600])
+  })
+
+  test('takes notifications, replies and batches', async () => {
+    expect((await post(notification('notifications/initialized'))).status).toBe(202)
+    expect((await post({ jsonrpc: '2.0', id: 7, result: {} })).status).toBe(202)
+    const { json } = await post([rpc('ping'), notification('notifications/cancelled'), rpc('x', {}, 2)])
+    expect(json).toEqual([
+      { jsonrpc: '2.0', id: 1, result: {} },
+      { jsonrpc: '2.0', id: 2, error: { code: -32601, message: expect.any(String) } },
+    ])
+    const question = rpc('tools/call', { name: 'ask', arguments: { question: 'x' } })
+    expect((await post([question, question])).json.error.code).toBe(-32600)
+  })
+
+  test('answers a question whole for a client that reads no streams', async () => {
+    const question = rpc('tools/call', { name: 'ask', arguments: { question: 'a whole answer' } })
+    const { json } = await post(question, { accept: 'application/json' })
+    expect(json.result.structuredContent.answer).toBe('You asked: a whole answer')
+  })
+})
+
+describe("the Inspector's command line", () => {
+  const launcher = join(
+    import.meta.dirname,
+    '../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
+  )
+  const inspect = async (method: string, ...args: string[]) => {
+    const server = [
+      `${url}/mcp/${assistant}`,
+      '--transport',
+      'http',
+      '--header',
+      `Authorization: Bearer ${KEY}`,
+    ]
+    const command = [launcher, '--cli', ...server, '--method', method, ...args]
+    const { stdout } = await promisify(execFile)(process.execPath, command)
+    return JSON.parse(stdout)
+  }
+
+  test('lists tools and documents, and asks', async () => {
+    const { tools } = await inspect('tools/list')
+    expect(tools.map(({ name }: { name: string }) => name)).toContain('ask')
+    const { resources } = await inspect('resources/list')
+    expect(resources).toHaveLength(5)
+    const asked = await inspect('tools/call', '--tool-name', 'ask', '--tool-arg', 'question=an action series')
+    expect(asked.structuredContent.answer).toBe('You asked: an action series')
+  })
+})

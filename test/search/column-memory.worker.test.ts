@@ -1,0 +1,107 @@
+/** What memory keeps of a collection's values, and what it leaves to SQL. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect, it } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { type Open, openCollection } from '../../src/search/collection/open'
+import { executeSearch } from '../../src/search/run/search'
+import { BLOCK, ColumnMemory } from '../../src/search/schema/column-memory'
+import { readSchema } from '../../src/search/schema/stored'
+import { makeCollection } from './make-collection'
+
+async function inside<Result>(
+  fields: Record<string, unknown>[],
+  documents: Record<string, unknown>[],
+  run: (open: Open) => Promise<Result>,
+): Promise<Result> {
+  const { objectId } = await makeCollection(fields, documents)
+  return runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
+    (_, { storage, id }: DurableObjectState) =>
+      run(
+        openCollection(
+          { storage, env, objectId: String(id), alarm: new Alarm(storage) },
+          readSchema(storage.sql)!,
+        ),
+      ),
+  )
+}
+
+const numbered = (count: number, make: (n: number) => Record<string, unknown>) =>
+  Array.from({ length: count }, (_, n) => ({ id: `d${n}`, ...make(n) }))
+
+/** The search with another limit of memory, and what it keeps there afterwards. */
+const searchWith = async (open: Open, limit: number, params: Record<string, string>) => {
+  const columns = new ColumnMemory(limit)
+  const context = Object.create(open.context, { columns: { value: columns } })
+  const { search_time_ms: _, ...result } = await executeSearch(context, params)
+  return { result, bytes: columns.bytes, columns }
+}
+
+const ALL = { q: '*', facet_by: 'kind', filter_by: 'points:>3', sort_by: 'points:desc' }
+const FIELDS = [
+  { name: 'kind', type: 'string', facet: true },
+  { name: 'points', type: 'int32' },
+]
+
+it('takes two bytes a document for a string and eight for a number', async () => {
+  const documents = numbered(300, (n) => ({ kind: `k${n % 3}`, points: n % 10 }))
+  await inside(FIELDS, documents, async (open) => {
+    const { bytes } = await searchWith(open, 1 << 20, ALL)
+    expect(bytes).toBeGreaterThan(BLOCK * (2 + 8))
+    // The numbers of documents, and what is kept of three different strings.
+    expect(bytes).toBeLessThan(BLOCK * (2 + 8) + BLOCK * 2 + 3 * 200)
+  })
+})
+
+it('leaves to SQL what does not fit, and answers the same', async () => {
+  const documents = numbered(300, (n) => ({ kind: `k${n % 3}`, points: n % 10 }))
+  await inside(FIELDS, documents, async (open) => {
+    const kept = await searchWith(open, 1 << 20, ALL)
+    const small = await searchWith(open, 100, ALL)
+    expect(small.result).toEqual(kept.result)
+    expect(kept.result.found).toBe(180)
+    expect(small.bytes).toBeLessThanOrEqual(BLOCK * 2)
+  })
+})
+
+it('drops the field that no search has used for longest', async () => {
+  const fields = ['a', 'b', 'c'].map((name) => ({ name, type: 'int32' }))
+  const documents = numbered(100, (n) => ({ a: n, b: -n, c: n % 7 }))
+  await inside(fields, documents, async (open) => {
+    const columns = new ColumnMemory(BLOCK * (8 + 8 + 2))
+    const context = Object.create(open.context, { columns: { value: columns } })
+    const best = async (name: string) => {
+      const { hits } = await executeSearch(context, { q: '*', sort_by: `${name}:desc`, per_page: '1' })
+      return hits![0]!.document[name]
+    }
+    expect([await best('a'), await best('b'), await best('c'), await best('a')]).toEqual([99, 0, 6, 99])
+    expect(columns.bytes).toBeLessThanOrEqual(BLOCK * (8 + 8 + 2))
+  })
+})
+
+it('leaves to SQL numbers that a double would round', async () => {
+  const fields = [{ name: 'big', type: 'int64', facet: true }]
+  await inside(fields, [], async (open) => {
+    const lines = ['9007199254740993', '9007199254740992', '5'].map((big, n) => `{"id":"d${n}","big":${big}}`)
+    open.writer.write(lines.map((document) => ({ document, action: 'create' })))
+    const { result } = await searchWith(open, 1 << 20, {
+      q: '*',
+      facet_by: 'big',
+      sort_by: 'big:desc',
+      filter_by: 'big:>9007199254740992',
+    })
+    expect(result.hits!.map(({ document }) => document.id)).toEqual(['d0'])
+    expect(result.facet_counts![0]!.counts.map(({ value }) => value)).toEqual(['9007199254740993'])
+  })
+})
+
+it('leaves to SQL a field whose different strings are too long together', async () => {
+  const documents = numbered(700, (n) => ({ kind: `${n % 690} ${'x'.repeat(3_000)}` }))
+  await inside([{ name: 'kind', type: 'string', facet: true }], documents, async (open) => {
+    const { result, bytes } = await searchWith(open, 24 << 20, { q: '*', facet_by: 'kind', group_by: 'kind' })
+    expect(result.facet_counts![0]!.stats.total_values).toBe(690)
+    expect(result.found).toBe(690)
+    expect(bytes).toBeLessThanOrEqual(BLOCK * 2)
+  })
+})

@@ -1,0 +1,37 @@
+/** How wide the ranges are that a long search reads one after the other. */
+import { expect, it } from 'vitest'
+import { LongSearches, Pace } from '../../src/search/run/pace'
+import { ranges } from '../../src/search/run/scan'
+
+const FIRST = 16_384
+const DOCUMENTS = 60_000
+
+/** The widths of all ranges, where a statement reads as many rows as `rows` says for its width. */
+async function widthsWhere(rows: (width: number) => number): Promise<number[]> {
+  const ends = [{ low: 1, high: DOCUMENTS }]
+  const exec = () => ({ toArray: () => ends, rowsRead: 0 })
+  const pace = new Pace(new LongSearches({ ms: 1e9, rows: 1_000, width: 65_536 }))
+  const widths: number[] = []
+  for await (const { low, high } of ranges({ exec } as never, pace, FIRST)) {
+    widths.push(high - low + 1)
+    pace.countRows(rows(high - low + 1))
+  }
+  pace.end()
+  return widths
+}
+
+it('covers every document', async () => {
+  const widths = await widthsWhere((width) => width / 4)
+  expect(widths.reduce((sum, width) => sum + width, 0)).toBe(DOCUMENTS)
+})
+
+it('narrows ranges of documents that take longer than a slice', async () => {
+  const widths = await widthsWhere((width) => width / 4)
+  expect(Math.min(...widths.slice(1, -1))).toBeLessThan(5_000)
+})
+
+it('does not narrow them where a statement takes as long for few documents', async () => {
+  const widths = await widthsWhere(() => 5_000)
+  expect(widths.length).toBeLessThan(10)
+  expect(widths.slice(2, -1).every((width) => width >= FIRST)).toBe(true)
+})
